@@ -24,9 +24,12 @@
 //! Linux 5.4 count milliseconds.
 
 pub mod cc;
+mod closing;
 mod config;
 mod connection;
 mod delivery;
+mod detection;
+mod info;
 mod pacer;
 mod prr;
 mod rack;
@@ -36,10 +39,14 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+mod socket;
 mod timing;
 mod undo;
 
-pub use config::{Reordering, TcpConfig, TimerProfile};
+pub use config::{LinuxVersion, Reordering, TcpConfig, TimerProfile};
 pub use connection::{TcpCommand, TcpConnection, TcpNote, TcpProgress, TcpRetransmitCause, TcpTimer};
-pub use segment::{MAX_SACKS, Sack, TcpSegment};
+pub use detection::{LossDetection, RackUse};
+pub use info::{CaState, TcpInfo};
+pub use segment::{MAX_SACKS, Sack, SegmentFlags, TcpSegment};
 pub use sender::Phase;
+pub use socket::{TcpSocketConfig, TcpState, TsoConfig};

@@ -4,7 +4,9 @@ use machine::{Machine, Port, Pull};
 use proptest::prelude::*;
 use testkit::{Duo, Fate, Recorder, Side};
 use transport::tcp::cc::Algorithm;
-use transport::tcp::{Reordering, Sack, TcpCommand, TcpConfig, TcpConnection, TcpProgress, TcpSegment, TimerProfile};
+use transport::tcp::{
+    Reordering, Sack, SegmentFlags, TcpCommand, TcpConfig, TcpConnection, TcpProgress, TcpSegment, TimerProfile,
+};
 use units::{Span, Time};
 use wire::ip::Ecn;
 
@@ -75,6 +77,7 @@ fn totals(events: &[TcpProgress]) -> (u64, u64) {
             assert!(to > delivered, "delivered twice");
             (acknowledged, to)
         }
+        other => panic!("only a socket says {other:?}"),
     })
 }
 
@@ -149,7 +152,7 @@ fn segment() -> impl Strategy<Value = TcpSegment> {
                 }
             }
             let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Experienced][usize::from(ecn)];
-            TcpSegment { seq, ack, len, window, timestamp, echo, sack, ecn, ece, cwr }
+            TcpSegment { seq, ack, len, window, timestamp, echo, sack, ecn, ece, cwr, flags: SegmentFlags::NONE }
         },
     )
 }

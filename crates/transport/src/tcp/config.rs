@@ -1,8 +1,12 @@
 //! Initial configuration of a connection.
 
-use units::Span;
+use std::str::FromStr;
+
+use units::{ParseError, Span};
 
 use super::cc::Algorithm;
+use super::detection::LossDetection;
+use super::socket::TcpSocketConfig;
 
 /// Settings of one end; the two ends may differ.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +32,19 @@ pub struct TcpConfig {
     pub idle_restart: bool,
     /// Where BBR's cycle of gains begins.
     pub seed: u32,
+    /// Whether the handshake agreed on selective acknowledgements (RFC 2018). Without them losses are repaired by
+    /// NewReno (RFC 6582), regardless of `detection.rack`.
+    pub sack: bool,
+    /// Whether the handshake agreed on timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// How losses are found.
+    pub detection: LossDetection,
+    /// Whether the flight glides down to a window that a mark reduced (RFC 6937), as in Linux since 3.7; otherwise
+    /// nothing leaves until it has fallen.
+    pub gentle_marks: bool,
+    /// The limits of a socket: reads, windows, Nagle's algorithm, PSH, the send buffer, FIN. `None`: the application
+    /// takes what arrives at once, and writes are never held back.
+    pub socket: Option<TcpSocketConfig>,
 }
 
 impl Default for TcpConfig {
@@ -43,7 +60,58 @@ impl Default for TcpConfig {
             handshake_rtt: None,
             idle_restart: true,
             seed: 0,
+            sack: true,
+            timestamps: true,
+            detection: LossDetection::RACK,
+            gentle_marks: false,
+            socket: None,
         }
+    }
+}
+
+/// A kernel whose TCP a connection behaves like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinuxVersion {
+    /// `linux-4.4`: duplicate acknowledgements and FACK find losses, early retransmit, RACK during a repair only.
+    V4_4,
+    /// `linux-5.4`: RACK and tail-loss probes.
+    V5_4,
+    /// `linux`: as 5.4, and what changed until 6.18.
+    Current,
+}
+
+impl LinuxVersion {
+    /// In the order in which errors list them.
+    pub const ALL: [Self; 3] = [Self::V4_4, Self::V5_4, Self::Current];
+
+    /// Name of the profile.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V4_4 => "linux-4.4",
+            Self::V5_4 => "linux-5.4",
+            Self::Current => "linux",
+        }
+    }
+}
+
+impl FromStr for LinuxVersion {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: ParseError = ParseError::new("a TCP profile: linux-4.4, linux-5.4 or linux");
+        Self::ALL.into_iter().find(|version| version.name() == text).ok_or(EXPECTED)
+    }
+}
+
+impl TcpConfig {
+    /// One end of a connection on that kernel, with its defaults (`tcp_rmem`, `tcp_wmem`, ten segments, CUBIC) and the
+    /// usual options: SACK, timestamps and window scaling.
+    pub fn linux(version: LinuxVersion) -> Self {
+        let detection = match version {
+            LinuxVersion::V4_4 => LossDetection::LINUX_4_4,
+            LinuxVersion::V5_4 | LinuxVersion::Current => LossDetection::RACK,
+        };
+        Self { detection, gentle_marks: true, socket: Some(TcpSocketConfig::default()), ..Self::default() }
     }
 }
 

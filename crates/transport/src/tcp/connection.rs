@@ -8,10 +8,12 @@ use machine::{Machine, Out, Port, Pull};
 use units::{Span, Time};
 use wire::ip::Ecn;
 
+use super::closing::TcpEnding;
 use super::config::TcpConfig;
+use super::info::TcpInfo;
 use super::receiver::TcpReceiver;
 use super::record::timestamp;
-use super::segment::TcpSegment;
+use super::segment::{SegmentFlags, TcpSegment};
 use super::sender::{NextSend, Phase, TcpSender};
 
 /// A connection has one wire.
@@ -37,6 +39,26 @@ impl From<TcpTimer> for usize {
 pub enum TcpCommand {
     /// Appends this many bytes to the stream.
     Send(u64),
+    /// The same, and more is to follow (`MSG_MORE`): a partial segment waits for it.
+    SendMore(u64),
+    /// The application takes this many bytes of what has arrived in order; at most [`TcpConnection::readable`].
+    Read(u64),
+    /// `TCP_NODELAY`.
+    NoDelay(bool),
+    /// `TCP_CORK`.
+    Cork(bool),
+    /// `SO_SNDBUF`, as the kernel keeps it: twice what an application asks for.
+    SendBuffer(u64),
+    /// `TCP_USER_TIMEOUT`.
+    UserTimeout(Option<Span>),
+    /// `shutdown(SHUT_RD)`: what arrives later is acknowledged all the same.
+    ShutdownRead,
+    /// `shutdown(SHUT_WR)`: a FIN follows what was written.
+    ShutdownWrite,
+    /// `close`: both, and a RST if something was not read.
+    Close,
+    /// `close` with `SO_LINGER` of 0: a RST.
+    Abort,
 }
 
 /// What a connection reports to its owner. Positions count bytes of a stream from 0.
@@ -46,6 +68,16 @@ pub enum TcpProgress {
     Acknowledged(u64),
     /// All bytes below have arrived.
     Delivered(u64),
+    /// The send buffer has taken in all bytes below. Only with a send buffer.
+    Written(u64),
+    /// The peer's stream is over, and all of it has arrived.
+    PeerClosed,
+    /// The connection is over, in order.
+    Closed,
+    /// The peer reset the connection.
+    Reset,
+    /// The peer did not answer for too long.
+    TimedOut,
 }
 
 /// Why a segment was sent again.
@@ -92,14 +124,41 @@ pub enum TcpNote {
 /// One end, established from the start.
 #[derive(Debug)]
 pub struct TcpConnection {
-    sender: TcpSender,
-    receiver: TcpReceiver,
+    pub(super) sender: TcpSender,
+    pub(super) receiver: TcpReceiver,
+    /// Those of every segment that leaves.
+    pub(super) flags: SegmentFlags,
+    /// Of a connection with a socket.
+    pub(super) ending: Option<Box<TcpEnding>>,
 }
 
 impl TcpConnection {
-    /// Established at `now`, with nothing written; the MSS is clamped to 1 to 65,535.
+    /// Established at `now`, with nothing written; the MSS is clamped to 1 to 65,535, with a socket 65,534.
     pub fn new(config: &TcpConfig, now: Time) -> Self {
-        Self { sender: TcpSender::new(config, now), receiver: TcpReceiver::new(config) }
+        Self {
+            sender: TcpSender::new(config, now),
+            receiver: TcpReceiver::new(config, now),
+            flags: if config.timestamps { SegmentFlags::NONE } else { SegmentFlags::NO_TIMESTAMP },
+            ending: config.socket.map(|_| Box::default()),
+        }
+    }
+
+    /// What `TCP_INFO` would say now.
+    pub fn info(&self, now: Time) -> TcpInfo {
+        let mut info = self.sender.info(now);
+        self.receiver.complete_info(now, &mut info);
+        info.state = self.state();
+        info
+    }
+
+    /// What arrived in order and the application has not read; 0 without a socket, where it reads at once.
+    pub fn readable(&self) -> u64 {
+        self.receiver.unread()
+    }
+
+    /// What the send buffer would take in now.
+    pub fn room(&self) -> u64 {
+        self.sender.room()
     }
 
     /// What may be in flight: the congestion window, or what is left of it during a repair.
@@ -152,7 +211,7 @@ impl TcpConnection {
         self.sender.is_idle() && !self.receiver.owes_ack()
     }
 
-    fn on_data<O: Out<Self>>(&mut self, now: Time, segment: &TcpSegment, out: &mut O) {
+    pub(super) fn on_data<O: Out<Self>>(&mut self, now: Time, segment: &TcpSegment, out: &mut O) {
         let before = self.receiver.delivered();
         self.receiver.on_data(now, segment, self.sender.rto(), self.sender.srtt(), out);
         if self.receiver.delivered() > before {
@@ -161,16 +220,26 @@ impl TcpConnection {
     }
 
     fn wake_if_needed<O: Out<Self>>(&self, now: Time, out: &mut O) {
-        if self.receiver.is_ack_due() || !matches!(self.sender.next(now), NextSend::Nothing | NextSend::Full) {
+        let reset = self.ending.as_ref().is_some_and(|ending| ending.owes_reset());
+        if reset || self.receiver.is_ack_due() || !matches!(self.sender.next(now), NextSend::Nothing | NextSend::Full) {
             out.wake(WIRE);
         }
     }
 
+    /// Puts a segment on the wire; without the option its timestamps are nothing.
+    pub(super) fn transmit<O: Out<Self>>(&self, mut segment: TcpSegment, out: &mut O) {
+        if segment.flags.has(SegmentFlags::NO_TIMESTAMP) {
+            segment.timestamp = 0;
+            segment.echo = 0;
+        }
+        out.transmit(WIRE, segment);
+    }
+
     fn send_ack<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
-        let mut segment = TcpSegment { timestamp: timestamp(now), ..TcpSegment::default() };
+        let mut segment = TcpSegment { timestamp: timestamp(now), flags: self.flags, ..TcpSegment::default() };
         segment.seq = self.sender.sent();
         self.receiver.fill(now, &mut segment);
-        out.transmit(WIRE, segment);
+        self.transmit(segment, out);
     }
 
     /// False if nothing of the sender's can leave now.
@@ -183,10 +252,11 @@ impl TcpConnection {
             timestamp: timestamp(now),
             ecn: if outgoing.capable { Ecn::Capable } else { Ecn::NotCapable },
             cwr: outgoing.cwr,
+            flags: self.flags.with(outgoing.flags),
             ..TcpSegment::default()
         };
         self.receiver.fill(now, &mut segment);
-        out.transmit(WIRE, segment);
+        self.transmit(segment, out);
         true
     }
 }
@@ -200,9 +270,13 @@ impl Machine for TcpConnection {
     type Note = TcpNote;
 
     fn on_frame<O: Out<Self>>(&mut self, now: Time, _port: Port, segment: TcpSegment, out: &mut O) {
-        self.sender.on_ack(now, &segment, out);
-        if segment.len > 0 {
-            self.on_data(now, &segment, out);
+        if self.ending.is_some() {
+            self.on_segment(now, &segment, out);
+        } else {
+            self.sender.on_ack(now, &segment, out);
+            if segment.len > 0 {
+                self.on_data(now, &segment, out);
+            }
         }
         self.wake_if_needed(now, out);
     }
@@ -212,17 +286,47 @@ impl Machine for TcpConnection {
             TcpTimer::Loss => self.sender.on_timer(now, out),
             TcpTimer::Ack => self.receiver.on_timer(now, self.sender.rto(), out),
         }
+        if self.ending.is_some() {
+            self.after(now, out);
+        }
         self.wake_if_needed(now, out);
     }
 
     fn on_command<O: Out<Self>>(&mut self, now: Time, command: TcpCommand, out: &mut O) {
         match command {
-            TcpCommand::Send(bytes) => self.sender.write(now, bytes),
+            TcpCommand::Send(bytes) => self.sender.write(now, bytes, false),
+            TcpCommand::SendMore(bytes) => self.sender.write(now, bytes, true),
+            TcpCommand::Read(bytes) => self.receiver.read(bytes),
+            TcpCommand::NoDelay(on) => self.sender.set_nodelay(on),
+            TcpCommand::Cork(on) => self.sender.set_cork(on),
+            TcpCommand::SendBuffer(bytes) => self.sender.set_send_buffer(bytes),
+            TcpCommand::UserTimeout(span) => self.sender.set_user_timeout(span),
+            // Nothing changes on the wire: the driver no longer hands anything to the application.
+            TcpCommand::ShutdownRead => {}
+            TcpCommand::ShutdownWrite => self.shut_write(),
+            TcpCommand::Close => self.close(now, out),
+            TcpCommand::Abort => self.abort(now, out),
+        }
+        if self.ending.is_some() {
+            self.after(now, out);
         }
         self.wake_if_needed(now, out);
     }
 
     fn pull<O: Out<Self>>(&mut self, now: Time, _port: Port, out: &mut O) -> Pull {
+        if self.ending.is_some() {
+            let reset = self.send_reset(now, out);
+            let pulled = if reset { Pull::Last } else { self.pull_segment(now, out) };
+            self.after(now, out);
+            return pulled;
+        }
+        self.pull_segment(now, out)
+    }
+}
+
+impl TcpConnection {
+    #[inline]
+    fn pull_segment<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Pull {
         let next = self.sender.next(now);
         if self.receiver.owes_earlier_ack() {
             self.send_ack(now, out);

@@ -8,9 +8,9 @@
 use units::{Span, Time};
 
 use super::config::Reordering;
+use super::detection::LossDetection;
 use super::record::SegmentRecord;
 
-const DUP_THRESHOLD: u32 = 3;
 const PERSIST: u32 = 16;
 
 #[derive(Clone, Debug)]
@@ -29,6 +29,41 @@ pub(super) struct Rack {
     dsack_seen: bool,
     /// Delivered when the window was last widened: what left before says nothing about its new size.
     widened_at: u64,
+    degree: ReorderingDegree,
+}
+
+/// How far out of order segments have arrived (`tp->reordering`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReorderingDegree {
+    /// In segments.
+    pub segments: u32,
+    /// How often.
+    pub events: u32,
+    /// Where it starts, and what it may grow to.
+    initial: u32,
+    max: u32,
+}
+
+impl ReorderingDegree {
+    fn new(detection: &LossDetection) -> Self {
+        let initial = detection.threshold.max(1);
+        Self { segments: initial, events: 0, initial, max: detection.max_threshold.max(initial) }
+    }
+
+    /// It happened over `segments`.
+    pub(super) fn grow(&mut self, segments: u64) {
+        let seen = u32::try_from(segments).unwrap_or(u32::MAX);
+        self.segments = self.segments.max(seen.min(self.max));
+        self.events += 1;
+    }
+
+    /// The retransmission timer went off although `arrived` segments arrived behind a missing one: the threshold was
+    /// too high (`tcp_enter_loss`).
+    pub(super) fn on_timeout(&mut self, arrived: u64) {
+        if arrived >= u64::from(self.initial) {
+            self.segments = self.segments.min(self.initial);
+        }
+    }
 }
 
 /// What becomes of a segment in flight.
@@ -65,7 +100,7 @@ impl RackState {
 }
 
 impl Rack {
-    pub(super) fn new(reordering: Reordering) -> Self {
+    pub(super) fn new(reordering: Reordering, detection: &LossDetection) -> Self {
         Self {
             sent_at: Time::ZERO,
             start: 0,
@@ -76,6 +111,7 @@ impl Rack {
             persist: 0,
             dsack_seen: false,
             widened_at: 0,
+            degree: ReorderingDegree::new(detection),
         }
     }
 
@@ -94,9 +130,18 @@ impl Rack {
         }
     }
 
-    /// Step 3: a segment that left once arrived behind one that left later.
-    pub(super) fn on_reordering(&mut self) {
+    /// Step 3: a segment that left once arrived behind one that left later, `distance` bytes above it.
+    pub(super) fn on_reordering(&mut self, distance: u64, mss: u64) {
         self.reordering_seen = true;
+        self.degree.grow(distance.div_ceil(mss));
+    }
+
+    pub(super) fn degree(&self) -> &ReorderingDegree {
+        &self.degree
+    }
+
+    pub(super) fn degree_mut(&mut self) -> &mut ReorderingDegree {
+        &mut self.degree
     }
 
     pub(super) fn on_dsack(&mut self) {
@@ -128,7 +173,7 @@ impl Rack {
 
     #[inline]
     pub(super) fn reordering_window(&self, min_rtt: Span, srtt: Span, repairing: bool, sacked: u32) -> Span {
-        if !self.reordering_seen && (repairing || sacked >= DUP_THRESHOLD) {
+        if !self.reordering_seen && (repairing || sacked >= self.degree.segments) {
             return Span::ZERO;
         }
         (min_rtt / 4 * u64::from(self.steps)).min(srtt)
@@ -149,20 +194,20 @@ mod tests {
 
     #[test]
     fn no_patience_with_three_arrived_unless_reordering_was_seen() {
-        let mut rack = Rack::new(Reordering::Adaptive);
+        let mut rack = Rack::new(Reordering::Adaptive, &LossDetection::RACK);
         let windows = |rack: &Rack| {
             [(false, 2), (false, 3), (true, 0)]
                 .map(|(repairing, sacked)| rack.reordering_window(MIN, SRTT, repairing, sacked))
         };
         assert_eq!(windows(&rack), [MIN / 4, Span::ZERO, Span::ZERO]);
-        rack.on_reordering();
+        rack.on_reordering(2_000, 1_000);
         assert_eq!(windows(&rack), [MIN / 4; 3]);
     }
 
     #[test]
     fn a_dsack_widens_the_window_once_a_round() {
-        let mut rack = Rack::new(Reordering::Adaptive);
-        rack.on_reordering();
+        let mut rack = Rack::new(Reordering::Adaptive, &LossDetection::RACK);
+        rack.on_reordering(2_000, 1_000);
         let window = |rack: &Rack| rack.reordering_window(MIN, SRTT, false, 0);
         rack.on_dsack();
         rack.adapt(500, 1_000);
@@ -180,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_smoothed_round_trip_is_the_most() {
-        let mut rack = Rack::new(Reordering::Adaptive);
+        let mut rack = Rack::new(Reordering::Adaptive, &LossDetection::RACK);
         for round in 1..40 {
             rack.on_dsack();
             rack.adapt(round * 1_000, round * 1_000);
@@ -190,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_fixed_window_stays() {
-        let mut rack = Rack::new(Reordering::Fixed);
+        let mut rack = Rack::new(Reordering::Fixed, &LossDetection::RACK);
         rack.on_dsack();
         rack.adapt(1, 1);
         assert_eq!(rack.reordering_window(MIN, SRTT, false, 0), MIN / 4);

@@ -6,16 +6,19 @@
 
 mod delayed;
 mod echo;
+mod window;
 
 use machine::Out;
 use units::{Span, Time};
 
 use self::delayed::DelayedAcks;
 use self::echo::{EarlierAck, Echo};
+use self::window::{ReceiveSocket, StreamPlace};
 use super::config::TcpConfig;
 use super::connection::TcpConnection;
+use super::info::TcpInfo;
 use super::record::before;
-use super::segment::{MAX_SACKS, Sack, TcpSegment};
+use super::segment::{MAX_SACKS, Sack, SegmentFlags, TcpSegment};
 use super::sender::EcnResponse;
 use units::{StreamRange, StreamRanges};
 
@@ -48,28 +51,104 @@ pub(super) struct TcpReceiver {
     recent: [u64; MAX_SACKS],
     /// A range that arrived twice and has not been reported yet.
     duplicate: Option<StreamRange>,
+    /// Selective acknowledgements were agreed on.
+    sack: bool,
+    socket: Option<Box<ReceiveSocket>>,
 }
 
 impl TcpReceiver {
-    pub(super) fn new(config: &TcpConfig) -> Self {
+    pub(super) fn new(config: &TcpConfig, now: Time) -> Self {
         let mss = u64::from(config.mss.max(1));
         let buffer = config.receive_buffer.max(2 * mss);
         Self {
             next: 0,
             buffer,
             acknowledged: 0,
-            timestamp: None,
+            timestamp: config.socket.and_then(|socket| socket.peer_timestamp),
             acks: DelayedAcks::new(config, buffer),
             echo: Echo::new(EcnResponse::new(config)),
             held: StreamRanges::default(),
             recent: [u64::MAX; MAX_SACKS],
             duplicate: None,
+            sack: config.sack,
+            socket: ReceiveSocket::new(config, now),
         }
     }
 
-    /// In order so far.
+    /// Payload in order so far; a FIN is none.
+    #[inline]
     pub(super) fn delivered(&self) -> u64 {
+        match &self.socket {
+            None => self.next,
+            Some(socket) => socket.fin.map_or(self.next, |fin| self.next.min(fin)),
+        }
+    }
+
+    /// The peer's FIN has arrived, in order.
+    pub(super) fn is_finished(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.fin.is_some_and(|fin| self.next > fin))
+    }
+
+    /// In order and not read.
+    pub(super) fn unread(&self) -> u64 {
+        self.socket.as_ref().map_or(0, |socket| socket.unread(self.delivered()))
+    }
+
+    /// The next position expected, a FIN counted.
+    pub(super) fn next(&self) -> u64 {
         self.next
+    }
+
+    /// The application takes `bytes` of a socket.
+    pub(super) fn read(&mut self, bytes: u64) {
+        let place = StreamPlace { delivered: self.delivered(), next: self.next, acknowledged: self.acknowledged };
+        let (owed, interactive) = (self.acks.is_owed(), self.acks.is_interactive());
+        if let Some(socket) = &mut self.socket
+            && socket.on_read(bytes, &place, owed, interactive)
+        {
+            self.acks.force();
+        }
+    }
+
+    /// `tcp_sequence`: whether a segment overlaps the window, or what was acknowledged last.
+    pub(super) fn accepts(&self, segment: &TcpSegment) -> bool {
+        let len = u64::from(segment.len) + u64::from(segment.flags.has(SegmentFlags::FIN));
+        let left = self.socket.as_ref().map_or(self.buffer, |socket| socket.left(self.next, self.acknowledged));
+        let behind = |position: u64, other: u64| (position.wrapping_sub(other) as i64) < 0;
+        !behind(segment.seq.wrapping_add(len), self.acknowledged) && !behind(self.next + left, segment.seq)
+    }
+
+    /// RFC 7323 §5, PAWS: the segment is older than what was acknowledged last.
+    pub(super) fn is_stale(&self, segment: &TcpSegment) -> bool {
+        self.timestamp.is_some_and(|recent| before(segment.timestamp, recent))
+    }
+
+    /// Takes note of the timestamp of a segment that is acceptable.
+    pub(super) fn heed_timestamp(&mut self, segment: &TcpSegment) {
+        let is_newer = self.timestamp.is_none_or(|recent| !before(segment.timestamp, recent));
+        if is_newer && (segment.seq.wrapping_sub(self.acknowledged) as i64) <= 0 {
+            self.timestamp = Some(segment.timestamp);
+        }
+    }
+
+    /// An acknowledgement leaves as soon as it can.
+    pub(super) fn force_ack(&mut self) {
+        self.acks.force();
+    }
+
+    /// The connection is over.
+    pub(super) fn stop(&mut self) {
+        self.acks.forget();
+    }
+
+    /// Completes what the sending half says of itself.
+    pub(super) fn complete_info(&self, now: Time, info: &mut TcpInfo) {
+        info.bytes_received = self.delivered();
+        if let Some(socket) = &self.socket {
+            info.rcv_mss = socket.peer_mss() as u32;
+            info.last_data_recv = now.since(socket.last_data);
+            info.rcv_wnd = socket.left(self.next, self.acknowledged);
+        }
     }
 
     pub(super) fn owes_ack(&self) -> bool {
@@ -100,8 +179,15 @@ impl TcpReceiver {
     ) -> SegmentArrival {
         let marked = self.echo.on_data(segment, self.next, self.acks.is_owed());
         let arrival = self.place(segment);
-        let unacknowledged = self.next - self.acknowledged;
-        self.acks.on_data(now, arrival, unacknowledged, rto, srtt);
+        let plenty = match &self.socket {
+            None => self.acks.is_plenty(self.next - self.acknowledged),
+            Some(_) => self.take_segment(now, segment, arrival),
+        };
+        if segment.len > 0 {
+            self.acks.on_data(now, arrival, plenty, rto, srtt);
+        } else {
+            self.acks.on_lone_fin(now, arrival);
+        }
         if marked {
             self.acks.on_mark_change();
         }
@@ -109,12 +195,44 @@ impl TcpReceiver {
         arrival
     }
 
+    /// For a socket: whether more than a segment waits for its acknowledgement, and the window keeps its size. If not, a
+    /// read acknowledges.
+    fn take_segment(&mut self, now: Time, segment: &TcpSegment, arrival: SegmentArrival) -> bool {
+        let delivered = self.delivered();
+        let Some(socket) = &mut self.socket else { return false };
+        let in_order = matches!(arrival, SegmentArrival::InOrder | SegmentArrival::Filling);
+        if in_order && segment.len > 0 && socket.on_segment(now, segment, delivered) {
+            self.acks.quicken();
+        }
+        if in_order && segment.flags.has(SegmentFlags::FIN) {
+            self.acks.on_fin();
+        }
+        self.next - self.acknowledged > socket.peer_mss() && socket.keeps_its_size(delivered)
+    }
+
+    /// Where the window of a socket ends, for a segment that begins at `from`: one that begins within it is taken whole.
+    fn limit_of_socket(&self, socket: &ReceiveSocket, from: u64, to: u64) -> u64 {
+        let end = self.next + socket.left(self.next, self.acknowledged);
+        if to <= self.next || from < end { to } else { end }
+    }
+
     #[inline]
     fn place(&mut self, segment: &TcpSegment) -> SegmentArrival {
         let from = segment.seq;
-        let Some(to) = from.checked_add(u64::from(segment.len)).filter(|to| *to <= self.next + self.buffer) else {
+        let len = u64::from(segment.len) + u64::from(segment.flags.has(SegmentFlags::FIN));
+        let end = from.checked_add(len);
+        let limit = match (&self.socket, end) {
+            (Some(socket), Some(to)) => self.limit_of_socket(socket, from, to),
+            _ => self.next + self.buffer,
+        };
+        let Some(to) = end.filter(|to| *to <= limit) else {
             return SegmentArrival::Outside;
         };
+        if let Some(socket) = &mut self.socket
+            && segment.flags.has(SegmentFlags::FIN)
+        {
+            socket.fin.get_or_insert(to - 1);
+        }
         let is_newer = self.timestamp.is_none_or(|recent| !before(segment.timestamp, recent));
         if from <= self.acknowledged && is_newer {
             self.timestamp = Some(segment.timestamp);
@@ -170,7 +288,10 @@ impl TcpReceiver {
     /// reports an earlier state.
     #[inline]
     pub(super) fn fill(&mut self, now: Time, segment: &mut TcpSegment) {
-        segment.window = u32::try_from(self.buffer).unwrap_or(u32::MAX);
+        segment.window = match &self.socket {
+            None => u32::try_from(self.buffer).unwrap_or(u32::MAX),
+            Some(_) => self.offer_window(),
+        };
         segment.echo = self.timestamp.unwrap_or_default();
         if let Some(EarlierAck { ack, echo }) = self.echo.take_earlier() {
             segment.ack = ack;
@@ -180,11 +301,21 @@ impl TcpReceiver {
         }
         segment.ack = self.next;
         segment.ece = self.echo.is_on();
-        if !self.held.is_empty() || self.duplicate.is_some() {
+        if (!self.held.is_empty() || self.duplicate.is_some()) && self.sack {
             segment.sack = self.sack();
         }
         self.acknowledged = self.next;
         self.acks.on_sent(now, segment.len > 0);
+    }
+
+    fn offer_window(&mut self) -> u32 {
+        let delivered = self.delivered();
+        let Some(socket) = &mut self.socket else { return 0 };
+        let (window, roomy) = socket.offer(delivered, self.next, self.acknowledged);
+        if !roomy {
+            self.acks.calm();
+        }
+        u32::try_from(window).unwrap_or(u32::MAX)
     }
 
     /// A duplicate first, then the ranges that changed last, then any others that fit.

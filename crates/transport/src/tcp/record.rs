@@ -56,6 +56,8 @@ pub(super) struct DeliveredBytes {
     /// The timestamp that the acknowledgement returns.
     echo: u32,
     pub bytes: u64,
+    /// How many, whole.
+    pub segments: u32,
     /// When the first and the last of those acknowledged in order left.
     acked_sent: Option<(Time, Time)>,
     /// Something sent again was among those: it may have filled the gap that held the others up, and of itself nobody
@@ -79,6 +81,7 @@ impl DeliveredBytes {
             min_rtt,
             echo,
             bytes: 0,
+            segments: 0,
             acked_sent: None,
             acked_resent: false,
             sack_sent: None,
@@ -115,6 +118,7 @@ impl DeliveredBytes {
     #[inline]
     fn add(&mut self, record: &SegmentRecord) {
         self.bytes += record.bytes();
+        self.segments += 1;
         if record.resent {
             self.resent = true;
             if self.may_be_an_earlier_copy(record) {

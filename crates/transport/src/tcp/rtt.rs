@@ -109,13 +109,28 @@ impl Rtt {
         if self.timing.ticks() { self.timing.rto_min.as_ps() as i64 } else { 0 }
     }
 
+    /// Without backoff.
     #[inline]
-    pub(super) fn rto(&self) -> Span {
+    pub(super) fn base_rto(&self) -> Span {
         let base = match self.srtt() {
             None => INITIAL,
             Some(srtt) => srtt + Span::from_ps(self.variance4 as u64),
         };
-        let base = base.max(self.timing.rto_min);
+        base.max(self.timing.rto_min)
+    }
+
+    /// The mean deviation.
+    pub(super) fn deviation(&self) -> Span {
+        Span::from_ps(self.deviation4 as u64 / 4)
+    }
+
+    pub(super) fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    #[inline]
+    pub(super) fn rto(&self) -> Span {
+        let base = self.base_rto();
         match self.backoff {
             0 => base.min(MAX),
             // A kernel doubles what it has rounded.

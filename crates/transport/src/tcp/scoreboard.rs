@@ -46,6 +46,15 @@ impl Scoreboard {
         self.records.is_empty()
     }
 
+    /// Segments that are not acknowledged.
+    pub(super) fn segments(&self) -> u64 {
+        self.records.len() as u64
+    }
+
+    pub(super) fn records(&self) -> impl Iterator<Item = &SegmentRecord> {
+        self.records.iter()
+    }
+
     /// Exactly one segment is not acknowledged.
     #[inline]
     pub(super) fn is_lone(&self) -> bool {
@@ -260,6 +269,44 @@ impl Scoreboard {
             }
         }
         wait
+    }
+
+    /// Segments up to the highest that arrived (`fackets_out`).
+    pub(super) fn segments_below_sacked_end(&self) -> u64 {
+        self.sacked_end().map_or(0, |end| self.index_of(end) as u64)
+    }
+
+    /// The first segment is lost, unless it was sent again or has arrived.
+    pub(super) fn mark_head_lost(&mut self) {
+        self.mark_first_lost(1);
+    }
+
+    /// Of the first `count` segments, those that left once and have not arrived are lost.
+    pub(super) fn mark_first_lost(&mut self, count: u64) {
+        for index in 0..self.records.len().min(usize::try_from(count).unwrap_or(usize::MAX)) {
+            self.mark_original_lost(index);
+        }
+    }
+
+    /// Segments are lost that left once, and above which `threshold` segments have arrived (RFC 6675's `IsLost`).
+    pub(super) fn mark_lost_below(&mut self, threshold: u64) {
+        let mut above = u64::from(self.sacked_segments);
+        for index in 0..self.records.len() {
+            if above < threshold {
+                break;
+            }
+            if self.records[index].state == SegmentState::Sacked {
+                above -= 1;
+            } else {
+                self.mark_original_lost(index);
+            }
+        }
+    }
+
+    fn mark_original_lost(&mut self, index: usize) {
+        if self.records[index].state == SegmentState::Flight && !self.records[index].resent {
+            self.mark_lost(index);
+        }
     }
 
     fn mark_lost(&mut self, index: usize) {

@@ -29,6 +29,45 @@ pub struct TcpSegment {
     pub ece: bool,
     /// The sender has slowed down because of an echo.
     pub cwr: bool,
+    /// PSH, FIN, RST and what is missing.
+    pub flags: SegmentFlags,
+}
+
+/// Flags of a segment that only sockets use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentFlags(u8);
+
+impl SegmentFlags {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// The receiver should hand this up without waiting for more.
+    pub const PSH: Self = Self(1);
+    /// The stream ends behind the payload; the FIN has a position of its own, which `len` does not count.
+    pub const FIN: Self = Self(2);
+    /// The connection is over.
+    pub const RST: Self = Self(4);
+    /// The header has no ACK flag: `ack` says nothing.
+    pub const NO_ACK: Self = Self(8);
+    /// There is no timestamp option: `timestamp` and `echo` say nothing.
+    pub const NO_TIMESTAMP: Self = Self(16);
+
+    /// Whether all of `other` are set.
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether none is set.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 }
 
 /// Blocks received, the latest first (RFC 2018), as offsets from `ack`: 24 bytes instead of 48. A first block that

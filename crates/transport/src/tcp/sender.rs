@@ -11,16 +11,23 @@
 //! in Recovery, where a window is reduced gently ([`super::prr`]); BBR sets its own window there, too.
 
 mod acks;
+mod counting;
 mod egress;
+mod facts;
+mod persist;
+mod queue;
 mod repair;
 mod timers;
 mod usage;
+mod waits;
 
 use units::{Span, Time};
 
+use self::counting::DupackCounter;
+use self::queue::SendSocket;
 use self::timers::LossTimer;
 use self::usage::WindowUsage;
-use super::cc::{Algorithm, CcConfig, CongestionControl, TcpController};
+use super::cc::{Algorithm, CcConfig, CongestionControl, MAX_WINDOW, TcpController};
 use super::config::TcpConfig;
 use super::delivery::Delivery;
 use super::pacer::TcpPacer;
@@ -58,6 +65,8 @@ pub(super) enum UrgentSend {
     /// A probe: new data, or the last segment again.
     ProbeNew,
     ProbeLast,
+    /// A probe of a window that is shut, or of a segment that waited too long for more to join it.
+    WindowProbe,
 }
 
 /// A probe of whose fate nothing is known yet (RFC 8985 §7.4).
@@ -117,12 +126,23 @@ pub(super) struct TcpSender {
     echo_heeded_until: Option<u64>,
     tell_cwr: bool,
     idle_restart: bool,
+    /// Timestamps were agreed on.
+    timestamps: bool,
+    /// Tail-loss probes are sent.
+    probes: bool,
+    /// The flight glides down to a window that a mark reduced, until more than this is acknowledged.
+    gliding: Option<u64>,
+    gentle_marks: bool,
     last_sent: Option<Time>,
+    /// Where RACK alone does not find losses.
+    counting: Option<Box<DupackCounter>>,
+    socket: Option<Box<SendSocket>>,
 }
 
 impl TcpSender {
     pub(super) fn new(config: &TcpConfig, now: Time) -> Self {
-        let mss = config.mss.clamp(1, u32::from(u16::MAX));
+        // A FIN rides on a full segment, and lengths have 16 bits.
+        let mss = config.mss.clamp(1, u32::from(u16::MAX) - u32::from(config.socket.is_some()));
         let initial_window = u64::from(config.initial_window) * u64::from(mss);
         let timing = TcpTiming::new(&config.profile);
         let cc = CcConfig { mss, initial_window, seed: config.seed, tick: timing.jiffy() };
@@ -134,14 +154,14 @@ impl TcpSender {
             una: 0,
             nxt: 0,
             written: 0,
-            edge: config.receive_buffer.max(u64::from(mss)),
+            edge: config.socket.map_or(config.receive_buffer.max(u64::from(mss)), |socket| socket.peer_window),
             mss: u64::from(mss),
             phase: Phase::Open,
             urgent: None,
             board: Scoreboard::default(),
             control,
             rtt: Rtt::new(timing, config.handshake_rtt),
-            rack: Rack::new(config.reordering),
+            rack: Rack::new(config.reordering, &config.detection),
             timer: LossTimer::default(),
             timing,
             delivery: Delivery::new(now),
@@ -154,7 +174,13 @@ impl TcpSender {
             echo_heeded_until: None,
             tell_cwr: false,
             idle_restart: config.idle_restart,
+            timestamps: config.timestamps,
+            probes: config.detection.probes && config.sack,
+            gliding: None,
+            gentle_marks: config.gentle_marks,
             last_sent: None,
+            counting: DupackCounter::new(config),
+            socket: config.socket.as_ref().map(|socket| Box::new(SendSocket::new(socket))),
         }
     }
 
@@ -174,8 +200,14 @@ impl TcpSender {
         self.rtt.rto()
     }
 
+    /// Sent, and neither acknowledged, known to have arrived nor taken for lost. Without SACK each duplicate
+    /// acknowledgement says that a segment has arrived.
+    #[inline]
     pub(super) fn flight(&self) -> u64 {
-        self.board.flight()
+        match &self.counting {
+            None => self.board.flight(),
+            Some(counter) => self.board.flight().saturating_sub(counter.arrived() * self.mss),
+        }
     }
 
     pub(super) fn acknowledged(&self) -> u64 {
@@ -201,6 +233,7 @@ impl TcpSender {
     pub(super) fn window(&self) -> u64 {
         match self.phase {
             Phase::Recovery { .. } if self.control.reduces_gently() => self.prr.window(),
+            Phase::Open if self.gliding.is_some() => self.prr.window(),
             _ => self.control.window(),
         }
     }
@@ -210,7 +243,7 @@ impl TcpSender {
     }
 
     /// The application appends to the stream.
-    pub(super) fn write(&mut self, now: Time, bytes: u64) {
+    pub(super) fn write(&mut self, now: Time, bytes: u64, more: bool) {
         if bytes == 0 {
             return;
         }
@@ -220,7 +253,8 @@ impl TcpSender {
         if self.is_idle() {
             self.restart_after_idle(now);
         }
-        self.written = self.written.saturating_add(bytes);
+        let taken = if self.socket.is_some() { self.write_to_socket(bytes, more) } else { bytes };
+        self.written = self.written.saturating_add(taken);
     }
 
     /// RFC 2861: a window that was not used for an RTO says nothing about the path. BBR wants to know of every pause.

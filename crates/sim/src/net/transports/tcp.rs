@@ -90,7 +90,13 @@ impl SimTransport for TcpConnection {
     fn on_done(done: TcpProgress, progress: &mut FlowProgress) {
         match done {
             TcpProgress::Delivered(bytes) => progress.received = Some(bytes),
-            TcpProgress::Acknowledged(_) => {}
+            // The others are a socket's, and the simulator's connections have none.
+            TcpProgress::Acknowledged(_)
+            | TcpProgress::Written(_)
+            | TcpProgress::PeerClosed
+            | TcpProgress::Closed
+            | TcpProgress::Reset
+            | TcpProgress::TimedOut => {}
         }
     }
 

@@ -72,16 +72,64 @@ impl DelayedAcks {
         self.due
     }
 
-    /// A segment came; `unacknowledged` bytes in order are not acknowledged now.
+    /// Whether this much must be acknowledged at once.
     #[inline]
-    pub(super) fn on_data(
-        &mut self,
-        now: Time,
-        arrival: SegmentArrival,
-        unacknowledged: u64,
-        rto: Span,
-        srtt: Option<Span>,
-    ) {
+    pub(super) fn is_plenty(&self, unacknowledged: u64) -> bool {
+        unacknowledged > self.mss
+    }
+
+    /// One leaves now, whatever happened.
+    pub(super) fn force(&mut self) {
+        self.owed = true;
+        self.due = true;
+    }
+
+    /// None is owed any more.
+    pub(super) fn forget(&mut self) {
+        self.owed = false;
+        self.due = false;
+        self.deadline = Time::NEVER;
+    }
+
+    /// The receive window grew: the next one leaves at once (`tcp_grow_window`).
+    pub(super) fn quicken(&mut self) {
+        if let Some(linux) = &mut self.linux {
+            linux.quick |= 1;
+        }
+    }
+
+    /// The buffer fills up: no more quick ones.
+    pub(super) fn calm(&mut self) {
+        if let Some(linux) = &mut self.linux {
+            linux.quick = 0;
+        }
+    }
+
+    /// The peer's stream is over: the own FIN may carry the acknowledgement (`tcp_fin`).
+    pub(super) fn on_fin(&mut self) {
+        if let Some(linux) = &mut self.linux {
+            linux.pingpong = PINGPONG;
+        }
+    }
+
+    /// A FIN without payload. Before anything was received its acknowledgement waits for a tick only.
+    pub(super) fn on_lone_fin(&mut self, now: Time, arrival: SegmentArrival) {
+        self.owed = true;
+        self.due |= arrival != SegmentArrival::InOrder;
+        let at = match &self.linux {
+            None => now + self.timing.ack_delay,
+            Some(linux) => self.timing.after_jiffies(self.timing.tick(now), linux.ato),
+        };
+        self.deadline = self.deadline.min(at);
+    }
+
+    pub(super) fn is_interactive(&self) -> bool {
+        self.linux.as_ref().is_some_and(|linux| linux.pingpong >= PINGPONG)
+    }
+
+    /// A segment came; `plenty` if what is not acknowledged must be, now.
+    #[inline]
+    pub(super) fn on_data(&mut self, now: Time, arrival: SegmentArrival, plenty: bool, rto: Span, srtt: Option<Span>) {
         self.owed = true;
         match arrival {
             SegmentArrival::InOrder | SegmentArrival::Filling => {
@@ -89,7 +137,7 @@ impl DelayedAcks {
                     linux.on_data(&self.timing, now, rto);
                 }
                 let quick = self.linux.as_ref().is_some_and(LinuxAckTimer::is_quick);
-                self.due |= arrival == SegmentArrival::Filling || quick || unacknowledged > self.mss;
+                self.due |= arrival == SegmentArrival::Filling || quick || plenty;
             }
             SegmentArrival::OutOfOrder => self.due = true,
             SegmentArrival::Duplicate | SegmentArrival::Outside => {

@@ -14,7 +14,7 @@ struct Peer {
 impl Peer {
     fn new(profile: TimerProfile) -> Self {
         let config = TcpConfig { mss: MSS, profile, receive_buffer: 50_000, ..TcpConfig::default() };
-        Self { receiver: TcpReceiver::new(&config), out: Recorder::default(), now: Time::ZERO }
+        Self { receiver: TcpReceiver::new(&config, Time::ZERO), out: Recorder::default(), now: Time::ZERO }
     }
 
     fn gets(&mut self, seq: u64, len: u32) -> SegmentArrival {

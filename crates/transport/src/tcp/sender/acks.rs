@@ -5,12 +5,13 @@ use units::{Span, Time};
 
 use super::super::cc::{AckSample, CongestionControl};
 use super::super::connection::{TcpConnection, TcpNote, TcpProgress};
+use super::super::prr::Prr;
 use super::super::record::{DeliveredBytes, before, timestamp};
 use super::super::segment::TcpSegment;
 use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
 
 /// How things were before an acknowledgement.
-struct AckBaseline {
+pub(super) struct AckBaseline {
     una: u64,
     flight: u64,
     sacked: u64,
@@ -24,9 +25,12 @@ impl TcpSender {
             return;
         }
         let before = self.before();
-        let mut got = DeliveredBytes::new(now, self.rtt.min(), segment.echo);
+        // What left now is returned by nobody yet: nothing can be concluded from it.
+        let echo = if self.timestamps { segment.echo } else { timestamp(now) };
+        let mut got = DeliveredBytes::new(now, self.rtt.min(), echo);
         let dsack = !segment.sack.is_empty() && self.take_sacks(segment, &mut got);
         self.advance(segment, &mut got);
+        let duplicate = self.counting.is_some() && self.count(segment, &before, &mut got);
         if segment.ece && self.ecn != EcnResponse::Off {
             self.heed_echo(now, before.flight);
         }
@@ -36,11 +40,11 @@ impl TcpSender {
         self.learn(now, segment, &before, &got);
         self.end_probe(now, segment, &before, dsack, out);
         // Before the timer: once all is repaired, the tail may be probed.
-        self.leave_phase(now, segment.echo, self.una > before.una, out);
+        self.leave_phase(now, echo, self.una > before.una, out);
         if self.una > before.una || self.renews_timer(now, &got) {
             self.restart_timer(now, out);
         }
-        if got.newest.is_some() && !self.board.is_empty() {
+        if (got.newest.is_some() || duplicate) && !self.board.is_empty() {
             self.detect_losses(now, out);
         }
         if got.bytes > 0 {
@@ -50,11 +54,26 @@ impl TcpSender {
         self.report(&before, out);
     }
 
+    /// For [`TcpSender::on_ack`] where duplicate acknowledgements count: whether this is one. What duplicates have said
+    /// before is not delivered again.
+    fn count(&mut self, segment: &TcpSegment, before: &AckBaseline, got: &mut DeliveredBytes) -> bool {
+        let Some(counter) = &mut self.counting else { return false };
+        let outstanding = before.una < self.nxt && !self.board.is_empty();
+        let duplicate = counter.on_ack(segment, self.una - before.una, self.mss, outstanding);
+        if duplicate {
+            counter.limit(self.board.segments(), &mut self.rack);
+            got.bytes += self.mss;
+        } else if self.una > before.una {
+            got.bytes -= (counter.forget(got.segments) * self.mss).min(got.bytes.saturating_sub(self.mss));
+        }
+        duplicate
+    }
+
     #[inline]
     fn before(&self) -> AckBaseline {
         AckBaseline {
             una: self.una,
-            flight: self.board.flight(),
+            flight: self.flight(),
             sacked: self.board.sacked(),
             sacked_end: self.board.sacked_end(),
             lost_ever: self.board.lost_ever(),
@@ -84,6 +103,9 @@ impl TcpSender {
 
     fn on_dsack(&mut self, from: u64) {
         self.rack.on_dsack();
+        if let Some(socket) = &mut self.socket {
+            socket.counters.dsacks += 1;
+        }
         if let Some(undo) = &mut self.undo {
             undo.on_dsack(from);
         }
@@ -91,10 +113,14 @@ impl TcpSender {
 
     #[inline]
     fn advance(&mut self, segment: &TcpSegment, got: &mut DeliveredBytes) {
-        // A peer of this kind never closes its window; one that does is taken to have room for a segment, since there is
-        // no other way to learn when it opens again.
-        let room = u64::from(segment.window).max(self.mss);
-        self.edge = self.edge.max(segment.ack.saturating_add(room));
+        if self.socket.is_some() {
+            self.update_window(segment);
+        } else {
+            // A peer without a socket never closes its window; one that does is taken to have room for a segment, since
+            // there is no other way to learn when it opens again.
+            let room = u64::from(segment.window).max(self.mss);
+            self.edge = self.edge.max(segment.ack.saturating_add(room));
+        }
         if segment.ack > self.una {
             self.una = segment.ack;
             self.board.ack(segment.ack, got);
@@ -110,7 +136,8 @@ impl TcpSender {
         self.learn_rtt(now, segment, self.una > before.una, got);
         self.delivery.on_delivered(now, got.bytes);
         if before.sacked_end.is_some_and(|end| got.lowest < end) {
-            self.rack.on_reordering();
+            let arrived = self.board.sacked_end().unwrap_or(self.una);
+            self.rack.on_reordering(arrived.saturating_sub(got.lowest), self.mss);
         }
         if let Some(newest) = &got.newest {
             self.rack.on_arrival(now, newest);
@@ -128,7 +155,7 @@ impl TcpSender {
                 self.rtt.observe_min(now.since(last));
                 now.since(first)
             }
-            None if advanced && !before(timestamp(now), segment.echo) => {
+            None if self.timestamps && advanced && !before(timestamp(now), segment.echo) => {
                 Span::from_us(u64::from(timestamp(now).wrapping_sub(segment.echo)).max(1))
             }
             None => return,
@@ -173,8 +200,20 @@ impl TcpSender {
         if self.ecn == EcnResponse::Classic && is_news && self.phase == Phase::Open {
             self.echo_heeded_until = Some(self.nxt);
             self.tell_cwr = true;
+            let prior = self.control.window();
             self.control.on_echo(now, flight);
+            if self.gentle_marks && self.control.reduces_gently() {
+                self.gliding = Some(self.nxt);
+                self.prr = Prr::new(prior, self.control.threshold());
+            }
         }
+    }
+
+    /// Whether a reduction for a mark is under way; it ends once more than was in flight then is acknowledged.
+    #[inline]
+    fn glides(&mut self) -> bool {
+        self.gliding = self.gliding.filter(|until| self.una <= *until);
+        self.gliding.is_some() && self.phase == Phase::Open
     }
 
     #[inline]
@@ -192,7 +231,7 @@ impl TcpSender {
             advanced,
             marked: if segment.ece && self.ecn != EcnResponse::Off { got.bytes } else { 0 },
             flight_before: before.flight,
-            flight: self.board.flight(),
+            flight: self.flight(),
             rtt: got.measured().map(|(_, last)| now.since(last)),
             srtt,
             round_start: prior.is_some_and(|prior| self.delivery.begins_round(prior)),
@@ -201,8 +240,11 @@ impl TcpSender {
             rate: got.newest.as_ref().and_then(|newest| self.delivery.sample(newest, min_rtt, lost)),
         };
         self.control.on_ack(&ack);
-        if matches!(self.phase, Phase::Recovery { .. }) {
-            self.prr.on_ack(got.bytes, self.board.flight(), got.resent, self.mss);
+        if matches!(self.phase, Phase::Recovery { .. }) || self.glides() {
+            self.prr.on_ack(got.bytes, self.flight(), got.resent, self.mss);
+        }
+        if let Some(socket) = &mut self.socket {
+            socket.counters.on_delivered(got.segments, ack.marked > 0);
         }
     }
 
@@ -212,6 +254,7 @@ impl TcpSender {
             None => false,
             Some(UrgentSend::Head) => self.board.lost() == 0,
             Some(UrgentSend::ProbeNew | UrgentSend::ProbeLast) => self.board.last_unsacked().is_none(),
+            Some(UrgentSend::WindowProbe) => self.unsent() == 0,
         };
         if stale {
             self.urgent = None;
@@ -224,7 +267,7 @@ impl TcpSender {
             out.note(TcpNote::Sacked { bytes: self.board.sacked(), pending: self.unsent() });
         }
         if self.una > before.una {
-            out.complete(TcpProgress::Acknowledged(self.una));
+            out.complete(TcpProgress::Acknowledged(self.payload_below(self.una)));
         }
     }
 }

@@ -6,6 +6,8 @@ use units::Time;
 use super::super::cc::CongestionControl;
 use super::super::connection::{TcpConnection, TcpNote, TcpRetransmitCause};
 use super::super::record::timestamp;
+use super::super::segment::SegmentFlags;
+use super::queue::{SendHold, SendSocket};
 use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(crate) struct OutgoingPayload {
     pub len: u32,
     pub capable: bool,
     pub cwr: bool,
+    /// PSH and FIN; `len` does not count a FIN.
+    pub flags: SegmentFlags,
 }
 
 impl TcpSender {
@@ -37,12 +41,14 @@ impl TcpSender {
         }
         let (next, len) = if self.board.lost() > 0 {
             (NextSend::Repair, self.board.next_repair_len())
+        } else if let Some(socket) = &self.socket {
+            return self.next_of_socket(now, socket);
         } else if self.unsent() > 0 && self.has_room() {
             (NextSend::New, self.next_len())
         } else {
             return NextSend::Nothing;
         };
-        let flight = self.board.flight();
+        let flight = self.flight();
         if flight > 0 && flight + len > self.window() {
             NextSend::Full
         } else if self.pacer.release > now {
@@ -52,9 +58,43 @@ impl TcpSender {
         }
     }
 
+    /// In the order of `tcp_write_xmit`: the congestion window, the peer's, then what holds small segments back.
+    fn next_of_socket(&self, now: Time, socket: &SendSocket) -> NextSend {
+        if self.unsent() == 0 {
+            return NextSend::Nothing;
+        }
+        let flight = self.charged_flight();
+        // The last segment leaves regardless of the congestion window (`tcp_cwnd_test`).
+        if flight > 0 && flight + self.mss > self.window() && !self.ends_stream(socket) {
+            return NextSend::Full;
+        }
+        if !self.has_room() {
+            return NextSend::Nothing;
+        }
+        match self.held_back(now, socket) {
+            SendHold::Free if self.pacer.release > now => NextSend::Later(self.pacer.release),
+            SendHold::Free => NextSend::New,
+            SendHold::ForMoreWindow => NextSend::Full,
+            SendHold::ForMoreData => NextSend::Nothing,
+        }
+    }
+
+    /// What is in flight if each segment counts as a full one, as in a kernel.
+    pub(super) fn charged_flight(&self) -> u64 {
+        if self.board.lost() > 0 {
+            return self.flight();
+        }
+        let arrived =
+            u64::from(self.board.sacked_segments()) + self.counting.as_ref().map_or(0, |count| count.arrived());
+        self.board.segments().saturating_sub(arrived) * self.mss
+    }
+
     #[inline]
     fn next_len(&self) -> u64 {
-        self.unsent().min(self.mss)
+        match &self.socket {
+            None => self.unsent().min(self.mss),
+            Some(socket) => self.next_len_of_socket(socket),
+        }
     }
 
     /// Whether the peer has room for the next new segment.
@@ -71,7 +111,7 @@ impl TcpSender {
         next: NextSend,
         out: &mut O,
     ) -> Option<OutgoingPayload> {
-        let outgoing = match next {
+        let mut outgoing = match next {
             NextSend::Nothing | NextSend::Full | NextSend::Later(_) => return None,
             NextSend::New => {
                 let outgoing = self.send_new(now);
@@ -97,20 +137,67 @@ impl TcpSender {
                 self.probed = Some(TailLossProbe { end: self.nxt, again: true });
                 self.resend(now, index, TcpRetransmitCause::Probe, out)
             }
+            NextSend::Urgent(UrgentSend::WindowProbe) => self.send_window_probe(now, out),
         };
         self.urgent = None;
         self.on_left(now, &outgoing);
+        if self.socket.is_some() {
+            self.mark(now, next, &mut outgoing);
+        }
         Some(outgoing)
+    }
+
+    /// What the window has room for, or nothing from before it (`tcp_write_wakeup`).
+    fn send_window_probe<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) -> OutgoingPayload {
+        let room = self.edge.saturating_sub(self.nxt);
+        if room == 0 {
+            let seq = self.una.wrapping_sub(1);
+            return OutgoingPayload { seq, len: 0, capable: false, cwr: false, flags: SegmentFlags::NONE };
+        }
+        let outgoing = self.send_some(now, self.next_len().min(room));
+        self.on_new_sent(now, out);
+        OutgoingPayload { flags: SegmentFlags::PSH, ..outgoing }
+    }
+
+    /// A FIN has a position, but is no payload; PSH is where a kernel would have it.
+    fn mark(&mut self, now: Time, next: NextSend, outgoing: &mut OutgoingPayload) {
+        let (seq, end) = (outgoing.seq, outgoing.seq.wrapping_add(u64::from(outgoing.len)));
+        let push = match next {
+            NextSend::New | NextSend::Urgent(UrgentSend::ProbeNew) => {
+                let more = self.next(now) == NextSend::New;
+                self.pushes(seq, end, more)
+            }
+            NextSend::Urgent(UrgentSend::WindowProbe) => false,
+            _ => self.pushes_again(end),
+        };
+        let payload_end = self.payload_below(end);
+        let fin = outgoing.len > 0 && payload_end < end;
+        outgoing.len -= u32::from(fin);
+        if fin {
+            outgoing.flags = outgoing.flags.with(SegmentFlags::FIN);
+        }
+        if push && outgoing.len > 0 {
+            outgoing.flags = outgoing.flags.with(SegmentFlags::PSH);
+        }
     }
 
     #[inline]
     fn send_new(&mut self, now: Time) -> OutgoingPayload {
-        let (seq, len) = (self.nxt, self.next_len());
+        self.send_some(now, self.next_len())
+    }
+
+    #[inline]
+    fn send_some(&mut self, now: Time, len: u64) -> OutgoingPayload {
+        let seq = self.nxt;
         let stamp = self.delivery.stamp(now, self.board.is_empty());
         self.board.push(seq, len as u16, now, stamp);
         self.nxt += len;
+        if self.socket.is_some() {
+            self.on_new_of_socket(seq, len);
+        }
         let cwr = self.ecn == EcnResponse::Classic && std::mem::take(&mut self.tell_cwr);
-        OutgoingPayload { seq, len: len as u32, capable: self.ecn != EcnResponse::Off, cwr }
+        let capable = self.ecn != EcnResponse::Off;
+        OutgoingPayload { seq, len: len as u32, capable, cwr, flags: SegmentFlags::NONE }
     }
 
     /// RFC 3168 §6.1.5: a classic sender's copies may not be marked.
@@ -128,7 +215,11 @@ impl TcpSender {
         }
         self.on_resent(now, index == 0, out);
         out.note(TcpNote::Retransmitted { cause, bytes: u32::from(len) });
-        OutgoingPayload { seq, len: u32::from(len), capable: self.ecn == EcnResponse::Dctcp, cwr: false }
+        if let Some(socket) = &mut self.socket {
+            socket.counters.copies += 1;
+        }
+        let capable = self.ecn == EcnResponse::Dctcp;
+        OutgoingPayload { seq, len: u32::from(len), capable, cwr: false, flags: SegmentFlags::NONE }
     }
 
     #[inline]
@@ -138,7 +229,7 @@ impl TcpSender {
         if let Some(pace) = self.control.pacing() {
             self.pacer.on_sent(now, len, pace, self.mss);
         }
-        if matches!(self.phase, Phase::Recovery { .. }) {
+        if matches!(self.phase, Phase::Recovery { .. }) || self.gliding.is_some() {
             self.prr.on_sent(len);
         }
     }
@@ -146,6 +237,6 @@ impl TcpSender {
     /// Called after something left: `next` shows whether the window was the limit.
     #[inline]
     pub(crate) fn note_usage(&mut self, next: NextSend) {
-        self.usage.on_sent(self.una, self.nxt, self.board.flight(), next == NextSend::Full);
+        self.usage.on_sent(self.una, self.nxt, self.flight(), next == NextSend::Full);
     }
 }

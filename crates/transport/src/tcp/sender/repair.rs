@@ -13,6 +13,9 @@ impl TcpSender {
     /// RFC 8985 §6.2, step 5.
     #[inline]
     pub(super) fn detect_losses<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        if self.counting.is_some() {
+            return self.detect_by_count(now, out);
+        }
         let srtt = self.rtt.srtt().unwrap_or_default();
         let repairing = self.phase != Phase::Open;
         let window =
@@ -26,9 +29,10 @@ impl TcpSender {
         }
     }
 
-    fn enter_recovery<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
-        let flight = self.board.flight();
+    pub(super) fn enter_recovery<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        let flight = self.flight();
         let prior = self.control.window();
+        self.gliding = None;
         self.control.on_loss(now, flight);
         self.prr = Prr::new(prior, self.control.threshold());
         self.prr.on_ack(0, flight, false, self.mss);
@@ -39,7 +43,10 @@ impl TcpSender {
     }
 
     pub(super) fn enter_loss(&mut self, now: Time) {
-        self.board.time_out(now, self.rack.rtt());
+        self.forget_counts();
+        let rtt = if self.counting.is_some() { Span::ZERO } else { self.rack.rtt() };
+        self.board.time_out(now, rtt);
+        self.gliding = None;
         self.control.on_timeout(now, self.board.flight());
         // Copies of a repair under way count on: what they repaired was lost.
         if self.phase == Phase::Open {
@@ -48,6 +55,17 @@ impl TcpSender {
         self.phase = Phase::Loss { until: self.nxt };
         self.probed = None;
         self.tell_cwr = true;
+    }
+
+    /// The retransmission timer went off: what was counted until now says nothing any more.
+    fn forget_counts(&mut self) {
+        let counted = self.counting.as_ref().map_or(0, |counter| counter.arrived());
+        if self.phase == Phase::Open {
+            self.rack.degree_mut().on_timeout(u64::from(self.board.sacked_segments()) + counted);
+        }
+        if let Some(counter) = &mut self.counting {
+            counter.reset();
+        }
     }
 
     /// The window was reduced for a loss, if the controller reduces any.
@@ -72,13 +90,18 @@ impl TcpSender {
             Phase::Recovery { until } => (until, false),
             Phase::Loss { until } => (until, true),
         };
-        let over = self.una >= until;
+        // Without SACK, an acknowledgement of just that may be followed by duplicates (RFC 6582 §3.2, step 1).
+        let newreno = self.counting.as_ref().is_some_and(|counter| counter.is_newreno());
+        let over = self.una > until || self.una == until && (!newreno || self.board.is_empty());
         if self.undo.is_some_and(|undo| is_spurious(&undo, echo, advanced, timed_out, over)) {
             self.undo_reduction(now, out);
         }
         if over || self.undo.is_none() {
             self.phase = Phase::Open;
             self.undo = None;
+            if let Some(counter) = &mut self.counting {
+                counter.reset();
+            }
             self.control.on_recovered(now);
             self.rack.on_recovered();
         }

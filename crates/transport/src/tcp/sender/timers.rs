@@ -1,9 +1,11 @@
-//! The one timer of the sender. RFC 8985 §8: what is waited for is the first of three things.
+//! The one timer of the sender. RFC 8985 §8: what is waited for is the first of these.
 //!
 //! | waits for | set | then |
 //! | --- | --- | --- |
 //! | [`LossTimerKind::Reorder`] | a segment is overdue (§6.2, step 5) | it is lost |
 //! | [`LossTimerKind::Probe`] | something leaves or is acknowledged, nothing is missing (§7.2) | a probe leaves (§7.3) |
+//! | [`LossTimerKind::Early`] | some arrived, too few to count (RFC 5827) | the first is lost |
+//! | [`LossTimerKind::Window`] | the peer's window is shut, nothing is in flight (`persist`) | a window probe leaves |
 //! | [`LossTimerKind::Retransmit`] | otherwise, if anything is in flight (RFC 6298 §5) | all but the latest is lost |
 //!
 //! An armed timer is left alone as long as what is waited for comes later: it is looked at again when it goes off.
@@ -22,6 +24,8 @@ pub(super) enum LossTimerKind {
     Retransmit,
     Probe,
     Reorder,
+    Early,
+    Window,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +58,16 @@ impl LossTimer {
         }
     }
 
-    fn cancel<O: Out<TcpConnection>>(&mut self, out: &mut O) {
+    pub(super) fn waits_for(&self, kind: LossTimerKind) -> bool {
+        self.pending == Some(kind)
+    }
+
+    /// It need not go off for this any more; if it does, nothing happens.
+    pub(super) fn forget(&mut self, kind: LossTimerKind) {
+        self.pending = self.pending.filter(|pending| *pending != kind);
+    }
+
+    pub(super) fn cancel<O: Out<TcpConnection>>(&mut self, out: &mut O) {
         self.pending = None;
         if self.armed != Time::NEVER {
             self.armed = Time::NEVER;
@@ -110,7 +123,7 @@ impl TcpSender {
     /// §7.2: only while nothing is missing.
     #[inline]
     fn may_probe(&self) -> bool {
-        self.phase == Phase::Open && self.board.sacked() == 0
+        self.probes && self.phase == Phase::Open && self.board.sacked() == 0
     }
 
     /// `cap_from` is when the retransmission timer counts from: it may be due earlier.
@@ -143,8 +156,17 @@ impl TcpSender {
         self.set_timer(LossTimerKind::Reorder, wait, out);
     }
 
+    /// What is missing is lost unless it arrives within `span`, which the retransmission timer does not exceed.
+    pub(super) fn wait_for_early_retransmit<O: Out<TcpConnection>>(&mut self, now: Time, span: Span, out: &mut O) {
+        if !self.timer.waits_for(LossTimerKind::Early) {
+            let cap_from = self.board.head_sent_at().unwrap_or(now);
+            let wait = Wait { from: now, span, extra: Span::ZERO, cap_from, cap: self.rtt.rto() };
+            self.set_timer(LossTimerKind::Early, wait, out);
+        }
+    }
+
     #[inline]
-    fn set_timer<O: Out<TcpConnection>>(&mut self, kind: LossTimerKind, wait: Wait, out: &mut O) {
+    pub(super) fn set_timer<O: Out<TcpConnection>>(&mut self, kind: LossTimerKind, wait: Wait, out: &mut O) {
         self.timer.set(kind, wait, &self.timing, out);
     }
 
@@ -154,10 +176,19 @@ impl TcpSender {
             Some(LossTimerKind::Retransmit) => self.time_out(now, out),
             Some(LossTimerKind::Probe) => self.probe(now, out),
             Some(LossTimerKind::Reorder) => self.on_overdue(now, out),
+            Some(LossTimerKind::Early) => {
+                self.timer.pending = Some(LossTimerKind::Reorder);
+                self.wait_for_rto(now, out);
+                self.on_early_retransmit(now, out);
+            }
+            Some(LossTimerKind::Window) => self.probe_window(now, out),
         }
     }
 
     fn time_out<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        if self.socket.is_some() && self.has_waited_too_long(now) {
+            return self.give_up(now, out);
+        }
         out.note(TcpNote::Timeout);
         self.enter_loss(now);
         self.rtt.back_off();

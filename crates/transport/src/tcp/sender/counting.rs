@@ -1,0 +1,199 @@
+//! Losses found by counting what arrived behind them: RFC 6675 with SACK, RFC 6582 (NewReno) without.
+//!
+//! With SACK, a segment is lost once `reordering` segments above it have arrived (FACK: once the highest that arrived is
+//! further away than that). Without, every acknowledgement that says nothing new (RFC 5681 §2: same number, same window,
+//! no payload) stands for a segment that arrived; the first segment is lost after `reordering` of them, and after each
+//! partial acknowledgement of a repair. As in Linux 4.4 (`tcp_time_to_recover`, `tcp_mark_head_lost`) and, for NewReno,
+//! in all (`tcp_newreno_mark_lost`).
+
+use machine::Out;
+use units::{Span, Time};
+
+use super::super::config::TcpConfig;
+use super::super::connection::TcpConnection;
+use super::super::detection::RackUse;
+use super::super::rack::Rack;
+use super::super::segment::TcpSegment;
+use super::{Phase, TcpSender};
+
+/// How long an early retransmit waits at least.
+const EARLY_MIN: Span = Span::from_ms(2);
+/// Flights from this many segments on have enough duplicate acknowledgements of their own.
+const EARLY_BELOW: u64 = 4;
+
+#[derive(Debug)]
+pub(super) struct DupackCounter {
+    sack: bool,
+    fack: bool,
+    early_retransmit: bool,
+    pub(super) rack: RackUse,
+    /// Without SACK: segments that arrived behind the first, by duplicate acknowledgements.
+    dupacks: u64,
+    /// What the last acknowledgement offered.
+    window: Option<u32>,
+    /// The last one acknowledged something new.
+    advanced: bool,
+}
+
+impl DupackCounter {
+    /// `None` if RACK finds all losses.
+    pub(super) fn new(config: &TcpConfig) -> Option<Box<Self>> {
+        let detection = config.detection;
+        (!config.sack || detection.rack != RackUse::Always).then(|| {
+            Box::new(Self {
+                sack: config.sack,
+                fack: detection.fack,
+                early_retransmit: detection.early_retransmit,
+                rack: if config.sack { detection.rack } else { RackUse::Off },
+                dupacks: 0,
+                window: None,
+                advanced: false,
+            })
+        })
+    }
+
+    /// Segments known to have arrived by duplicate acknowledgements.
+    pub(super) fn arrived(&self) -> u64 {
+        self.dupacks
+    }
+
+    pub(super) fn is_newreno(&self) -> bool {
+        !self.sack
+    }
+
+    /// Whether it is a duplicate of the one before, of a connection without SACK with something `outstanding`.
+    pub(super) fn on_ack(&mut self, segment: &TcpSegment, advanced: u64, _mss: u64, outstanding: bool) -> bool {
+        let same_window = self.window.replace(segment.window).is_none_or(|window| window == segment.window);
+        self.advanced = advanced > 0;
+        let duplicate = !self.sack && outstanding && advanced == 0 && same_window && segment.len == 0;
+        self.dupacks += u64::from(duplicate);
+        duplicate
+    }
+
+    /// More cannot have arrived than is outstanding, beside the one that is missing; if more duplicates come, they were
+    /// out of order (`tcp_limit_reno_sacked`).
+    pub(super) fn limit(&mut self, outstanding: u64, rack: &mut Rack) {
+        let most = outstanding.saturating_sub(1);
+        if self.dupacks > most {
+            self.dupacks = most;
+            rack.degree_mut().grow(outstanding);
+        }
+    }
+
+    /// `segments` are acknowledged: one filled the hole, the others had been counted. Returns how many had been.
+    pub(super) fn forget(&mut self, segments: u32) -> u64 {
+        let counted = self.dupacks.min(u64::from(segments.saturating_sub(1)));
+        self.dupacks -= counted;
+        counted
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.dupacks = 0;
+    }
+}
+
+impl TcpSender {
+    /// Instead of [`TcpSender::detect_losses`], if something counts.
+    pub(super) fn detect_by_count<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        let Some(counter) = &self.counting else { return };
+        let (sack, rack, advanced) = (counter.sack, counter.rack, counter.advanced);
+        if rack == RackUse::InRepair && self.phase != Phase::Open {
+            self.detect_lost_copies(now);
+        }
+        match (sack, self.phase) {
+            (false, Phase::Open) => {
+                if counter_reaches(self.counting.as_deref(), &self.rack) {
+                    self.board.mark_head_lost();
+                }
+            }
+            (false, Phase::Recovery { .. }) if advanced => self.board.mark_head_lost(),
+            (false, _) => {}
+            (true, Phase::Open) => self.count_to_recovery(now, out),
+            (true, Phase::Recovery { .. }) => self.mark_counted(),
+            (true, Phase::Loss { .. }) => {}
+        }
+        if self.board.lost() > 0 && self.phase == Phase::Open {
+            self.enter_recovery(now, out);
+        }
+    }
+
+    /// RACK of Linux 4.4, which looks only during a repair, with a fixed reordering window of at least a millisecond.
+    fn detect_lost_copies(&mut self, now: Time) {
+        let quarter = if self.rack.degree().events > 0 { self.rtt.min() / 4 } else { Span::ZERO };
+        let mut judge = self.rack.judge(now, Span::ZERO);
+        // A later one arrived: lost if that left this much later, whatever the time is now.
+        judge.now = judge.sent_at;
+        judge.patience = quarter.max(Span::from_ms(1)) + Span::from_ps(1);
+        self.board.detect(&judge);
+    }
+
+    /// `tcp_time_to_recover`.
+    fn count_to_recovery<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        let threshold = u64::from(self.rack.degree().segments);
+        let sacked = u64::from(self.board.sacked_segments());
+        if sacked == 0 {
+            return;
+        }
+        let outstanding = self.board.segments();
+        let held_back = self.unsent() == 0 || !self.has_room();
+        let few = outstanding <= threshold && sacked >= (outstanding / 2).max(3) && held_back;
+        if self.counted() > threshold || few {
+            self.mark_counted();
+            if self.board.lost() == 0 {
+                self.board.mark_head_lost();
+            }
+        } else if self.is_early(outstanding, sacked) && held_back {
+            self.retransmit_early(now, out);
+        }
+    }
+
+    fn is_early(&self, outstanding: u64, sacked: u64) -> bool {
+        let early = self.counting.as_ref().is_some_and(|counter| counter.early_retransmit);
+        early && self.rack.degree().events == 0 && outstanding > sacked && outstanding < EARLY_BELOW
+    }
+
+    /// After a quarter of a round trip, since what is missing may only be late; at once if there is no time for that
+    /// (`tcp_pause_early_retransmit`).
+    fn retransmit_early<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        match self.rtt.srtt() {
+            Some(srtt) => self.wait_for_early_retransmit(now, (srtt / 4).max(EARLY_MIN), out),
+            None => self.board.mark_head_lost(),
+        }
+    }
+
+    /// The early retransmit is due.
+    pub(super) fn on_early_retransmit<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        if self.phase == Phase::Open && self.board.sacked_segments() > 0 {
+            self.board.mark_head_lost();
+            self.enter_recovery(now, out);
+        }
+    }
+
+    /// `tcp_dupack_heuristics`: how far arrivals are ahead of the first segment.
+    fn counted(&self) -> u64 {
+        if self.uses_fack() {
+            self.board.segments_below_sacked_end()
+        } else {
+            u64::from(self.board.sacked_segments()) + 1
+        }
+    }
+
+    /// FACK ends with the first reordering.
+    fn uses_fack(&self) -> bool {
+        self.counting.as_ref().is_some_and(|counter| counter.fack) && self.rack.degree().events == 0
+    }
+
+    fn mark_counted(&mut self) {
+        let threshold = u64::from(self.rack.degree().segments);
+        if self.uses_fack() {
+            let lost = self.board.segments_below_sacked_end().saturating_sub(threshold).max(1);
+            self.board.mark_first_lost(lost);
+        } else {
+            self.board.mark_lost_below(threshold);
+        }
+    }
+}
+
+fn counter_reaches(counter: Option<&DupackCounter>, rack: &Rack) -> bool {
+    counter.is_some_and(|counter| counter.dupacks >= u64::from(rack.degree().segments))
+}

@@ -1,0 +1,67 @@
+//! What a sender with something to do waits for: the kernel's chronographs (`tcp_chrono_start`), which `TCP_INFO` reports
+//! as busy, receive-window-limited and send-buffer-limited time.
+
+use units::{Span, Time};
+
+/// What the time until the next change is counted for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum SendWait {
+    /// Nothing is written that is not acknowledged.
+    #[default]
+    Idle,
+    Busy,
+    ReceiveWindow,
+    SendBuffer,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SendClocks {
+    wait: SendWait,
+    since: Time,
+    busy: Span,
+    receive_window: Span,
+    send_buffer: Span,
+}
+
+impl SendClocks {
+    /// From now on the sender waits for this.
+    pub(super) fn set(&mut self, now: Time, wait: SendWait) {
+        if wait != self.wait {
+            *self = Self { wait, since: now, ..self.until(now) };
+        }
+    }
+
+    fn until(&self, now: Time) -> Self {
+        let mut clocks = *self;
+        let passed = now.since(self.since);
+        match self.wait {
+            SendWait::Idle => {}
+            SendWait::Busy => clocks.busy += passed,
+            SendWait::ReceiveWindow => clocks.receive_window += passed,
+            SendWait::SendBuffer => clocks.send_buffer += passed,
+        }
+        clocks
+    }
+
+    /// Busy in total, of that limited by the peer's window, and by the send buffer.
+    pub(super) fn read(&self, now: Time) -> (Span, Span, Span) {
+        let clocks = self.until(now);
+        (clocks.busy + clocks.receive_window + clocks.send_buffer, clocks.receive_window, clocks.send_buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_wait_has_its_clock_and_all_are_busy() {
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        let mut clocks = SendClocks::default();
+        clocks.set(at(10), SendWait::ReceiveWindow);
+        clocks.set(at(40), SendWait::Busy);
+        clocks.set(at(60), SendWait::SendBuffer);
+        clocks.set(at(65), SendWait::Idle);
+        assert_eq!(clocks.read(at(100)), (Span::from_ms(55), Span::from_ms(30), Span::from_ms(5)));
+    }
+}

@@ -1,0 +1,105 @@
+//! The limits of a socket, as Linux has them: what the application reads and when, the window that follows from it,
+//! what is held back before it leaves, and how a connection ends.
+//!
+//! | | after |
+//! | --- | --- |
+//! | `window` | `__tcp_select_window`, `tcp_grow_window`, `tcp_cleanup_rbuf`: the receive window, and the ACK when it opens |
+//! | `writes` | RFC 896 with Minshall's change, `TCP_CORK`, `MSG_MORE`, PSH, the send buffer |
+//! | `close` | RFC 9293 §3.6: FIN from both sides; RST |
+//! | `clocks` | what the sender waited for: `tcp_chrono_start` |
+//! | `info` | a snapshot of it all: `tcp_get_info` |
+//!
+//! A connection without a socket has none of this and pays nothing for it: each half keeps its part in a box.
+
+use units::Span;
+
+/// What a socket starts with, once its handshake is over.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpSocketConfig {
+    /// What the peer had room for when the handshake ended, in bytes.
+    pub peer_window: u64,
+    /// The window that was offered to the peer in the handshake, in bytes; it grows from there up to
+    /// `TcpConfig::receive_buffer`.
+    pub first_window: u32,
+    /// Own shift of RFC 7323's window scale, 0 to 14: windows are multiples of it.
+    pub window_scale: u8,
+    /// The peer's last timestamp, if the handshake agreed on timestamps.
+    pub peer_timestamp: Option<u32>,
+    /// `SO_SNDBUF` as the kernel keeps it: twice what an application asks for. `None`: never full.
+    pub send_buffer: Option<u64>,
+    /// `TCP_NODELAY` from the start.
+    pub nodelay: bool,
+    /// `TCP_USER_TIMEOUT`: how long data may wait for its acknowledgement.
+    pub user_timeout: Option<Span>,
+    /// Super-frames: how many segments leave as one.
+    pub tso: TsoConfig,
+}
+
+impl Default for TcpSocketConfig {
+    fn default() -> Self {
+        Self {
+            peer_window: 65_535,
+            first_window: 64_240,
+            window_scale: 7,
+            peer_timestamp: None,
+            send_buffer: None,
+            nodelay: false,
+            user_timeout: None,
+            tso: TsoConfig::default(),
+        }
+    }
+}
+
+/// How segments are gathered to super-frames. It decides which segments carry PSH, and what waits for more room.
+#[derive(Clone, Copy, Debug)]
+pub struct TsoConfig {
+    /// `tcp_min_tso_segs`: at least this many, if there are.
+    pub min_segments: u32,
+    /// `tcp_tso_win_divisor`: less than this part of the window waits for the next acknowledgement; 0 for no waiting.
+    pub window_divisor: u32,
+    /// Whether the last segment of a super-frame carries PSH: Linux since 5.4.
+    pub push: bool,
+}
+
+impl Default for TsoConfig {
+    fn default() -> Self {
+        Self { min_segments: 2, window_divisor: 3, push: true }
+    }
+}
+
+/// RFC 9293 §3.3.2, from the end of the handshake on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpState {
+    /// Both streams are open.
+    Established,
+    /// FIN sent, not acknowledged.
+    FinWait1,
+    /// FIN acknowledged; the peer's stream is open.
+    FinWait2,
+    /// FIN sent and FIN received, neither acknowledged by the peer.
+    Closing,
+    /// Both FINs are acknowledged, and this end sent the first.
+    TimeWait,
+    /// The peer's stream is over.
+    CloseWait,
+    /// FIN sent after the peer's.
+    LastAck,
+    /// Over: closed, reset or timed out.
+    Closed,
+}
+
+impl TcpState {
+    /// The number that `tcpi_state` has for it.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Established => 1,
+            Self::FinWait1 => 4,
+            Self::FinWait2 => 5,
+            Self::TimeWait => 6,
+            Self::Closed => 7,
+            Self::CloseWait => 8,
+            Self::LastAck => 9,
+            Self::Closing => 11,
+        }
+    }
+}
