@@ -11,7 +11,11 @@
 //!
 //! What leaves must be what the script says, less than a microsecond before that time, in that order, and no more. A
 //! segment that comes in returns the timestamp of the last one that left unless it says `echo TIME`. Flags: `ece`, `cwr`,
-//! `ect`, `ce`. `together` before several `<` hands them in before anything can leave.
+//! `ect`, `ce`, `psh`, `fin`, `rst`, `noack`. `together` before several `<` hands them in before anything can leave.
+//!
+//! With `kernel=` in its configuration a connection has a socket: the application can `write N more`, `read N`,
+//! `shutdown`, `close` and `abort` as well, and set `nodelay`, `cork` and `uncork`. A segment without payload that is not
+//! a plain acknowledgement is written with its position, `4000:4000 fin`; with `windows=on` its window is compared, too.
 
 use std::collections::VecDeque;
 
@@ -19,8 +23,8 @@ use machine::{Machine, Port, Pull};
 use testkit::{RecordedAction, Recorder};
 use transport::tcp::cc::Algorithm;
 use transport::tcp::{
-    Phase, Reordering, Sack, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpRetransmitCause, TcpSegment,
-    TimerProfile,
+    LossDetection, Phase, Reordering, Sack, SegmentFlags, TcpCommand, TcpConfig, TcpConnection, TcpNote,
+    TcpRetransmitCause, TcpSegment, TimerProfile,
 };
 use units::{Span, Time};
 use wire::ip::Ecn;
@@ -58,6 +62,23 @@ scripts! {
     idle_restart
     bbr_paces
     off_fills_the_window
+    newreno_repairs_hole_by_hole
+    newreno_counts_no_window_updates
+    limited_transmit_without_sack
+    dupacks_and_a_threshold_that_grew
+    linux_4_4_fack
+    linux_4_4_early_retransmit
+    no_timestamps_no_undo
+    zero_window_probes
+    small_window_is_used_by_a_probe
+    nagle_and_nodelay
+    cork_and_more
+    psh_ends_writes_and_bursts
+    read_opens_the_window
+    close_first
+    close_last
+    close_unread_resets
+    marks_glide_down
 }
 
 struct Script {
@@ -70,6 +91,8 @@ struct Script {
     pull_at: Option<Time>,
     /// Reductions that turned out to be for nothing.
     spurious: usize,
+    /// Windows are part of what leaves.
+    windows: bool,
 }
 
 impl Script {
@@ -87,6 +110,7 @@ impl Script {
             stamp: 0,
             pull_at: None,
             spurious: 0,
+            windows: first.contains("windows=on"),
         };
         for (number, line) in lines {
             script.line(line).unwrap_or_else(|why| panic!("line {}: {line}\n{why}", number + 1));
@@ -101,8 +125,8 @@ impl Script {
         let (verb, rest) = rest.trim().split_once(' ').unwrap_or((rest.trim(), ""));
         let words = rest.split_whitespace().collect::<Vec<_>>();
         match verb {
-            "write" => {
-                self.connection.on_command(at, TcpCommand::Send(number(words[0])), &mut self.out);
+            "write" | "read" | "shutdown" | "close" | "abort" | "nodelay" | "cork" | "uncork" => {
+                self.connection.on_command(at, command(verb, &words), &mut self.out);
                 self.pull();
             }
             "<" => {
@@ -128,6 +152,12 @@ impl Script {
             "rto" => connection.rto().to_string(),
             "delivered" => connection.delivered().to_string(),
             "spurious" => self.spurious.to_string(),
+            "readable" => connection.readable().to_string(),
+            "reordering" => connection.info(self.now).reordering.to_string(),
+            "cwnd" => connection.info(self.now).snd_cwnd.to_string(),
+            "state" => format!("{:?}", connection.state()),
+            "ca" => format!("{:?}", connection.info(self.now).ca_state),
+            "rwnd_limited" => connection.info(self.now).rwnd_limited.to_string(),
             "idle" => (connection.is_idle() && self.out.timers.is_empty()).to_string(),
             "phase" => match connection.phase() {
                 Phase::Open => "open".into(),
@@ -175,7 +205,7 @@ impl Script {
                     }
                     RecordedAction::Transmit(segment) => {
                         self.stamp = segment.timestamp;
-                        self.left.push_back((self.now, print(&segment) + why));
+                        self.left.push_back((self.now, print(&segment, self.windows) + why));
                     }
                     _ => {}
                 }
@@ -196,6 +226,20 @@ impl Script {
         let (time, left) = self.left.pop_front().ok_or("nothing left")?;
         same(expected, &left)?;
         if at.since(time) < Span::from_us(1) { Ok(()) } else { Err(format!("it left at {}", time.since(Time::ZERO))) }
+    }
+}
+
+fn command(verb: &str, words: &[&str]) -> TcpCommand {
+    match (verb, words) {
+        ("write", [bytes]) => TcpCommand::Send(number(bytes)),
+        ("write", [bytes, "more"]) => TcpCommand::SendMore(number(bytes)),
+        ("read", [bytes]) => TcpCommand::Read(number(bytes)),
+        ("shutdown", []) => TcpCommand::ShutdownWrite,
+        ("close", []) => TcpCommand::Close,
+        ("abort", []) => TcpCommand::Abort,
+        ("nodelay", []) => TcpCommand::NoDelay(true),
+        ("cork" | "uncork", []) => TcpCommand::Cork(verb == "cork"),
+        _ => panic!("no such call: {verb} {words:?}"),
     }
 }
 
@@ -230,9 +274,17 @@ fn expand(words: &[&str]) -> Vec<String> {
     }
 }
 
-fn print(segment: &TcpSegment) -> String {
+const FLAGS: [(SegmentFlags, &str); 4] = [
+    (SegmentFlags::PSH, "psh"),
+    (SegmentFlags::FIN, "fin"),
+    (SegmentFlags::RST, "rst"),
+    (SegmentFlags::NO_ACK, "noack"),
+];
+
+fn print(segment: &TcpSegment, windows: bool) -> String {
     let mut text = String::new();
-    if segment.len > 0 {
+    let special = segment.flags.has(SegmentFlags::FIN) || segment.flags.has(SegmentFlags::RST);
+    if segment.len > 0 || special {
         text += &format!("{}:{} ", segment.seq, segment.seq + u64::from(segment.len));
     }
     text += &format!("ack {}", segment.ack);
@@ -245,6 +297,10 @@ fn print(segment: &TcpSegment) -> String {
     }
     let flags = [(segment.ece, " ece"), (segment.cwr, " cwr"), (segment.ecn == Ecn::Capable, " ect")];
     flags.into_iter().filter(|(set, _)| *set).for_each(|(_, name)| text += name);
+    FLAGS.iter().filter(|(flag, _)| segment.flags.has(*flag)).for_each(|(_, name)| text += &format!(" {name}"));
+    if windows {
+        text += &format!(" win {}", segment.window);
+    }
     text
 }
 
@@ -272,7 +328,10 @@ fn parse(words: &[&str], stamp: u32, now: Time) -> TcpSegment {
             "cwr" => segment.cwr = true,
             "ect" => segment.ecn = Ecn::Capable,
             "ce" => segment.ecn = Ecn::Experienced,
-            other => panic!("no such word: {other}"),
+            other => match FLAGS.iter().find(|(_, name)| *name == other) {
+                Some((flag, _)) => segment.flags = segment.flags.with(*flag),
+                None => panic!("no such word: {other}"),
+            },
         }
     }
     segment
@@ -299,11 +358,31 @@ fn config(line: &str) -> TcpConfig {
             "rto_min" | "ack_delay" | "phase" => tune(&mut config.profile, key, span(value)),
             "handshake" => config.handshake_rtt = Some(span(value)),
             "ecn" => config.ecn = value == "on",
+            "kernel" => {
+                let kernel = TcpConfig::linux(value.parse().expect("a kernel"));
+                config = TcpConfig { mss: config.mss, algorithm: config.algorithm, profile: config.profile, ..kernel };
+            }
+            "sack" => config.sack = value == "on",
+            "timestamps" => config.timestamps = value == "on",
+            "detection" if value == "dupacks" => config.detection = LossDetection::DUPACKS,
+            "buffer" => config.receive_buffer = number(value),
+            "peer_window" | "first_window" | "scale" | "divisor" => tune_socket(&mut config, key, number(value)),
+            "windows" => {}
             "reordering" => config.reordering = if value == "fixed" { Reordering::Fixed } else { Reordering::Adaptive },
             other => panic!("no such setting: {other}"),
         }
     }
     config
+}
+
+fn tune_socket(config: &mut TcpConfig, key: &str, value: u64) {
+    let socket = config.socket.as_mut().expect("kernel= comes before");
+    match key {
+        "peer_window" => socket.peer_window = value,
+        "first_window" => socket.first_window = value as u32,
+        "scale" => socket.window_scale = value as u8,
+        _ => socket.tso.window_divisor = value as u32,
+    }
 }
 
 fn tune(profile: &mut TimerProfile, key: &str, value: Span) {

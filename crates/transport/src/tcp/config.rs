@@ -6,7 +6,7 @@ use units::{ParseError, Span};
 
 use super::cc::Algorithm;
 use super::detection::LossDetection;
-use super::socket::TcpSocketConfig;
+use super::socket::{TcpSocketConfig, TsoConfig};
 
 /// Settings of one end; the two ends may differ.
 #[derive(Clone, Copy, Debug)]
@@ -107,11 +107,11 @@ impl TcpConfig {
     /// One end of a connection on that kernel, with its defaults (`tcp_rmem`, `tcp_wmem`, ten segments, CUBIC) and the
     /// usual options: SACK, timestamps and window scaling.
     pub fn linux(version: LinuxVersion) -> Self {
-        let detection = match version {
-            LinuxVersion::V4_4 => LossDetection::LINUX_4_4,
-            LinuxVersion::V5_4 | LinuxVersion::Current => LossDetection::RACK,
-        };
-        Self { detection, gentle_marks: true, socket: Some(TcpSocketConfig::default()), ..Self::default() }
+        let old = version == LinuxVersion::V4_4;
+        let detection = if old { LossDetection::LINUX_4_4 } else { LossDetection::RACK };
+        let tso = TsoConfig { push: !old, ..TsoConfig::default() };
+        let socket = Some(TcpSocketConfig { tso, ..TcpSocketConfig::default() });
+        Self { detection, gentle_marks: true, socket, ..Self::default() }
     }
 }
 

@@ -59,7 +59,7 @@ impl TcpSender {
     fn count(&mut self, segment: &TcpSegment, before: &AckBaseline, got: &mut DeliveredBytes) -> bool {
         let Some(counter) = &mut self.counting else { return false };
         let outstanding = before.una < self.nxt && !self.board.is_empty();
-        let duplicate = counter.on_ack(segment, self.una - before.una, self.mss, outstanding);
+        let duplicate = counter.on_ack(segment, self.una - before.una, outstanding);
         if duplicate {
             counter.limit(self.board.segments(), &mut self.rack);
             got.bytes += self.mss;

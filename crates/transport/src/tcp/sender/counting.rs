@@ -30,7 +30,7 @@ pub(super) struct DupackCounter {
     /// Without SACK: segments that arrived behind the first, by duplicate acknowledgements.
     dupacks: u64,
     /// What the last acknowledgement offered.
-    window: Option<u32>,
+    window: u64,
     /// The last one acknowledged something new.
     advanced: bool,
 }
@@ -46,7 +46,7 @@ impl DupackCounter {
                 early_retransmit: detection.early_retransmit,
                 rack: if config.sack { detection.rack } else { RackUse::Off },
                 dupacks: 0,
-                window: None,
+                window: config.socket.map_or(config.receive_buffer, |socket| socket.peer_window),
                 advanced: false,
             })
         })
@@ -62,8 +62,9 @@ impl DupackCounter {
     }
 
     /// Whether it is a duplicate of the one before, of a connection without SACK with something `outstanding`.
-    pub(super) fn on_ack(&mut self, segment: &TcpSegment, advanced: u64, _mss: u64, outstanding: bool) -> bool {
-        let same_window = self.window.replace(segment.window).is_none_or(|window| window == segment.window);
+    pub(super) fn on_ack(&mut self, segment: &TcpSegment, advanced: u64, outstanding: bool) -> bool {
+        let offered = u64::from(segment.window);
+        let same_window = std::mem::replace(&mut self.window, offered) == offered;
         self.advanced = advanced > 0;
         let duplicate = !self.sack && outstanding && advanced == 0 && same_window && segment.len == 0;
         self.dupacks += u64::from(duplicate);

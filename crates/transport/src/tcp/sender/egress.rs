@@ -167,7 +167,10 @@ impl TcpSender {
                 let more = self.next(now) == NextSend::New;
                 self.pushes(seq, end, more)
             }
-            NextSend::Urgent(UrgentSend::WindowProbe) => false,
+            NextSend::Urgent(UrgentSend::WindowProbe) => {
+                self.pushes(seq, end, false);
+                false
+            }
             _ => self.pushes_again(end),
         };
         let payload_end = self.payload_below(end);

@@ -68,7 +68,7 @@ impl TcpSender {
 
     fn is_held_back(&self, now: Time) -> bool {
         let Some(socket) = &self.socket else { return false };
-        self.urgent.is_none() && (!self.has_room() || self.held_back(now, socket) != SendHold::Free)
+        self.urgent.is_some() || !self.has_room() || self.held_back(now, socket) != SendHold::Free
     }
 
     fn wait_for_window<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
