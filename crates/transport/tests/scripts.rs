@@ -16,6 +16,7 @@
 //! With `kernel=` in its configuration a connection has a socket: the application can `write N more`, `read N`,
 //! `shutdown`, `close` and `abort` as well, and set `nodelay`, `cork` and `uncork`. A segment without payload that is not
 //! a plain acknowledgement is written with its position, `4000:4000 fin`; with `windows=on` its window is compared, too.
+//! `> any` is whatever left, without a comparison.
 
 use std::collections::VecDeque;
 
@@ -79,6 +80,7 @@ scripts! {
     close_last
     close_unread_resets
     marks_glide_down
+    send_buffer_blocks_a_write
 }
 
 struct Script {
@@ -135,6 +137,7 @@ impl Script {
             }
             "together" => words.split(|word| *word == "<").skip(1).for_each(|words| self.hand_in(words)),
             "pull" => self.pull(),
+            ">" if words == ["any"] => self.left.clear(),
             ">" => return expand(&words).into_iter().try_for_each(|expected| self.expect(at, &expected)),
             "nothing" => {}
             _ => return same(&words.join(" "), &self.fact(verb)),
@@ -157,6 +160,7 @@ impl Script {
             "cwnd" => connection.info(self.now).snd_cwnd.to_string(),
             "state" => format!("{:?}", connection.state()),
             "ca" => format!("{:?}", connection.info(self.now).ca_state),
+            "sndbuf_limited" => connection.info(self.now).sndbuf_limited.to_string(),
             "rwnd_limited" => connection.info(self.now).rwnd_limited.to_string(),
             "idle" => (connection.is_idle() && self.out.timers.is_empty()).to_string(),
             "phase" => match connection.phase() {
@@ -366,7 +370,9 @@ fn config(line: &str) -> TcpConfig {
             "timestamps" => config.timestamps = value == "on",
             "detection" if value == "dupacks" => config.detection = LossDetection::DUPACKS,
             "buffer" => config.receive_buffer = number(value),
-            "peer_window" | "first_window" | "scale" | "divisor" => tune_socket(&mut config, key, number(value)),
+            "peer_window" | "first_window" | "scale" | "divisor" | "sndbuf" => {
+                tune_socket(&mut config, key, number(value))
+            }
             "windows" => {}
             "reordering" => config.reordering = if value == "fixed" { Reordering::Fixed } else { Reordering::Adaptive },
             other => panic!("no such setting: {other}"),
@@ -381,6 +387,7 @@ fn tune_socket(config: &mut TcpConfig, key: &str, value: u64) {
         "peer_window" => socket.peer_window = value,
         "first_window" => socket.first_window = value as u32,
         "scale" => socket.window_scale = value as u8,
+        "sndbuf" => socket.send_buffer = Some(value),
         _ => socket.tso.window_divisor = value as u32,
     }
 }

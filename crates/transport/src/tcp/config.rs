@@ -42,6 +42,9 @@ pub struct TcpConfig {
     /// Whether the flight glides down to a window that a mark reduced (RFC 6937), as in Linux since 3.7; otherwise
     /// nothing leaves until it has fallen.
     pub gentle_marks: bool,
+    /// Whether a repair speeds up with each acknowledgement that advances without a new loss (Linux since 5.14), instead
+    /// of each that delivers a copy.
+    pub prr_follows_advances: bool,
     /// The limits of a socket: reads, windows, Nagle's algorithm, PSH, the send buffer, FIN. `None`: the application
     /// takes what arrives at once, and writes are never held back.
     pub socket: Option<TcpSocketConfig>,
@@ -64,6 +67,7 @@ impl Default for TcpConfig {
             timestamps: true,
             detection: LossDetection::RACK,
             gentle_marks: false,
+            prr_follows_advances: false,
             socket: None,
         }
     }
@@ -109,9 +113,10 @@ impl TcpConfig {
     pub fn linux(version: LinuxVersion) -> Self {
         let old = version == LinuxVersion::V4_4;
         let detection = if old { LossDetection::LINUX_4_4 } else { LossDetection::RACK };
-        let tso = TsoConfig { push: !old, ..TsoConfig::default() };
+        let current = version == LinuxVersion::Current;
+        let tso = TsoConfig { push: !old, by_distance: current, ..TsoConfig::default() };
         let socket = Some(TcpSocketConfig { tso, ..TcpSocketConfig::default() });
-        Self { detection, gentle_marks: true, socket, ..Self::default() }
+        Self { detection, gentle_marks: true, prr_follows_advances: current, socket, ..Self::default() }
     }
 }
 

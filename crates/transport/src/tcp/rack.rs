@@ -57,6 +57,11 @@ impl ReorderingDegree {
         self.events += 1;
     }
 
+    /// It happens often enough for a window to grow with whatever arrives (`tcp_may_raise_cwnd`).
+    pub(super) fn has_grown(&self) -> bool {
+        self.segments > self.initial
+    }
+
     /// The retransmission timer went off although `arrived` segments arrived behind a missing one: the threshold was
     /// too high (`tcp_enter_loss`).
     pub(super) fn on_timeout(&mut self, arrived: u64) {
@@ -128,6 +133,11 @@ impl Rack {
             self.sent_at = newest.sent_at;
             self.start = newest.start;
         }
+    }
+
+    /// A kernel takes the round trip of the segment it looks at last, which need not be the newest (`tcp_rack_advance`).
+    pub(super) fn set_rtt(&mut self, rtt: Span) {
+        self.rtt = rtt;
     }
 
     /// Step 3: a segment that left once arrived behind one that left later, `distance` bytes above it.

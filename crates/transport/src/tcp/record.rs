@@ -67,6 +67,8 @@ pub(super) struct DeliveredBytes {
     pub sack_sent: Option<Time>,
     /// The one that left last, unless it may be an earlier copy that arrived.
     pub newest: Option<SegmentRecord>,
+    /// When the one left that was looked at last, of those that may be `newest`.
+    pub last_sent: Option<Time>,
     /// Lowest position of a segment that left once.
     pub lowest: u64,
     /// Something sent again was among them.
@@ -86,6 +88,7 @@ impl DeliveredBytes {
             acked_resent: false,
             sack_sent: None,
             newest: None,
+            last_sent: None,
             lowest: u64::MAX,
             resent: false,
         }
@@ -127,6 +130,7 @@ impl DeliveredBytes {
         } else {
             self.lowest = self.lowest.min(record.start);
         }
+        self.last_sent = Some(record.sent_at);
         if self.newest.is_none_or(|newest| record.sent_after(newest.sent_at, newest.start)) {
             self.newest = Some(*record);
         }

@@ -364,8 +364,17 @@ impl Scoreboard {
 
     /// Length of the lost segment to send next; 0 if none is lost.
     pub(super) fn next_repair_len(&self) -> u64 {
+        self.first_lost().map_or(0, SegmentRecord::bytes)
+    }
+
+    /// Position of the lost segment to send next.
+    pub(super) fn next_repair_start(&self) -> Option<u64> {
+        self.first_lost().map(|record| record.start)
+    }
+
+    fn first_lost(&self) -> Option<&SegmentRecord> {
         let mut records = self.repairs.iter().filter_map(|start| self.records.get(self.index_of(*start)));
-        records.find(|record| record.state == SegmentState::Lost).map_or(0, SegmentRecord::bytes)
+        records.find(|record| record.state == SegmentState::Lost)
     }
 
     /// The lost segment to send next.

@@ -11,6 +11,7 @@
 //! in Recovery, where a window is reduced gently ([`super::prr`]); BBR sets its own window there, too.
 
 mod acks;
+mod buffers;
 mod counting;
 mod egress;
 mod facts;
@@ -133,6 +134,7 @@ pub(super) struct TcpSender {
     /// The flight glides down to a window that a mark reduced, until more than this is acknowledged.
     gliding: Option<u64>,
     gentle_marks: bool,
+    prr_follows_advances: bool,
     last_sent: Option<Time>,
     /// Where RACK alone does not find losses.
     counting: Option<Box<DupackCounter>>,
@@ -178,6 +180,7 @@ impl TcpSender {
             probes: config.detection.probes && config.sack,
             gliding: None,
             gentle_marks: config.gentle_marks,
+            prr_follows_advances: config.prr_follows_advances,
             last_sent: None,
             counting: DupackCounter::new(config),
             socket: config.socket.as_ref().map(|socket| Box::new(SendSocket::new(socket))),
@@ -253,8 +256,11 @@ impl TcpSender {
         if self.is_idle() {
             self.restart_after_idle(now);
         }
-        let taken = if self.socket.is_some() { self.write_to_socket(bytes, more) } else { bytes };
-        self.written = self.written.saturating_add(taken);
+        if self.socket.is_some() {
+            self.write_to_socket(bytes, more);
+        } else {
+            self.written = self.written.saturating_add(bytes);
+        }
     }
 
     /// RFC 2861: a window that was not used for an RTO says nothing about the path. BBR wants to know of every pause.

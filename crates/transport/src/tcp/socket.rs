@@ -59,11 +59,13 @@ pub struct TsoConfig {
     pub window_divisor: u32,
     /// Whether the last segment of a super-frame carries PSH: Linux since 5.4.
     pub push: bool,
+    /// Whether near peers get larger ones (`tcp_tso_rtt_log`): Linux since 5.18.
+    pub by_distance: bool,
 }
 
 impl Default for TsoConfig {
     fn default() -> Self {
-        Self { min_segments: 2, window_divisor: 3, push: true }
+        Self { min_segments: 2, window_divisor: 3, push: true, by_distance: true }
     }
 }
 

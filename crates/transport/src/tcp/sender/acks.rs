@@ -29,7 +29,7 @@ impl TcpSender {
         let echo = if self.timestamps { segment.echo } else { timestamp(now) };
         let mut got = DeliveredBytes::new(now, self.rtt.min(), echo);
         let dsack = !segment.sack.is_empty() && self.take_sacks(segment, &mut got);
-        self.advance(segment, &mut got);
+        self.advance(now, segment, &mut got);
         let duplicate = self.counting.is_some() && self.count(segment, &before, &mut got);
         if segment.ece && self.ecn != EcnResponse::Off {
             self.heed_echo(now, before.flight);
@@ -112,9 +112,9 @@ impl TcpSender {
     }
 
     #[inline]
-    fn advance(&mut self, segment: &TcpSegment, got: &mut DeliveredBytes) {
+    fn advance(&mut self, now: Time, segment: &TcpSegment, got: &mut DeliveredBytes) {
         if self.socket.is_some() {
-            self.update_window(segment);
+            self.update_window(now, segment);
         } else {
             // A peer without a socket never closes its window; one that does is taken to have room for a segment, since
             // there is no other way to learn when it opens again.
@@ -141,6 +141,11 @@ impl TcpSender {
         }
         if let Some(newest) = &got.newest {
             self.rack.on_arrival(now, newest);
+            if self.socket.is_some()
+                && let Some(last) = got.last_sent
+            {
+                self.rack.set_rtt(now.since(last));
+            }
             self.rack.adapt(self.delivery.prior(newest), self.delivery.delivered());
         }
     }
@@ -224,7 +229,8 @@ impl TcpSender {
         let srtt = self.rtt.srtt().unwrap_or_default();
         // A window grows only with what is acknowledged in order (`tcp_may_raise_cwnd`).
         let advanced = self.una - before.una;
-        let limited = advanced > 0 && self.usage.is_limited(self.control.window(), self.control.threshold());
+        let counts = advanced > 0 || self.socket.is_some() && self.rack.degree().has_grown();
+        let limited = counts && self.usage.is_limited(self.control.window(), self.control.threshold());
         let ack = AckSample {
             now,
             delivered: got.bytes,
@@ -241,7 +247,8 @@ impl TcpSender {
         };
         self.control.on_ack(&ack);
         if matches!(self.phase, Phase::Recovery { .. }) || self.glides() {
-            self.prr.on_ack(got.bytes, self.flight(), got.resent, self.mss);
+            let speeds_up = if self.prr_follows_advances { advanced > 0 && lost == 0 } else { got.resent };
+            self.prr.on_ack(got.bytes, self.flight(), speeds_up, self.mss);
         }
         if let Some(socket) = &mut self.socket {
             socket.counters.on_delivered(got.segments, ack.marked > 0);

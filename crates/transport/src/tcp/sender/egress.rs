@@ -162,17 +162,11 @@ impl TcpSender {
     /// A FIN has a position, but is no payload; PSH is where a kernel would have it.
     fn mark(&mut self, now: Time, next: NextSend, outgoing: &mut OutgoingPayload) {
         let (seq, end) = (outgoing.seq, outgoing.seq.wrapping_add(u64::from(outgoing.len)));
-        let push = match next {
-            NextSend::New | NextSend::Urgent(UrgentSend::ProbeNew) => {
-                let more = self.next(now) == NextSend::New;
-                self.pushes(seq, end, more)
-            }
-            NextSend::Urgent(UrgentSend::WindowProbe) => {
-                self.pushes(seq, end, false);
-                false
-            }
-            _ => self.pushes_again(end),
-        };
+        let is_new = !matches!(
+            next,
+            NextSend::Repair | NextSend::Urgent(UrgentSend::Head) | NextSend::Urgent(UrgentSend::ProbeLast)
+        );
+        let push = outgoing.len > 0 && self.pushes(now, is_new, seq, end);
         let payload_end = self.payload_below(end);
         let fin = outgoing.len > 0 && payload_end < end;
         outgoing.len -= u32::from(fin);
@@ -228,7 +222,9 @@ impl TcpSender {
     #[inline]
     fn on_left(&mut self, now: Time, outgoing: &OutgoingPayload) {
         let len = u64::from(outgoing.len);
-        self.last_sent = Some(now);
+        if len > 0 {
+            self.last_sent = Some(now);
+        }
         if let Some(pace) = self.control.pacing() {
             self.pacer.on_sent(now, len, pace, self.mss);
         }

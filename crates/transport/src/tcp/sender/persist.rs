@@ -22,14 +22,16 @@ const RETRIES: u32 = 15;
 
 impl TcpSender {
     /// `tcp_ack_update_window`: by a newer segment, or a larger window of the same.
-    pub(super) fn update_window(&mut self, segment: &TcpSegment) {
+    pub(super) fn update_window(&mut self, now: Time, segment: &TcpSegment) {
         let una = self.una;
         let Some(socket) = &mut self.socket else { return };
         let offered = u64::from(segment.window);
         let newer = segment.ack > una || signed(segment.seq, socket.window_from) > 0;
         let same = segment.seq == socket.window_from && (offered > socket.window || offered == 0);
+        let mut opened = false;
         if segment.ack >= una && (newer || same) {
             socket.window_from = segment.seq;
+            opened = socket.window != offered;
             socket.window = offered;
             socket.max_window = socket.max_window.max(offered);
             self.edge = segment.ack.saturating_add(offered);
@@ -42,6 +44,9 @@ impl TcpSender {
         socket.more = false;
         // While the window is shut, every answer makes the next probe wait anew.
         self.timer.forget(LossTimerKind::Window);
+        if opened && self.board.is_empty() && self.unsent() > 0 {
+            self.restart_after_idle(now);
+        }
     }
 
     /// After an event: takes in what was blocked, and sees to it that a window probe is due if only that can help.
