@@ -86,6 +86,12 @@ impl SendBuffers {
         self.burst.left > 0
     }
 
+    /// Nothing is sent any more.
+    pub(super) fn clear(&mut self) {
+        self.parts.clear();
+        self.blocked = 0;
+    }
+
     fn forget_below(&mut self, una: u64) {
         while self.parts.front().is_some_and(|part| part.end <= una) {
             self.parts.pop_front();
@@ -209,7 +215,9 @@ impl SendBuffers {
 impl TcpSender {
     /// The application appends to the stream of a socket; what has no room waits.
     pub(super) fn write_to_socket(&mut self, bytes: u64, more: bool) {
-        let Some(socket) = self.socket.as_mut().filter(|socket| socket.fin.is_none()) else { return };
+        let Some(socket) = self.socket.as_mut().filter(|socket| socket.fin.is_none() && !socket.stopped) else {
+            return;
+        };
         socket.more = more;
         let begins = socket.buffers.blocked == 0;
         socket.buffers.blocked = socket.buffers.blocked.saturating_add(bytes);

@@ -128,6 +128,8 @@ impl TcpSender {
         self.written = self.nxt;
         self.board = super::Scoreboard::default();
         if let Some(socket) = &mut self.socket {
+            socket.stopped = true;
+            socket.buffers.clear();
             socket.clocks.set(now, super::waits::SendWait::Idle);
         }
     }

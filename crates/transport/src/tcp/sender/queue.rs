@@ -38,6 +38,8 @@ pub(super) struct SendSocket {
     /// When the first copy left since the peer last answered.
     pub(super) silent_since: Option<Time>,
     pub(super) gave_up: bool,
+    /// The connection is over: nothing is written any more.
+    pub(super) stopped: bool,
     pub(super) counters: SendCounters,
     pub(super) clocks: SendClocks,
 }
@@ -89,6 +91,7 @@ impl SendSocket {
             backoff: 0,
             silent_since: None,
             gave_up: false,
+            stopped: false,
             counters: SendCounters::default(),
             clocks: SendClocks::default(),
         }
@@ -128,7 +131,7 @@ impl TcpSender {
     /// A FIN follows what was written.
     pub(crate) fn finish(&mut self) {
         let Some(socket) = &mut self.socket else { return };
-        if socket.fin.is_some() {
+        if socket.fin.is_some() || socket.stopped {
             return;
         }
         if socket.buffers.blocked > 0 {
