@@ -187,6 +187,8 @@ pub(crate) struct CcConfig {
     pub seed: u32,
     /// What time is counted in; zero if it does not tick.
     pub tick: Span,
+    /// Whether windows fall to whole segments, as a kernel counts them.
+    pub whole_segments: bool,
 }
 
 /// The controller of one connection.
@@ -414,7 +416,7 @@ mod tests {
             calls in proptest::collection::vec((span(), call()), 0..200),
         ) {
             for algorithm in Algorithm::ALL {
-                let mut controller = TcpController::new(algorithm, &CcConfig { mss, initial_window, seed, tick });
+                let mut controller = TcpController::new(algorithm, &CcConfig { mss, initial_window, seed, tick, whole_segments: seed % 2 == 0 });
                 let mut now = Time::ZERO;
                 for (passed, call) in calls.clone() {
                     now = Time::from_ps(now.as_ps().saturating_add(passed.as_ps()));

@@ -11,12 +11,21 @@ pub(super) struct Prr {
     delivered: u64,
     sent: u64,
     window: u64,
+    /// What counts: bytes, or the segments of a kernel.
+    unit: u64,
+    /// RFC 6937's slow start on each acknowledgement, not only on those that `repairs_arrive` is true of.
+    eager: bool,
 }
 
 impl Prr {
     /// Repair begins: the first of it may always leave.
     pub(super) fn new(prior: u64, threshold: u64) -> Self {
-        Self { threshold, prior: prior.max(1), delivered: 0, sent: 0, window: 0 }
+        Self { threshold, prior: prior.max(1), delivered: 0, sent: 0, window: 0, unit: 1, eager: false }
+    }
+
+    /// As a kernel counts: whole segments of `mss`.
+    pub(super) fn in_segments(self, mss: u64, eager: bool) -> Self {
+        Self { threshold: self.threshold / mss * mss, prior: (self.prior / mss).max(1) * mss, unit: mss, eager, ..self }
     }
 
     pub(super) fn window(&self) -> u64 {
@@ -27,11 +36,13 @@ impl Prr {
     pub(super) fn on_ack(&mut self, delivered: u64, flight: u64, repairs_arrive: bool, mss: u64) {
         self.delivered += delivered;
         let may_send = if flight > self.threshold {
-            let share = (u128::from(self.threshold) * u128::from(self.delivered)).div_ceil(u128::from(self.prior));
-            u64::try_from(share).unwrap_or(u64::MAX).saturating_sub(self.sent)
-        } else if repairs_arrive {
+            let scaled = u128::from(self.prior) * u128::from(self.unit);
+            let share = (u128::from(self.threshold) * u128::from(self.delivered)).div_ceil(scaled);
+            u64::try_from(share * u128::from(self.unit)).unwrap_or(u64::MAX).saturating_sub(self.sent)
+        } else if repairs_arrive || self.eager {
             let backlog = self.delivered.saturating_sub(self.sent);
-            (backlog.max(delivered) + mss).min(self.threshold - flight)
+            let more = if repairs_arrive { mss } else { 0 };
+            (backlog.max(delivered) + more).min(self.threshold - flight)
         } else {
             delivered.min(self.threshold - flight)
         };

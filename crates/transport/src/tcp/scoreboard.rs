@@ -29,6 +29,7 @@ pub(super) struct Scoreboard {
     lost: u64,
     sacked: u64,
     sacked_segments: u32,
+    lost_segments: u32,
     /// Ever found lost.
     lost_ever: u64,
     sacked_ranges: StreamRanges,
@@ -82,6 +83,10 @@ impl Scoreboard {
         self.sacked
     }
 
+    pub(super) fn lost_segments(&self) -> u64 {
+        u64::from(self.lost_segments)
+    }
+
     pub(super) fn sacked_segments(&self) -> u32 {
         self.sacked_segments
     }
@@ -118,7 +123,10 @@ impl Scoreboard {
             self.records.pop_front();
             match record.state {
                 SegmentState::Flight => self.flight -= record.bytes(),
-                SegmentState::Lost => self.lost -= record.bytes(),
+                SegmentState::Lost => {
+                    self.lost -= record.bytes();
+                    self.lost_segments -= 1;
+                }
                 SegmentState::Sacked => {
                     self.sacked -= record.bytes();
                     self.sacked_segments -= 1;
@@ -179,7 +187,10 @@ impl Scoreboard {
         let record = &mut self.records[index];
         match record.state {
             SegmentState::Flight => self.flight -= record.bytes(),
-            SegmentState::Lost => self.lost -= record.bytes(),
+            SegmentState::Lost => {
+                self.lost -= record.bytes();
+                self.lost_segments -= 1;
+            }
             SegmentState::Sacked => return,
         }
         got.sacked(record);
@@ -315,6 +326,7 @@ impl Scoreboard {
         record.state = SegmentState::Lost;
         self.flight -= record.bytes();
         self.lost += record.bytes();
+        self.lost_segments += 1;
         self.lost_ever += record.bytes();
         let start = record.start;
         match self.repairs.back() {
@@ -358,6 +370,7 @@ impl Scoreboard {
             self.flight += record.bytes();
         }
         self.lost = 0;
+        self.lost_segments = 0;
         self.repairs.clear();
         self.judged = 0;
     }
@@ -399,6 +412,7 @@ impl Scoreboard {
         let record = &mut self.records[index];
         if record.state == SegmentState::Lost {
             self.lost -= record.bytes();
+            self.lost_segments -= 1;
             self.flight += record.bytes();
         }
         record.state = SegmentState::Flight;

@@ -147,7 +147,13 @@ impl TcpSender {
         let mss = config.mss.clamp(1, u32::from(u16::MAX) - u32::from(config.socket.is_some()));
         let initial_window = u64::from(config.initial_window) * u64::from(mss);
         let timing = TcpTiming::new(&config.profile);
-        let cc = CcConfig { mss, initial_window, seed: config.seed, tick: timing.jiffy() };
+        let cc = CcConfig {
+            mss,
+            initial_window,
+            seed: config.seed,
+            tick: timing.jiffy(),
+            whole_segments: config.socket.is_some(),
+        };
         let mut control = TcpController::new(config.algorithm, &cc);
         if let Some(rtt) = config.handshake_rtt {
             control.on_handshake(now, rtt);
@@ -231,6 +237,18 @@ impl TcpSender {
         self.una == self.written
     }
 
+    /// What is in flight, as congestion control counts it: a socket's segments each as a full one.
+    #[inline]
+    fn pipe(&self) -> u64 {
+        if self.socket.is_some() { self.charged_flight() } else { self.flight() }
+    }
+
+    /// A gentle reduction from the window `prior` begins.
+    fn new_prr(&self, prior: u64) -> Prr {
+        let prr = Prr::new(prior, self.control.threshold());
+        if self.socket.is_some() { prr.in_segments(self.mss, self.prr_follows_advances) } else { prr }
+    }
+
     /// What may be in flight.
     #[inline]
     pub(super) fn window(&self) -> u64 {
@@ -257,7 +275,7 @@ impl TcpSender {
             self.restart_after_idle(now);
         }
         if self.socket.is_some() {
-            self.write_to_socket(bytes, more);
+            self.write_to_socket(now, bytes, more);
         } else {
             self.written = self.written.saturating_add(bytes);
         }

@@ -7,7 +7,13 @@ use super::{AckSample, CcConfig, CongestionControl};
 pub(super) const MSS: u64 = 1_000;
 
 pub(super) fn config(initial_segments: u64) -> CcConfig {
-    CcConfig { mss: MSS as u32, initial_window: initial_segments * MSS, seed: 1, tick: Span::ZERO }
+    CcConfig {
+        mss: MSS as u32,
+        initial_window: initial_segments * MSS,
+        seed: 1,
+        tick: Span::ZERO,
+        whole_segments: false,
+    }
 }
 
 /// An acknowledgement of one segment, with everything going well.

@@ -118,7 +118,9 @@ struct PriorWindow {
 
 #[derive(Clone, Debug)]
 pub(super) struct CongestionWindow {
-    mss: u64,
+    mss: u32,
+    /// Thresholds are whole segments.
+    whole: bool,
     initial: u64,
     size: u64,
     threshold: u64,
@@ -130,10 +132,11 @@ pub(super) struct CongestionWindow {
 
 impl CongestionWindow {
     pub(super) fn new(config: &CcConfig) -> Self {
-        let mss = u64::from(config.mss.clamp(1, MAX_MSS));
-        let initial = config.initial_window.clamp(mss, MAX_WINDOW);
+        let mss = config.mss.clamp(1, MAX_MSS);
+        let initial = config.initial_window.clamp(u64::from(mss), MAX_WINDOW);
         Self {
             mss,
+            whole: config.whole_segments,
             initial,
             size: initial,
             threshold: MAX_WINDOW,
@@ -143,8 +146,14 @@ impl CongestionWindow {
         }
     }
 
+    #[inline]
     pub(super) fn mss(&self) -> u64 {
-        self.mss
+        u64::from(self.mss)
+    }
+
+    /// What a threshold is a multiple of.
+    fn unit(&self) -> u64 {
+        if self.whole { self.mss() } else { 1 }
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -192,11 +201,11 @@ impl CongestionWindow {
         // What was saved up for a slower growth becomes one segment, not many at once.
         if self.credit >= per {
             self.credit = 0;
-            self.size += self.mss;
+            self.size += self.mss();
         }
         self.credit = self.credit.saturating_add(acked);
         if self.credit >= per {
-            self.size = self.size.saturating_add((self.credit / per).saturating_mul(self.mss));
+            self.size = self.size.saturating_add((self.credit / per).saturating_mul(self.mss()));
             self.credit %= per;
         }
         self.size = self.size.min(MAX_WINDOW);
@@ -246,7 +255,7 @@ impl CongestionWindow {
             self.save();
             self.reduce(target);
         }
-        self.size = flight.saturating_add(self.mss).min(MAX_WINDOW);
+        self.size = flight.saturating_add(self.mss()).min(MAX_WINDOW);
         self.credit = 0;
         self.stage = CongestionState::Loss { advanced: false };
     }
@@ -278,13 +287,15 @@ impl CongestionWindow {
     }
 
     fn reduce(&mut self, target: u64) {
-        self.threshold = target.clamp(2 * self.mss, MAX_WINDOW);
+        self.threshold = (target / self.unit() * self.unit()).clamp(2 * self.mss(), MAX_WINDOW);
         self.size = self.size.min(self.threshold);
         self.credit = 0;
     }
 
     /// Up to here slow start would not overshoot.
     fn safe_threshold(&self) -> u64 {
-        self.threshold.max(self.size / 4 * 3)
+        let segments = self.size / self.mss();
+        let safe = if self.whole { (segments / 2 + segments / 4) * self.mss() } else { self.size / 4 * 3 };
+        self.threshold.max(safe)
     }
 }

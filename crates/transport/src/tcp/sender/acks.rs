@@ -5,7 +5,6 @@ use units::{Span, Time};
 
 use super::super::cc::{AckSample, CongestionControl};
 use super::super::connection::{TcpConnection, TcpNote, TcpProgress};
-use super::super::prr::Prr;
 use super::super::record::{DeliveredBytes, before, timestamp};
 use super::super::segment::TcpSegment;
 use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
@@ -63,8 +62,11 @@ impl TcpSender {
         if duplicate {
             counter.limit(self.board.segments(), &mut self.rack);
             got.bytes += self.mss;
+            got.segments += 1;
         } else if self.una > before.una {
-            got.bytes -= (counter.forget(got.segments) * self.mss).min(got.bytes.saturating_sub(self.mss));
+            let counted = counter.forget(got.segments);
+            got.bytes -= (counted * self.mss).min(got.bytes.saturating_sub(self.mss));
+            got.segments -= counted as u32;
         }
         duplicate
     }
@@ -73,7 +75,7 @@ impl TcpSender {
     fn before(&self) -> AckBaseline {
         AckBaseline {
             una: self.una,
-            flight: self.flight(),
+            flight: self.pipe(),
             sacked: self.board.sacked(),
             sacked_end: self.board.sacked_end(),
             lost_ever: self.board.lost_ever(),
@@ -209,7 +211,8 @@ impl TcpSender {
             self.control.on_echo(now, flight);
             if self.gentle_marks && self.control.reduces_gently() {
                 self.gliding = Some(self.nxt);
-                self.prr = Prr::new(prior, self.control.threshold());
+                self.prr = self.new_prr(prior);
+                self.probed = None;
             }
         }
     }
@@ -231,13 +234,14 @@ impl TcpSender {
         let advanced = self.una - before.una;
         let counts = advanced > 0 || self.socket.is_some() && self.rack.degree().has_grown();
         let limited = counts && self.usage.is_limited(self.control.window(), self.control.threshold());
+        let delivered = if self.socket.is_some() { u64::from(got.segments) * self.mss } else { got.bytes };
         let ack = AckSample {
             now,
-            delivered: got.bytes,
+            delivered,
             advanced,
             marked: if segment.ece && self.ecn != EcnResponse::Off { got.bytes } else { 0 },
             flight_before: before.flight,
-            flight: self.flight(),
+            flight: self.pipe(),
             rtt: got.measured().map(|(_, last)| now.since(last)),
             srtt,
             round_start: prior.is_some_and(|prior| self.delivery.begins_round(prior)),
@@ -248,7 +252,7 @@ impl TcpSender {
         self.control.on_ack(&ack);
         if matches!(self.phase, Phase::Recovery { .. }) || self.glides() {
             let speeds_up = if self.prr_follows_advances { advanced > 0 && lost == 0 } else { got.resent };
-            self.prr.on_ack(got.bytes, self.flight(), speeds_up, self.mss);
+            self.prr.on_ack(delivered, self.pipe(), speeds_up, self.mss);
         }
         if let Some(socket) = &mut self.socket {
             socket.counters.on_delivered(got.segments, ack.marked > 0);

@@ -214,11 +214,13 @@ impl SendBuffers {
 
 impl TcpSender {
     /// The application appends to the stream of a socket; what has no room waits.
-    pub(super) fn write_to_socket(&mut self, bytes: u64, more: bool) {
+    pub(super) fn write_to_socket(&mut self, now: Time, bytes: u64, more: bool) {
         let Some(socket) = self.socket.as_mut().filter(|socket| socket.fin.is_none() && !socket.stopped) else {
             return;
         };
         socket.more = more;
+        socket.looked = now;
+        socket.same_event = false;
         let begins = socket.buffers.blocked == 0;
         socket.buffers.blocked = socket.buffers.blocked.saturating_add(bytes);
         socket.buffers.blocked_more = more;

@@ -40,6 +40,9 @@ impl TcpSender {
             return NextSend::Urgent(urgent);
         }
         let (next, len) = if self.board.lost() > 0 {
+            if self.socket.is_some() {
+                return self.next_repair_of_socket(now);
+            }
             (NextSend::Repair, self.board.next_repair_len())
         } else if let Some(socket) = &self.socket {
             return self.next_of_socket(now, socket);
@@ -58,6 +61,21 @@ impl TcpSender {
         }
     }
 
+    /// Beyond a window that has retreated nothing leaves again but the first, which probes it (`__tcp_retransmit_skb`).
+    fn next_repair_of_socket(&self, now: Time) -> NextSend {
+        let Some(start) = self.board.next_repair_start() else { return NextSend::Nothing };
+        let flight = self.charged_flight();
+        if flight > 0 && flight + self.mss > self.window() {
+            NextSend::Full
+        } else if start > self.una && start + self.board.next_repair_len() > self.edge {
+            NextSend::Nothing
+        } else if self.pacer.release > now {
+            NextSend::Later(self.pacer.release)
+        } else {
+            NextSend::Repair
+        }
+    }
+
     /// In the order of `tcp_write_xmit`: the congestion window, the peer's, then what holds small segments back.
     fn next_of_socket(&self, now: Time, socket: &SendSocket) -> NextSend {
         if self.unsent() == 0 {
@@ -71,7 +89,7 @@ impl TcpSender {
         if !self.has_room() {
             return NextSend::Nothing;
         }
-        match self.held_back(now, socket) {
+        match self.held_back(socket) {
             SendHold::Free if self.pacer.release > now => NextSend::Later(self.pacer.release),
             SendHold::Free => NextSend::New,
             SendHold::ForMoreWindow => NextSend::Full,
@@ -81,12 +99,9 @@ impl TcpSender {
 
     /// What is in flight if each segment counts as a full one, as in a kernel.
     pub(super) fn charged_flight(&self) -> u64 {
-        if self.board.lost() > 0 {
-            return self.flight();
-        }
-        let arrived =
-            u64::from(self.board.sacked_segments()) + self.counting.as_ref().map_or(0, |count| count.arrived());
-        self.board.segments().saturating_sub(arrived) * self.mss
+        let counted = self.counting.as_ref().map_or(0, |count| count.arrived());
+        let gone = u64::from(self.board.sacked_segments()) + self.board.lost_segments() + counted;
+        self.board.segments().saturating_sub(gone) * self.mss
     }
 
     #[inline]
@@ -187,7 +202,8 @@ impl TcpSender {
     fn send_some(&mut self, now: Time, len: u64) -> OutgoingPayload {
         let seq = self.nxt;
         let stamp = self.delivery.stamp(now, self.board.is_empty());
-        self.board.push(seq, len as u16, now, stamp);
+        let at = self.send_time(now, false);
+        self.board.push(seq, len as u16, at, stamp);
         self.nxt += len;
         if self.socket.is_some() {
             self.on_new_of_socket(seq, len);
@@ -195,6 +211,15 @@ impl TcpSender {
         let cwr = self.ecn == EcnResponse::Classic && std::mem::take(&mut self.tell_cwr);
         let capable = self.ecn != EcnResponse::Off;
         OutgoingPayload { seq, len: len as u32, capable, cwr, flags: SegmentFlags::NONE }
+    }
+
+    /// Loss detection goes by the order of times, and with a socket none of it may be chance.
+    #[inline]
+    fn send_time(&mut self, now: Time, copy: bool) -> Time {
+        match &mut self.socket {
+            None => now,
+            Some(socket) => socket.order(now, copy),
+        }
     }
 
     /// RFC 3168 §6.1.5: a classic sender's copies may not be marked.
@@ -206,7 +231,8 @@ impl TcpSender {
         out: &mut O,
     ) -> OutgoingPayload {
         let stamp = self.delivery.stamp(now, false);
-        let (seq, len) = self.board.resend(index, now, stamp);
+        let at = self.send_time(now, true);
+        let (seq, len) = self.board.resend(index, at, stamp);
         if let Some(undo) = self.undo.as_mut().filter(|_| cause != TcpRetransmitCause::Probe) {
             undo.on_copy(timestamp(now));
         }
@@ -229,7 +255,7 @@ impl TcpSender {
             self.pacer.on_sent(now, len, pace, self.mss);
         }
         if matches!(self.phase, Phase::Recovery { .. }) || self.gliding.is_some() {
-            self.prr.on_sent(len);
+            self.prr.on_sent(if self.socket.is_some() { self.mss } else { len });
         }
     }
 

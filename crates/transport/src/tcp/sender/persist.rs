@@ -37,6 +37,8 @@ impl TcpSender {
             self.edge = segment.ack.saturating_add(offered);
         }
         socket.probes = 0;
+        socket.looked = now;
+        socket.same_event = false;
         if segment.ack > una {
             socket.silent_since = None;
             socket.counters.timeouts = 0;
@@ -57,7 +59,7 @@ impl TcpSender {
         if self.refill() {
             out.complete(TcpProgress::Written(self.payload_end()));
         }
-        let shut = self.board.is_empty() && self.unsent() > 0 && self.is_held_back(now);
+        let shut = self.board.is_empty() && self.unsent() > 0 && self.is_held_back();
         if shut {
             if !self.timer.waits_for(LossTimerKind::Window) {
                 self.wait_for_window(now, out);
@@ -71,9 +73,9 @@ impl TcpSender {
         self.note_wait(now);
     }
 
-    fn is_held_back(&self, now: Time) -> bool {
+    fn is_held_back(&self) -> bool {
         let Some(socket) = &self.socket else { return false };
-        self.urgent.is_some() || !self.has_room() || self.held_back(now, socket) != SendHold::Free
+        self.urgent.is_some() || !self.has_room() || self.held_back(socket) != SendHold::Free
     }
 
     fn wait_for_window<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {

@@ -40,6 +40,12 @@ pub(super) struct SendSocket {
     pub(super) gave_up: bool,
     /// The connection is over: nothing is written any more.
     pub(super) stopped: bool,
+    /// The time that the last segment got, whether it was a copy, and whether nothing happened since.
+    ordered: Time,
+    ordered_copy: bool,
+    pub(super) same_event: bool,
+    /// When there was last a reason to look at what may leave: a segment that arrived, or a write.
+    pub(super) looked: Time,
     pub(super) counters: SendCounters,
     pub(super) clocks: SendClocks,
 }
@@ -92,9 +98,26 @@ impl SendSocket {
             silent_since: None,
             gave_up: false,
             stopped: false,
+            ordered: Time::ZERO,
+            ordered_copy: false,
+            same_event: false,
+            looked: Time::ZERO,
             counters: SendCounters::default(),
             clocks: SendClocks::default(),
         }
+    }
+}
+
+impl SendSocket {
+    /// A time for a segment that leaves now: the same for all that one event lets go, but copies before new ones, and
+    /// later than what the event before let go, even if both happen at the same time. A kernel's clock does that.
+    pub(super) fn order(&mut self, now: Time, copy: bool) -> Time {
+        let together = self.same_event && copy == self.ordered_copy;
+        let after = if together { self.ordered } else { self.ordered + Span::from_ps(1) };
+        self.ordered = now.max(after);
+        self.ordered_copy = copy;
+        self.same_event = true;
+        self.ordered
     }
 }
 
@@ -181,7 +204,11 @@ impl TcpSender {
 
     /// Length of the next new segment of a socket, a FIN counted.
     pub(super) fn next_len_of_socket(&self, socket: &SendSocket) -> u64 {
+        let room = self.edge.saturating_sub(self.nxt);
+        let small_out = socket.partial_end > self.una && !socket.nodelay;
         match socket.fin {
+            // A super-frame takes the rest of the window along (`tcp_mss_split_point`).
+            _ if socket.buffers.in_burst() && (1..self.mss.min(self.unsent())).contains(&room) && !small_out => room,
             None => self.unsent().min(self.mss),
             Some(fin) => {
                 let payload = (fin - self.nxt.min(fin)).min(self.mss);
@@ -196,7 +223,7 @@ impl TcpSender {
     }
 
     /// Whether Nagle's algorithm, a cork or a deferred super-frame lets the next new segment go.
-    pub(super) fn held_back(&self, now: Time, socket: &SendSocket) -> SendHold {
+    pub(super) fn held_back(&self, socket: &SendSocket) -> SendHold {
         let len = self.next_len_of_socket(socket);
         if socket.push || self.ends_stream(socket) {
             return SendHold::Free;
@@ -206,16 +233,21 @@ impl TcpSender {
             let held = socket.cork || socket.more || !socket.nodelay && small_out;
             return if held { SendHold::ForMoreData } else { SendHold::Free };
         }
-        if !socket.buffers.in_burst() && self.defers(now, socket) { SendHold::ForMoreWindow } else { SendHold::Free }
+        if !socket.buffers.in_burst() && self.defers(socket.looked, socket) {
+            SendHold::ForMoreWindow
+        } else {
+            SendHold::Free
+        }
     }
 
-    /// `tcp_tso_should_defer`: a small part of the window waits for the next acknowledgement, if that is near.
+    /// `tcp_tso_should_defer`: a small part of the window waits for the next acknowledgement, if that is near. Decided when
+    /// there is a reason to look, not whenever a timer lets other things happen.
     fn defers(&self, now: Time, socket: &SendSocket) -> bool {
         let divisor = u64::from(socket.buffers.tso.window_divisor);
         let (Some(last), Some(srtt), Some(head)) = (self.last_sent, self.rtt.srtt(), self.board.head_sent_at()) else {
             return false;
         };
-        if divisor == 0 || self.phase != super::Phase::Open || now.since(last) > Span::from_ms(1) {
+        if divisor == 0 || self.phase != super::Phase::Open || now.since(last) >= Span::from_ms(1) {
             return false;
         }
         let congestion = self.window().saturating_sub(self.charged_flight());

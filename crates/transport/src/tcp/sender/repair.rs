@@ -5,7 +5,6 @@ use units::{Span, Time};
 
 use super::super::cc::CongestionControl;
 use super::super::connection::{TcpConnection, TcpNote};
-use super::super::prr::Prr;
 use super::super::undo::Undo;
 use super::{Phase, TcpSender};
 
@@ -30,11 +29,11 @@ impl TcpSender {
     }
 
     pub(super) fn enter_recovery<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
-        let flight = self.flight();
+        let flight = self.pipe();
         let prior = self.control.window();
         self.gliding = None;
         self.control.on_loss(now, flight);
-        self.prr = Prr::new(prior, self.control.threshold());
+        self.prr = self.new_prr(prior);
         self.prr.on_ack(0, flight, false, self.mss);
         self.phase = Phase::Recovery { until: self.nxt };
         self.undo = Some(Undo::new(self.una));
@@ -47,7 +46,7 @@ impl TcpSender {
         let rtt = if self.counting.is_some() { Span::ZERO } else { self.rack.rtt() };
         self.board.time_out(now, rtt);
         self.gliding = None;
-        self.control.on_timeout(now, self.board.flight());
+        self.control.on_timeout(now, self.pipe());
         // Copies of a repair under way count on: what they repaired was lost.
         if self.phase == Phase::Open {
             self.undo = Some(Undo::new(self.una));

@@ -106,7 +106,7 @@ impl TcpSender {
     #[inline]
     pub(super) fn on_new_sent<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         if self.may_probe() {
-            let head = self.board.head_sent_at().unwrap_or(now);
+            let head = self.head_sent().unwrap_or(now);
             self.wait_for_probe(now, head, out);
         } else if matches!(self.timer.pending, None | Some(LossTimerKind::Probe)) {
             self.wait_for_rto(now, out);
@@ -118,6 +118,16 @@ impl TcpSender {
         if self.timer.pending.is_none() || is_head && self.timer.pending != Some(LossTimerKind::Reorder) {
             self.set_timer(LossTimerKind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
         }
+    }
+
+    /// When the first that is not acknowledged last left: what timers count from. The times of a socket's segments differ by
+    /// picoseconds, which are no time.
+    fn head_sent(&self) -> Option<Time> {
+        let sent = self.board.head_sent_at();
+        if self.socket.is_none() {
+            return sent;
+        }
+        sent.map(|sent| Time::from_ps(sent.as_ps() / 1_000 * 1_000))
     }
 
     /// §7.2: only while nothing is missing.
@@ -141,7 +151,7 @@ impl TcpSender {
     /// If what was waited for came before the retransmission timer, that has been running all along (`tcp_rearm_rto`).
     fn wait_for_rto<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let rto = self.rtt.rto();
-        let left = match (self.timer.pending, self.board.head_sent_at()) {
+        let left = match (self.timer.pending, self.head_sent()) {
             (Some(LossTimerKind::Probe | LossTimerKind::Reorder), Some(head)) => {
                 (head + self.timing.round_up(rto)).since(now)
             }
@@ -159,7 +169,7 @@ impl TcpSender {
     /// What is missing is lost unless it arrives within `span`, which the retransmission timer does not exceed.
     pub(super) fn wait_for_early_retransmit<O: Out<TcpConnection>>(&mut self, now: Time, span: Span, out: &mut O) {
         if !self.timer.waits_for(LossTimerKind::Early) {
-            let cap_from = self.board.head_sent_at().unwrap_or(now);
+            let cap_from = self.head_sent().unwrap_or(now);
             let wait = Wait { from: now, span, extra: Span::ZERO, cap_from, cap: self.rtt.rto() };
             self.set_timer(LossTimerKind::Early, wait, out);
         }
@@ -171,6 +181,9 @@ impl TcpSender {
     }
 
     pub(crate) fn on_timer<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        if let Some(socket) = &mut self.socket {
+            socket.same_event = false;
+        }
         match self.timer.due(now, &self.timing, out) {
             None => {}
             Some(LossTimerKind::Retransmit) => self.time_out(now, out),
