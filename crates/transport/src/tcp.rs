@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `scoreboard`, `record` | RFC 2018, RFC 6675: what is in flight, known to have arrived, or lost |
 //! | `rack` | RFC 8985 §6: when a segment is lost |
+//! | `detection`, `sender/counting` | RFC 6675, RFC 6582, RFC 5827: what kernels before RACK did |
 //! | `sender/timers` | RFC 8985 §7 and §8, RFC 6298 §5: probes and the retransmission timer |
 //! | `sender/acks`, `sender/repair`, `sender/egress` | what an acknowledgement changes, the phases of a repair, what leaves next |
 //! | `prr` | RFC 6937: what may leave during a repair |
@@ -15,13 +16,19 @@
 //! | `receiver` | RFC 2018 §4, RFC 2883: blocks; RFC 5681 §4.2: delayed acknowledgements; RFC 3168, RFC 8257: marks |
 //! | `delivery`, `pacer` | what BBR needs: rate of delivery, pacing |
 //! | [`cc`] | congestion control |
+//! | `socket`, `closing` | what a socket adds: states, FIN and RST |
+//! | `sender/buffers`, `sender/queue`, `sender/persist`, `sender/waits` | RFC 896, PSH, the send buffer, window probes, what was waited for |
+//! | `receiver/window` | RFC 9293 §3.8.6: the receive window and reads |
+//! | `info` | `TCP_INFO` |
 //!
 //! [`TimerProfile`] chooses between the timers of the documents and those of Linux 5.4, which tick.
 //!
-//! Deliberately absent: handshake and close, Nagle's algorithm, window scaling and zero-window probes (the receiver
-//! consumes at once), PAWS, compression of SACKs, F-RTO (timestamps show the same), proportional rate reduction after a
-//! mark (the window falls at once), decay of a window that is not used. Timestamps count microseconds, where those of
-//! Linux 5.4 count milliseconds.
+//! A connection has a socket only if [`TcpConfig::socket`] asks for one. Without, the receiver consumes at once, and
+//! there is no close, no Nagle's algorithm, no shut window and no PAWS; nor does the flight glide down after a mark.
+//!
+//! Deliberately absent: the handshake (the driver's), compression of SACKs, F-RTO (timestamps show the same), decay of a
+//! window that is not used, growth of the receive buffer. Timestamps count microseconds, where those of Linux 5.4 count
+//! milliseconds.
 
 pub mod cc;
 mod closing;

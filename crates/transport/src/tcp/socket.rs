@@ -1,15 +1,8 @@
 //! The limits of a socket, as Linux has them: what the application reads and when, the window that follows from it,
 //! what is held back before it leaves, and how a connection ends.
 //!
-//! | | after |
-//! | --- | --- |
-//! | `window` | `__tcp_select_window`, `tcp_grow_window`, `tcp_cleanup_rbuf`: the receive window, and the ACK when it opens |
-//! | `writes` | RFC 896 with Minshall's change, `TCP_CORK`, `MSG_MORE`, PSH, the send buffer |
-//! | `close` | RFC 9293 §3.6: FIN from both sides; RST |
-//! | `clocks` | what the sender waited for: `tcp_chrono_start` |
-//! | `info` | a snapshot of it all: `tcp_get_info` |
-//!
-//! A connection without a socket has none of this and pays nothing for it: each half keeps its part in a box.
+//! Here are its settings and the states of its connection; `tcp.rs` lists where each part is. A connection without a
+//! socket has none of this and pays nothing for it: each half keeps its part in a box.
 
 use units::Span;
 

@@ -55,7 +55,7 @@ impl ReceiveSocket {
             buffer,
             scale: u32::from(socket.window_scale.min(14)),
             mss,
-            peer_mss: mss.min(window / 2).min(DEFAULT_MSS).max(MIN_MSS),
+            peer_mss: mss.min(window / 2).clamp(MIN_MSS, DEFAULT_MSS),
             last_len: 0,
             pushed: 0,
             fin: None,

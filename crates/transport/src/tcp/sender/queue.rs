@@ -259,7 +259,7 @@ impl TcpSender {
             return false;
         }
         let waiting = self.unsent();
-        waiting > self.mss && room <= waiting || socket.fin.is_none() && waiting > self.mss
+        waiting > self.mss && (room <= waiting || socket.fin.is_none())
     }
 
     /// Sets the clock of what the sender waits for now.
