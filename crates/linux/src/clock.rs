@@ -38,6 +38,18 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// Length of a tick of the kernel's timers (1/HZ).
+#[expect(unsafe_code, reason = "the standard library has no door to it")]
+pub fn tick() -> Duration {
+    // SAFETY: all zeros is a valid timespec, and the kernel writes no more than one.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut time);
+        time
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Sets the time of day back by this many seconds, in this process alone: no namespace can do that for the fault bench,
 /// which has to know what a clock that was set back does to a key.
 pub const CLOCK_BACK: &str = "HITLESS_TEST_CLOCK_BACK";

@@ -5,6 +5,7 @@
 //! | `net` | interfaces, addresses, traffic control, namespaces |
 //! | `packet`, `socket` | packet sockets with a ring |
 //! | `offload` | cutting super-frames and joining them again |
+//! | `tun`, `stream` | a program in place of the network behind an interface; TCP sockets call by call |
 //! | `poll`, `clock` | waiting, and the time |
 //! | `mailbox` | requests to a loop from other threads |
 //! | `serve`, `metrics` | answering on sockets, with a deadline for each conversation |
@@ -20,6 +21,8 @@ pub mod packet;
 pub mod poll;
 pub mod serve;
 pub mod socket;
+pub mod stream;
 mod trouble;
+pub mod tun;
 
 pub use trouble::{LinkError, no_permission};

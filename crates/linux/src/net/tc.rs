@@ -76,7 +76,6 @@ const CLSACT_EGRESS: u32 = 0xffff_fff3;
 const ROOT: u32 = 0xffff_ffff;
 /// Numbers of our own: `tc` calls a rate limit that somebody else sets `1:`.
 const TBF_HANDLE: u32 = 0x6877_0000;
-#[cfg(test)]
 const FIFO_HANDLE: u32 = 0x0002_0000;
 
 const BPF_ACTION: u16 = 1;
@@ -318,11 +317,16 @@ impl Netlink {
     }
 
     /// A plain queue of at most `packets` packets.
-    #[cfg(test)]
-    fn set_fifo(&self, index: u32, packets: u32) -> Result<()> {
+    pub fn set_fifo(&self, index: u32, packets: u32) -> Result<()> {
         let request = new_root(index, FIFO_HANDLE);
         let request = request.string(libc::TCA_KIND, "pfifo").number(libc::TCA_OPTIONS, packets);
         self.execute_on(index, format_args!("limit to {packets} packets the queue of"), request)
+    }
+
+    /// A queue that paces each flow as its sender asks (`fq`).
+    pub fn set_fair_queue(&self, index: u32) -> Result<()> {
+        let request = new_root(index, FIFO_HANDLE).string(libc::TCA_KIND, "fq");
+        self.execute_on(index, format_args!("pace what leaves"), request)
     }
 
     /// Back to the kernel's default queue.
