@@ -1,0 +1,78 @@
+//! What a script is run against: a TCP with sockets above it and a network below it.
+
+use units::{Span, Time};
+
+use crate::language::{CallResult, Setting, SocketCall, TcpInfoFields};
+use crate::segment::DrillSegment;
+
+/// Why a run ended before its script did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrillStop {
+    /// The subject did something else than the script says.
+    Failed(String),
+    /// The script needs something that the subject does not have.
+    NotApplicable(String),
+}
+
+impl DrillStop {
+    pub(crate) fn failed<T>(why: impl Into<String>) -> Result<T, Self> {
+        Err(Self::Failed(why.into()))
+    }
+
+    pub(crate) fn not_applicable<T>(why: impl Into<String>) -> Result<T, Self> {
+        Err(Self::NotApplicable(why.into()))
+    }
+}
+
+/// A segment that left.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentSegment {
+    pub at: Time,
+    pub segment: DrillSegment,
+    /// Segments with the same number would leave a kernel as one super-segment.
+    pub burst: Option<u64>,
+}
+
+/// A TCP under test, with its own time. Times count from the start of the script.
+pub trait Subject {
+    /// Its time starts now; what is configured before takes none.
+    fn start(&mut self);
+
+    /// The time.
+    fn now(&self) -> Time;
+
+    /// Lets time pass; what leaves meanwhile is kept.
+    fn advance(&mut self, until: Time);
+
+    /// A segment comes in.
+    fn arrives(&mut self, segment: &DrillSegment) -> Result<(), DrillStop>;
+
+    /// The next segment that left, in order; lets time pass until there is one, at most until `deadline`.
+    fn next_sent(&mut self, deadline: Time) -> Option<SentSegment>;
+
+    /// A call that returns at once.
+    fn call(&mut self, descriptor: i64, call: &SocketCall) -> Result<CallResult, DrillStop>;
+
+    /// A call that may wait; one at a time.
+    fn start_call(&mut self, descriptor: i64, call: &SocketCall) -> Result<(), DrillStop>;
+
+    /// When the started call ended, and with what; lets time pass until then, at most until `deadline`.
+    fn call_ended(&mut self, deadline: Time) -> Option<(Time, CallResult)>;
+
+    /// TCP_INFO of the connection.
+    fn info(&mut self) -> Result<TcpInfoFields, DrillStop>;
+
+    /// What a command of the shell sets.
+    fn configure(&mut self, setting: &Setting) -> Result<(), DrillStop>;
+
+    /// How much later than a script says a timer may go off, because its ticks are longer than those of the hosts for
+    /// which scripts are written.
+    fn coarseness(&self) -> Span {
+        Span::ZERO
+    }
+
+    /// The longest time by which this run was behind its script because the machine was busy.
+    fn lag(&self) -> Span {
+        Span::ZERO
+    }
+}
