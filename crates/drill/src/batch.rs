@@ -11,10 +11,12 @@ use std::thread;
 
 use linux::net::Namespace;
 use serde::Serialize;
+use transport::tcp::LinuxVersion;
 use units::Span;
 
 use crate::kernel::KernelSubject;
 use crate::language::Script;
+use crate::machine_subject::MachineSubject;
 use crate::runner::{self, DrillEnd};
 use crate::subject::{DrillStop, Subject};
 
@@ -90,6 +92,14 @@ pub fn against_kernel(scripts: &[ScriptText]) -> Vec<ScriptRow> {
         row
     });
     again.collect()
+}
+
+/// Runs every script on our TCP.
+pub fn against_machine(scripts: &[ScriptText], version: LinuxVersion) -> Vec<ScriptRow> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    in_parallel(scripts, threads, |script| {
+        row(script, DrillTarget::Machine, |script| runner::run(script, &mut MachineSubject::new(version)))
+    })
 }
 
 fn on_kernel(script: &ScriptText) -> ScriptRow {

@@ -113,7 +113,7 @@ impl KernelSubject {
             if frame.outgoing
                 && let Some(segment) = map.parse(frame.bytes, frame.len)
             {
-                left.push_back(SentSegment { at, segment, burst: None });
+                left.push_back(SentSegment { at, segment });
             }
         });
         while let Ok(Some(_)) = self.tun.receive() {}

@@ -15,6 +15,7 @@
 pub mod batch;
 pub mod kernel;
 pub mod language;
+pub mod machine_subject;
 pub mod runner;
 pub mod segment;
 pub mod subject;

@@ -166,24 +166,17 @@ impl<'a, S: Subject> Runner<'a, S> {
             Some(sent) => sent,
             None => return DrillStop::failed(format!("nothing left; expected {expected}")),
         };
-        let mut pieces = 1;
         while sent.segment.len < expected.len {
             let Some(next) = self.subject.next_sent(deadline) else { break };
             if next.segment.seq != sent.segment.end() || next.segment.ack != sent.segment.ack || next.segment.len == 0 {
                 self.rest = Some(next);
                 break;
             }
-            let same_burst = sent.burst.is_some() && sent.burst == next.burst;
-            pieces += 1;
             sent.segment.len += next.segment.len;
-            // Flags that only the last of a super-segment has. Linux sets PSH on every one of several segments.
+            // Flags that only the last has.
             for flag in [TcpFlags::PSH, TcpFlags::FIN] {
                 sent.segment.flags = sent.segment.flags.with(flag, next.segment.is(flag));
             }
-            if same_burst && pieces > 1 {
-                sent.segment.flags = sent.segment.flags.with(TcpFlags::PSH, true);
-            }
-            sent.burst = if same_burst { sent.burst } else { None };
         }
         Ok(sent)
     }

@@ -29,8 +29,6 @@ impl DrillStop {
 pub struct SentSegment {
     pub at: Time,
     pub segment: DrillSegment,
-    /// Segments with the same number would leave a kernel as one super-segment.
-    pub burst: Option<u64>,
 }
 
 /// A TCP under test, with its own time. Times count from the start of the script.
