@@ -6,6 +6,7 @@ mod fleet;
 mod link;
 mod model;
 mod monitor;
+mod packetdrill;
 mod rack;
 mod radar;
 mod sim;
@@ -26,6 +27,7 @@ pub(crate) use fleet::{
 pub(crate) use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
 pub(crate) use model::{HpccArgs, MeloArgs, ModelCommand, Pl2Args, RdmaArgs};
 pub(crate) use monitor::{MonitorArgs, MonitorCommand};
+pub(crate) use packetdrill::{AgainstArg, PacketdrillArgs};
 pub(crate) use rack::{
     RackCommand, RackDemoArgs, RackJoinArgs, RackJoinOptions, RackLeaveArgs, RackSoakArgs, RackSwitchArgs,
     RackSwitchOptions,
@@ -78,6 +80,12 @@ pub(crate) enum Command {
     /// Find lost packets and say why they were lost.
     #[command(subcommand)]
     Radar(RadarCommand),
+
+    /// Run packetdrill's scripts on our TCP and on this host's.
+    ///
+    /// Reads the language of google/packetdrill, as far as one TCP connection needs it; a script with a line that is not
+    /// understood is not applicable, never passed. Exit code 1 if a script failed, 2 if a file cannot be read.
+    Packetdrill(PacketdrillArgs),
 
     /// What protection costs and gains on this machine, beside plain cables and other congestion controls.
     ///

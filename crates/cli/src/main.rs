@@ -13,6 +13,7 @@ mod link;
 mod model;
 mod monitor;
 mod output;
+mod packetdrill;
 mod rack;
 mod radar;
 mod refresh;
@@ -44,6 +45,10 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Radar(command) => radar::run(command, cli.json),
+        Command::Packetdrill(args) => match packetdrill::run(args, cli.json) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Rack(command) => rack::run(command, cli.json),
         Command::Wire(args) => wire::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),

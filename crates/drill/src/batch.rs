@@ -26,6 +26,8 @@ use crate::subject::{DrillStop, Subject};
 pub enum DrillTarget {
     Machine,
     Kernel,
+    /// One against the other.
+    Both,
 }
 
 /// What came of a script.
@@ -102,6 +104,12 @@ pub fn against_machine(scripts: &[ScriptText], version: LinuxVersion) -> Vec<Scr
     })
 }
 
+/// One row for each script where the kernel cannot be asked.
+pub fn without_kernel(scripts: &[ScriptText], why: &str) -> Vec<ScriptRow> {
+    let stop = || DrillEnd { line: 0, stop: DrillStop::NotApplicable(why.to_owned()) };
+    scripts.iter().map(|script| row(script, DrillTarget::Kernel, |_| Err(stop()))).collect()
+}
+
 fn on_kernel(script: &ScriptText) -> ScriptRow {
     let mut lag = Span::ZERO;
     let mut row = row(script, DrillTarget::Kernel, |script| {
@@ -115,7 +123,7 @@ fn on_kernel(script: &ScriptText) -> ScriptRow {
                 lag = behind;
                 result
             }
-            Err(why) => Err(DrillEnd { line: 1, stop: DrillStop::NotApplicable(why) }),
+            Err(why) => Err(DrillEnd { line: 0, stop: DrillStop::NotApplicable(why) }),
         }
     });
     if let Some(why) = row.why.as_mut().filter(|_| row.result == DrillVerdict::Failed && lag > BUSY) {
@@ -137,7 +145,7 @@ pub(crate) fn row(
         Ok(()) => (DrillVerdict::Passed, None, None),
         Err(DrillEnd { line, stop: DrillStop::Failed(why) }) => (DrillVerdict::Failed, Some(line), Some(why)),
         Err(DrillEnd { line, stop: DrillStop::NotApplicable(why) }) => {
-            (DrillVerdict::NotApplicable, Some(line), Some(why))
+            (DrillVerdict::NotApplicable, (line > 0).then_some(line), Some(why))
         }
     };
     ScriptRow { file: script.file.clone(), against, result, line, why }

@@ -16,4 +16,5 @@ mod values;
 pub use call::{CallResult, ExpectedResult, SocketCall, SocketOption};
 pub use expression::{Statement, TcpInfoFields};
 pub use script::{Event, EventAction, EventTime, Script, Tolerance};
+pub(crate) use shell::default_settings;
 pub use shell::{Setting, TunQueue};

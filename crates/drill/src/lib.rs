@@ -16,6 +16,7 @@ pub mod batch;
 pub mod kernel;
 pub mod language;
 pub mod machine_subject;
+pub mod random;
 pub mod runner;
 pub mod segment;
 pub mod subject;

@@ -97,9 +97,14 @@ struct StartedCall {
 impl MachineSubject {
     /// A host with the TCP of that kernel.
     pub fn new(version: LinuxVersion) -> Self {
+        Self::with_ticks(version, 1_000)
+    }
+
+    /// The same with this many ticks a second.
+    pub(crate) fn with_ticks(version: LinuxVersion, hz: u32) -> Self {
         Self {
             now: Time::ZERO,
-            settings: HostSettings::new(version),
+            settings: HostSettings::new(version, hz),
             sockets: BTreeMap::new(),
             connection: ConnectionStage::None,
             left: VecDeque::new(),
@@ -119,7 +124,7 @@ impl MachineSubject {
     }
 
     /// When something happens by itself.
-    fn next(&self) -> Option<Time> {
+    pub(crate) fn next_timer(&self) -> Option<Time> {
         match &self.connection {
             ConnectionStage::None => None,
             ConnectionStage::Handshake(handshake) => handshake.retry_at(),
@@ -129,7 +134,7 @@ impl MachineSubject {
 
     /// Lets the next thing happen, if it is due until then.
     fn step(&mut self, until: Time) -> bool {
-        let Some(next) = self.next().filter(|next| *next <= until) else { return false };
+        let Some(next) = self.next_timer().filter(|next| *next <= until) else { return false };
         self.now = self.now.max(next);
         match &mut self.connection {
             ConnectionStage::None => {}

@@ -12,7 +12,7 @@ use units::{Span, Time};
 use crate::language::call::ScriptCall;
 use crate::language::expression::{CheckError, Variables};
 use crate::language::{CallResult, Event, EventAction, EventTime, ExpectedResult, Script};
-use crate::segment::{DrillSegment, TcpFlags};
+use crate::segment::DrillSegment;
 use crate::subject::{DrillStop, SentSegment, Subject};
 use compare::TimestampMap;
 
@@ -22,6 +22,7 @@ const PATIENCE: Span = Span::from_ms(1_000);
 /// Where a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrillEnd {
+    /// 0 if it is about no line.
     pub line: usize,
     pub stop: DrillStop,
 }
@@ -168,14 +169,9 @@ impl<'a, S: Subject> Runner<'a, S> {
         };
         while sent.segment.len < expected.len {
             let Some(next) = self.subject.next_sent(deadline) else { break };
-            if next.segment.seq != sent.segment.end() || next.segment.ack != sent.segment.ack || next.segment.len == 0 {
+            if !sent.segment.join(&next.segment) {
                 self.rest = Some(next);
                 break;
-            }
-            sent.segment.len += next.segment.len;
-            // Flags that only the last has.
-            for flag in [TcpFlags::PSH, TcpFlags::FIN] {
-                sent.segment.flags = sent.segment.flags.with(flag, next.segment.is(flag));
             }
         }
         Ok(sent)

@@ -148,6 +148,19 @@ impl DrillSegment {
         self.seq.wrapping_add(self.len)
     }
 
+    /// Takes in the segment that follows this one in the stream, as a super-segment would hold both; false if it does not.
+    pub(crate) fn join(&mut self, next: &Self) -> bool {
+        let follows = self.len > 0 && next.len > 0 && next.seq == self.end() && next.ack == self.ack;
+        if follows {
+            self.len += next.len;
+            // Flags that only the last has.
+            for flag in [TcpFlags::PSH, TcpFlags::FIN] {
+                self.flags = self.flags.with(flag, next.is(flag));
+            }
+        }
+        follows
+    }
+
     pub fn timestamp(&self) -> Option<(u32, u32)> {
         self.options.iter().flatten().find_map(|option| match option {
             HeaderOption::Timestamp { value, echo } => Some((*value, *echo)),

@@ -38,7 +38,7 @@ const LAYERS: [&[&str]; 11] = [
     &["machine", "congestion"],
     &["guard", "transport", "homa", "reserve", "radar", "traffic", "testkit"],
     &["linux"],
-    &["sim", "fleet", "link", "emulator", "meter"],
+    &["sim", "fleet", "drill", "link", "emulator", "meter"],
     &["rack", "load"],
     &["scenario", "lab", "monitor"],
     &["report"],
@@ -49,7 +49,7 @@ const LAYERS: [&[&str]; 11] = [
 /// What builds without Linux and Redis.
 const PORTABLE: [&str; 9] =
     ["congestion", "reserve", "sim", "scenario", "settings", "traffic", "fleet", "report", "papers"];
-const LINUX: [&str; 8] = ["linux", "link", "emulator", "meter", "rack", "load", "lab", "monitor"];
+const LINUX: [&str; 9] = ["linux", "drill", "link", "emulator", "meter", "rack", "load", "lab", "monitor"];
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());
 static FILES: LazyLock<Vec<SourceFile<'static>>> = LazyLock::new(|| parse_workspace(&TEXTS));

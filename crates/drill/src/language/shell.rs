@@ -58,6 +58,12 @@ const DEFAULTS: [(&str, &str); 22] = [
 /// The kernel's default length of a queue.
 const PACKETS: u32 = 500;
 
+/// What `defaults.sh` sets.
+pub(crate) fn default_settings() -> Vec<Setting> {
+    let sysctl = |(name, value): &(&str, &str)| sysctl(&format!("net/ipv4/{name}"), value, true);
+    DEFAULTS.iter().map(sysctl).chain([Setting::Queue(TunQueue::Fifo(PACKETS))]).collect()
+}
+
 /// All that the commands set, in their order.
 pub(super) fn settings(text: &str) -> Result<Vec<Setting>, String> {
     let text = text.replace("\\\n", " ");
@@ -78,11 +84,7 @@ fn one(command: &str, settings: &mut Vec<Setting>) -> Option<()> {
     let (program, arguments) = words.split_first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
     match (name, arguments) {
-        ("defaults.sh", []) => {
-            let sysctl = |(name, value): &(&str, &str)| sysctl(&format!("net/ipv4/{name}"), value, true);
-            settings.extend(DEFAULTS.iter().map(sysctl));
-            settings.push(Setting::Queue(TunQueue::Fifo(PACKETS)));
-        }
+        ("defaults.sh", []) => settings.extend(default_settings()),
         // It puts back what `set_sysctls.py` changed; every script has a network of its own here.
         ("sysctl_restore_${PPID}.sh", []) => {}
         ("ip", ["tcp_metrics", "flush", "all"]) => {}

@@ -1,0 +1,70 @@
+//! The scripts of this crate on our TCP, and what a script that is wrong says.
+
+mod scripts;
+
+use drill::batch::{DrillReport, DrillVerdict, ScriptText, against_machine};
+use transport::tcp::LinuxVersion;
+
+fn run(scripts: &[ScriptText]) -> DrillReport {
+    DrillReport::new(against_machine(scripts, LinuxVersion::Current))
+}
+
+fn of(text: &str) -> drill::batch::ScriptRow {
+    run(&[ScriptText { file: "x.pkt".to_owned(), text: text.to_owned() }]).scripts.remove(0)
+}
+
+#[test]
+fn our_tcp_passes_all_scripts() {
+    let report = run(&scripts::all());
+    assert_eq!(report.passed, report.scripts.len(), "{:#?}", report.scripts);
+}
+
+/// Each expected segment, with one number changed: none may pass.
+#[test]
+fn a_script_with_one_wrong_number_fails_in_its_line() {
+    let mut changed = 0;
+    for script in scripts::all() {
+        let lines: Vec<&str> = script.text.lines().collect();
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.contains(" > ") && line.contains(" ack 1")) {
+            let mut wrong: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+            wrong[at] = line.replacen(" ack 1", " ack 9991", 1);
+            let row = of(&wrong.join("\n"));
+            assert_eq!((row.result, row.line), (DrillVerdict::Failed, Some(at + 1)), "{}: {line}", script.file);
+            changed += 1;
+        }
+    }
+    assert!(changed > 20, "{changed}");
+}
+
+#[test]
+fn a_statement_that_is_false_fails_and_an_unknown_name_is_not_applicable() {
+    let script = |check: &str| {
+        let text = scripts::all().into_iter().find(|script| script.file.contains("sack_repairs")).unwrap().text;
+        text + &format!("+0 %{{ assert {check} }}%\n")
+    };
+    let row = of(&script("tcpi_unacked == 3"));
+    assert_eq!(row.result, DrillVerdict::Failed);
+    assert!(row.why.unwrap().contains("tcpi_unacked = 0"));
+    let row = of(&script("tcpi_no_such_field == 3"));
+    assert_eq!(row.result, DrillVerdict::NotApplicable);
+}
+
+#[test]
+fn a_segment_at_the_wrong_time_fails() {
+    let text = scripts::all().into_iter().find(|script| script.file.contains("probe")).unwrap().text;
+    let row = of(&text.replace("+.2~+.42 >", "+.01 >"));
+    assert_eq!(row.result, DrillVerdict::Failed);
+    assert!(row.why.unwrap().contains("left at"));
+}
+
+#[test]
+fn what_our_tcp_does_not_model_is_not_applicable_with_its_line() {
+    for (text, line) in [
+        ("`sysctl -q net.ipv4.tcp_mtu_probing=2`\n0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3", 1),
+        ("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 `tc qdisc replace dev tun0 root fq`", 2),
+        ("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\n+0 epoll_create(1) = 4", 3),
+    ] {
+        let row = of(text);
+        assert_eq!((row.result, row.line), (DrillVerdict::NotApplicable, Some(line)), "{text}");
+    }
+}
