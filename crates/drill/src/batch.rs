@@ -83,7 +83,7 @@ const TRIES: usize = 4;
 
 /// Runs every script against the kernel. The process must have the right to make network namespaces.
 pub fn against_kernel(scripts: &[ScriptText]) -> Vec<ScriptRow> {
-    let first = in_parallel(scripts, AT_A_TIME, |script| on_kernel(script));
+    let first = in_parallel(scripts, AT_A_TIME, on_kernel);
     let again = scripts.iter().zip(first).map(|(script, mut row)| {
         for _ in 1..TRIES {
             if row.result != DrillVerdict::Failed {

@@ -156,7 +156,7 @@ impl MachineSubject {
             progress.into_iter().for_each(|progress| open.note(progress));
             let map = open.map;
             for segment in left {
-                self.send(map.to_script(&segment, self.now));
+                self.send(map.leaving(&segment, self.now));
             }
         }
         let Some(started) = self.started.filter(|_| self.ended.is_none()) else { return };
@@ -225,7 +225,7 @@ impl MachineSubject {
             if let ConnectionStage::Open(open) = &mut self.connection
                 && carries
             {
-                let segment = open.map.to_machine(segment);
+                let segment = open.map.arriving(segment);
                 open.driver.arrives(self.now, segment);
             }
         } else {
@@ -316,7 +316,7 @@ impl Subject for MachineSubject {
                 if segment.is(TcpFlags::SYN) {
                     return DrillStop::not_applicable("a SYN on an open connection is not modelled");
                 }
-                let segment = open.map.to_machine(segment);
+                let segment = open.map.arriving(segment);
                 open.driver.arrives(self.now, segment);
                 self.connection = ConnectionStage::Open(open);
             }

@@ -114,7 +114,7 @@ impl<'a, S: Subject> Runner<'a, S> {
             }
             EventAction::Arrives(segment) => {
                 let mut segment = segment.clone();
-                self.timestamps.to_subject(&mut segment);
+                self.timestamps.arriving(&mut segment);
                 self.subject.arrives(&segment)
             }
             EventAction::Check(statements) => {
@@ -151,7 +151,7 @@ impl<'a, S: Subject> Runner<'a, S> {
         };
         let sent = self.joined(expected, latest + PATIENCE)?;
         let mut segment = sent.segment;
-        self.timestamps.to_script(expected, &mut segment);
+        self.timestamps.leaving(expected, &mut segment);
         compare::segments(expected, &segment, self.script, sent.at)?;
         let early = from.since(sent.at.min(from)) > tolerance && time != EventTime::Any;
         if early || sent.at > latest {

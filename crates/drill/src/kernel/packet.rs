@@ -54,7 +54,7 @@ impl PacketMap {
     pub(super) fn emit(&self, segment: &DrillSegment) -> Result<Vec<u8>, String> {
         let first = self.first.unwrap_or_default();
         let options = emit_options(segment.options.as_deref().unwrap_or_default(), first);
-        if options.len() % 4 != 0 || options.len() > 40 {
+        if !options.len().is_multiple_of(4) || options.len() > 40 {
             return Err(format!("options of {} bytes do not fit into a header", options.len()));
         }
         let tcp_len = TCP_HEADER + options.len() + segment.len as usize;
@@ -71,7 +71,7 @@ impl PacketMap {
         packet.extend(segment.seq.to_be_bytes());
         let ack = if segment.is(TcpFlags::ACK) { segment.ack.wrapping_add(first) } else { 0 };
         packet.extend(ack.to_be_bytes());
-        packet.extend([((TCP_HEADER + options.len()) / 4 << 4) as u8, segment.flags.bits()]);
+        packet.extend([(((TCP_HEADER + options.len()) / 4) << 4) as u8, segment.flags.bits()]);
         packet.extend(segment.window.unwrap_or_default().to_be_bytes());
         packet.extend([0; 4]);
         packet.extend(options);

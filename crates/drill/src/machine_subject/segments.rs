@@ -23,7 +23,7 @@ fn position(number: u32, first: u32) -> u64 {
 }
 
 impl SegmentMap {
-    pub(super) fn to_machine(&self, segment: &DrillSegment) -> TcpSegment {
+    pub(super) fn arriving(&self, segment: &DrillSegment) -> TcpSegment {
         let mut flags = SegmentFlags::NONE;
         for (letter, flag) in
             [(TcpFlags::PSH, SegmentFlags::PSH), (TcpFlags::FIN, SegmentFlags::FIN), (TcpFlags::RST, SegmentFlags::RST)]
@@ -69,7 +69,7 @@ impl SegmentMap {
         }
     }
 
-    pub(super) fn to_script(&self, segment: &TcpSegment, now: Time) -> DrillSegment {
+    pub(super) fn leaving(&self, segment: &TcpSegment, now: Time) -> DrillSegment {
         let has = |flag| segment.flags.has(flag);
         let acknowledges = !has(SegmentFlags::NO_ACK);
         let mut flags = TcpFlags::default();
@@ -122,7 +122,7 @@ impl SegmentMap {
             flags: if self.timestamps { SegmentFlags::NONE } else { SegmentFlags::NO_TIMESTAMP },
             ..TcpSegment::default()
         };
-        self.to_script(&last, now)
+        self.leaving(&last, now)
     }
 
     /// The RST that answers a segment of a connection that does not exist (RFC 9293 §3.10.7.1).

@@ -15,7 +15,7 @@ pub(super) struct TimestampMap {
 
 impl TimestampMap {
     /// Replaces the script's echo by the value that the subject sent.
-    pub(super) fn to_subject(&self, segment: &mut DrillSegment) {
+    pub(super) fn arriving(&self, segment: &mut DrillSegment) {
         let Some(first) = self.pairs.first() else { return };
         if let Some((_, echo)) = segment.timestamp_mut() {
             let exact = self.pairs.iter().rev().find(|(script, _)| script == echo).map(|(_, subject)| *subject);
@@ -24,7 +24,7 @@ impl TimestampMap {
     }
 
     /// Replaces the subject's value by the script's, counted from the first of each.
-    pub(super) fn to_script(&mut self, expected: &DrillSegment, segment: &mut DrillSegment) {
+    pub(super) fn leaving(&mut self, expected: &DrillSegment, segment: &mut DrillSegment) {
         let (Some((script, _)), Some((subject, _))) = (expected.timestamp(), segment.timestamp()) else { return };
         self.pairs.push((script, subject));
         let first = self.pairs[0];
