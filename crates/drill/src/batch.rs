@@ -15,7 +15,7 @@ use transport::tcp::LinuxVersion;
 use units::Span;
 
 use crate::kernel::KernelSubject;
-use crate::language::Script;
+use crate::language::DrillScript;
 use crate::machine_subject::MachineSubject;
 use crate::runner::{self, DrillEnd};
 use crate::subject::{DrillStop, Subject};
@@ -136,9 +136,9 @@ fn on_kernel(script: &ScriptText) -> ScriptRow {
 pub(crate) fn row(
     script: &ScriptText,
     against: DrillTarget,
-    run: impl FnOnce(&Script) -> Result<(), DrillEnd>,
+    run: impl FnOnce(&DrillScript) -> Result<(), DrillEnd>,
 ) -> ScriptRow {
-    let ran = Script::parse(&script.text)
+    let ran = DrillScript::parse(&script.text)
         .map_err(|(line, why)| DrillEnd { line, stop: DrillStop::NotApplicable(why) })
         .and_then(|script| run(&script));
     let (result, line, why) = match ran {

@@ -45,7 +45,7 @@ const LONGEST_CALL: Duration = Duration::from_secs(20);
 
 /// Kernel TCP under test.
 #[derive(Debug)]
-pub struct KernelSubject {
+pub(crate) struct KernelSubject {
     clock: Clock,
     /// The time of day at which `clock` started.
     epoch: Duration,
@@ -66,7 +66,7 @@ pub struct KernelSubject {
 
 impl KernelSubject {
     /// In the network namespace of the calling thread.
-    pub fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let netlink = Netlink::open()?;
         netlink.set_loopback_up()?;
         let tun = Tun::open(INTERFACE)?;

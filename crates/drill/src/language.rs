@@ -13,8 +13,8 @@ mod script;
 mod shell;
 mod values;
 
-pub use call::{CallResult, ExpectedResult, SocketCall, SocketOption};
-pub use expression::{Statement, TcpInfoFields};
-pub use script::{Event, EventAction, EventTime, Script, Tolerance};
+pub(crate) use call::{CallResult, ExpectedResult, SocketCall, SocketOption};
+pub(crate) use expression::TcpInfoFields;
+pub(crate) use script::{DrillScript, Event, EventAction, EventTime};
 pub(crate) use shell::default_settings;
-pub use shell::{Setting, TunQueue};
+pub(crate) use shell::{Setting, TunQueue};

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | [`language`] | what a script says: events, calls, segments, statements, commands |
+//! | `language` | what a script says: events, calls, segments, statements, commands |
 //! | `segment` | a TCP segment as scripts write it |
 //! | `subject`, `runner` | what a script is run against, and how |
 //! | `machine_subject` | our TCP in simulated time, with sockets and a handshake around it |
@@ -13,10 +13,10 @@
 //! Invariant: a script passes only if every line of it was understood and held.
 
 pub mod batch;
-pub mod kernel;
-pub mod language;
-pub mod machine_subject;
+mod kernel;
+mod language;
+mod machine_subject;
 pub mod random;
-pub mod runner;
-pub mod segment;
-pub mod subject;
+mod runner;
+mod segment;
+mod subject;

@@ -22,13 +22,13 @@ use crate::language::{CallResult, Setting, SocketCall, TcpInfoFields};
 use crate::segment::{DrillSegment, TcpFlags};
 use crate::subject::{DrillStop, SentSegment, Subject};
 use driver::ConnectionDriver;
-use handshake::{Handshake, PeerOffer};
+use handshake::{DrillHandshake, PeerOffer};
 use segments::SegmentMap;
 use settings::HostSettings;
 
 /// Our TCP under test.
 #[derive(Debug)]
-pub struct MachineSubject {
+pub(crate) struct MachineSubject {
     now: Time,
     settings: HostSettings,
     sockets: BTreeMap<i64, MachineSocket>,
@@ -42,7 +42,7 @@ pub struct MachineSubject {
 #[derive(Debug)]
 enum ConnectionStage {
     None,
-    Handshake(Handshake),
+    Handshake(DrillHandshake),
     Open(Box<OpenConnection>),
 }
 
@@ -96,7 +96,7 @@ struct StartedCall {
 
 impl MachineSubject {
     /// A host with the TCP of that kernel.
-    pub fn new(version: LinuxVersion) -> Self {
+    pub(crate) fn new(version: LinuxVersion) -> Self {
         Self::with_ticks(version, 1_000)
     }
 
@@ -166,7 +166,7 @@ impl MachineSubject {
     }
 
     /// Ends a handshake: the connection is open from now on.
-    fn establish(&mut self, handshake: &Handshake, peer: &PeerOffer, segment: &DrillSegment) {
+    fn establish(&mut self, handshake: &DrillHandshake, peer: &PeerOffer, segment: &DrillSegment) {
         let owner = self.owner().cloned();
         let max_segment = owner.as_ref().and_then(|socket| socket.max_segment);
         let config = handshake.config(&self.settings, max_segment, peer, segment, self.now);
@@ -197,7 +197,7 @@ impl MachineSubject {
     }
 
     /// A segment for a handshake of this side's `connect`.
-    fn answer_to_connect(&mut self, handshake: Handshake, segment: &DrillSegment) {
+    fn answer_to_connect(&mut self, handshake: DrillHandshake, segment: &DrillSegment) {
         let answers = segment.is(TcpFlags::ACK) && segment.ack == 1;
         if answers && segment.is(TcpFlags::RST) {
             self.ended = self.started.take().map(|_| (self.now, CallResult::error("ECONNREFUSED")));
@@ -216,7 +216,7 @@ impl MachineSubject {
     }
 
     /// A segment for a handshake that the other side began.
-    fn answer_to_syn_ack(&mut self, handshake: Handshake, peer: &PeerOffer, segment: &DrillSegment) {
+    fn answer_to_syn_ack(&mut self, handshake: DrillHandshake, peer: &PeerOffer, segment: &DrillSegment) {
         if segment.is(TcpFlags::RST) {
             self.connection = ConnectionStage::None;
         } else if segment.is(TcpFlags::ACK) && !segment.is(TcpFlags::SYN) && segment.ack == 1 {
@@ -241,7 +241,7 @@ impl MachineSubject {
         let listens = self.sockets.values().find(|socket| socket.role == SocketRole::Listening);
         match listens {
             Some(socket) if segment.is(TcpFlags::SYN) && !segment.is(TcpFlags::ACK) => {
-                let handshake = Handshake::passive(&self.settings, socket.max_segment, segment, self.now);
+                let handshake = DrillHandshake::passive(&self.settings, socket.max_segment, segment, self.now);
                 self.send(handshake.syn.clone());
                 self.connection = ConnectionStage::Handshake(handshake);
             }

@@ -11,7 +11,7 @@ use units::{Span, Time};
 
 use crate::language::call::ScriptCall;
 use crate::language::expression::{CheckError, Variables};
-use crate::language::{CallResult, Event, EventAction, EventTime, ExpectedResult, Script};
+use crate::language::{CallResult, DrillScript, Event, EventAction, EventTime, ExpectedResult};
 use crate::segment::DrillSegment;
 use crate::subject::{DrillStop, SentSegment, Subject};
 use compare::TimestampMap;
@@ -21,15 +21,15 @@ const PATIENCE: Span = Span::from_ms(1_000);
 
 /// Where a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrillEnd {
+pub(crate) struct DrillEnd {
     /// 0 if it is about no line.
-    pub line: usize,
-    pub stop: DrillStop,
+    pub(crate) line: usize,
+    pub(crate) stop: DrillStop,
 }
 
 /// Runs all events; the first that does not hold, with its line.
-pub fn run<S: Subject>(script: &Script, subject: &mut S) -> Result<(), DrillEnd> {
-    let mut runner = Runner::new(script, subject);
+pub(crate) fn run<S: Subject>(script: &DrillScript, subject: &mut S) -> Result<(), DrillEnd> {
+    let mut runner = ScriptRunner::new(script, subject);
     let mut started = false;
     for event in &script.events {
         if !started && !matches!(event.action, EventAction::Configure(_)) {
@@ -50,8 +50,8 @@ struct BlockedCall {
     expected: ExpectedResult,
 }
 
-struct Runner<'a, S> {
-    script: &'a Script,
+struct ScriptRunner<'a, S> {
+    script: &'a DrillScript,
     subject: &'a mut S,
     /// The time of the event before, by the script.
     last: Time,
@@ -64,8 +64,8 @@ struct Runner<'a, S> {
     rest: Option<SentSegment>,
 }
 
-impl<'a, S: Subject> Runner<'a, S> {
-    fn new(script: &'a Script, subject: &'a mut S) -> Self {
+impl<'a, S: Subject> ScriptRunner<'a, S> {
+    fn new(script: &'a DrillScript, subject: &'a mut S) -> Self {
         Self {
             script,
             subject,

@@ -4,17 +4,17 @@ use std::fmt;
 
 /// Flags of a TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TcpFlags(u8);
+pub(crate) struct TcpFlags(u8);
 
 impl TcpFlags {
-    pub const FIN: Self = Self(0x01);
-    pub const SYN: Self = Self(0x02);
-    pub const RST: Self = Self(0x04);
-    pub const PSH: Self = Self(0x08);
-    pub const ACK: Self = Self(0x10);
-    pub const URG: Self = Self(0x20);
-    pub const ECE: Self = Self(0x40);
-    pub const CWR: Self = Self(0x80);
+    pub(crate) const FIN: Self = Self(0x01);
+    pub(crate) const SYN: Self = Self(0x02);
+    pub(crate) const RST: Self = Self(0x04);
+    pub(crate) const PSH: Self = Self(0x08);
+    pub(crate) const ACK: Self = Self(0x10);
+    pub(crate) const URG: Self = Self(0x20);
+    pub(crate) const ECE: Self = Self(0x40);
+    pub(crate) const CWR: Self = Self(0x80);
     /// In the order in which scripts write them.
     const LETTERS: [(char, Self); 8] = [
         ('S', Self::SYN),
@@ -28,16 +28,16 @@ impl TcpFlags {
     ];
 
     /// As in the header.
-    pub fn from_bits(bits: u8) -> Self {
+    pub(crate) fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    pub fn bits(self) -> u8 {
+    pub(crate) fn bits(self) -> u8 {
         self.0
     }
 
     /// `-` is none; `None` if a letter is unknown.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         if text == "-" {
             return Some(Self::default());
         }
@@ -45,12 +45,12 @@ impl TcpFlags {
         text.chars().try_fold(Self::default(), |flags, letter| Some(flags.with(flag(letter)?, true)))
     }
 
-    pub fn has(self, flag: Self) -> bool {
+    pub(crate) fn has(self, flag: Self) -> bool {
         self.0 & flag.0 == flag.0
     }
 
     #[must_use]
-    pub fn with(self, flag: Self, on: bool) -> Self {
+    pub(crate) fn with(self, flag: Self, on: bool) -> Self {
         if on { Self(self.0 | flag.0) } else { Self(self.0 & !flag.0) }
     }
 }
@@ -66,7 +66,7 @@ impl fmt::Display for TcpFlags {
 
 /// An option of a TCP header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HeaderOption {
+pub(crate) enum HeaderOption {
     Nop,
     EndOfList,
     Mss(u16),
@@ -101,7 +101,7 @@ impl fmt::Display for HeaderOption {
 
 /// The ECN field of the IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EcnField {
+pub(crate) enum EcnField {
     #[default]
     NotCapable,
     Ect1,
@@ -110,7 +110,7 @@ pub enum EcnField {
 }
 
 impl EcnField {
-    pub fn from_bits(bits: u8) -> Self {
+    pub(crate) fn from_bits(bits: u8) -> Self {
         match bits & 3 {
             0 => Self::NotCapable,
             1 => Self::Ect1,
@@ -119,32 +119,32 @@ impl EcnField {
         }
     }
 
-    pub fn bits(self) -> u8 {
+    pub(crate) fn bits(self) -> u8 {
         self as u8
     }
 }
 
 /// What a script writes of a segment; a field that is `None` is not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DrillSegment {
-    pub flags: TcpFlags,
-    pub seq: u32,
-    pub len: u32,
-    pub ack: u32,
+pub(crate) struct DrillSegment {
+    pub(crate) flags: TcpFlags,
+    pub(crate) seq: u32,
+    pub(crate) len: u32,
+    pub(crate) ack: u32,
     /// The field of the header, not scaled.
-    pub window: Option<u16>,
+    pub(crate) window: Option<u16>,
     /// `None` for `<...>`.
-    pub options: Option<Vec<HeaderOption>>,
-    pub ecn: Option<EcnField>,
+    pub(crate) options: Option<Vec<HeaderOption>>,
+    pub(crate) ecn: Option<EcnField>,
 }
 
 impl DrillSegment {
-    pub fn is(&self, flag: TcpFlags) -> bool {
+    pub(crate) fn is(&self, flag: TcpFlags) -> bool {
         self.flags.has(flag)
     }
 
     /// The number behind its last byte; flags that count are not included.
-    pub fn end(&self) -> u32 {
+    pub(crate) fn end(&self) -> u32 {
         self.seq.wrapping_add(self.len)
     }
 
@@ -161,14 +161,14 @@ impl DrillSegment {
         follows
     }
 
-    pub fn timestamp(&self) -> Option<(u32, u32)> {
+    pub(crate) fn timestamp(&self) -> Option<(u32, u32)> {
         self.options.iter().flatten().find_map(|option| match option {
             HeaderOption::Timestamp { value, echo } => Some((*value, *echo)),
             _ => None,
         })
     }
 
-    pub fn timestamp_mut(&mut self) -> Option<(&mut u32, &mut u32)> {
+    pub(crate) fn timestamp_mut(&mut self) -> Option<(&mut u32, &mut u32)> {
         self.options.iter_mut().flatten().find_map(|option| match option {
             HeaderOption::Timestamp { value, echo } => Some((value, echo)),
             _ => None,

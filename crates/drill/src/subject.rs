@@ -7,7 +7,7 @@ use crate::segment::DrillSegment;
 
 /// Why a run ended before its script did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DrillStop {
+pub(crate) enum DrillStop {
     /// The subject did something else than the script says.
     Failed(String),
     /// The script needs something that the subject does not have.
@@ -26,13 +26,13 @@ impl DrillStop {
 
 /// A segment that left.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SentSegment {
-    pub at: Time,
-    pub segment: DrillSegment,
+pub(crate) struct SentSegment {
+    pub(crate) at: Time,
+    pub(crate) segment: DrillSegment,
 }
 
 /// A TCP under test, with its own time. Times count from the start of the script.
-pub trait Subject {
+pub(crate) trait Subject {
     /// Its time starts now; what is configured before takes none.
     fn start(&mut self);
 

@@ -6,7 +6,7 @@ use linux::stream::ShutdownHalf;
 
 /// An option of a socket that scripts may read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SocketOption {
+pub(crate) enum SocketOption {
     ReuseAddress,
     SendBuffer,
     ReceiveBuffer,
@@ -23,7 +23,7 @@ pub enum SocketOption {
 
 /// A call of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SocketCall {
+pub(crate) enum SocketCall {
     Socket,
     Bind,
     Listen {
@@ -55,39 +55,39 @@ pub enum SocketCall {
 
 /// What a call came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CallResult {
+pub(crate) struct CallResult {
     /// What it returned; -1 with an error.
-    pub value: i64,
+    pub(crate) value: i64,
     /// The name of the error, such as `EPIPE`.
-    pub error: Option<String>,
+    pub(crate) error: Option<String>,
     /// What it wrote besides: the value of an option, bytes that wait.
-    pub out: Option<i64>,
+    pub(crate) out: Option<i64>,
 }
 
 impl CallResult {
-    pub fn value(value: i64) -> Self {
+    pub(crate) fn value(value: i64) -> Self {
         Self { value, ..Self::default() }
     }
 
-    pub fn error(name: &str) -> Self {
+    pub(crate) fn error(name: &str) -> Self {
         Self { value: -1, error: Some(name.to_owned()), out: None }
     }
 }
 
 /// What a script expects of a call; `None` is not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExpectedResult {
-    pub value: Option<i64>,
-    pub error: Option<String>,
-    pub out: Option<i64>,
+pub(crate) struct ExpectedResult {
+    pub(crate) value: Option<i64>,
+    pub(crate) error: Option<String>,
+    pub(crate) out: Option<i64>,
 }
 
 /// A call with the descriptor it is about; that of `socket` is its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScriptCall {
-    pub descriptor: i64,
-    pub call: SocketCall,
-    pub expected: ExpectedResult,
+pub(crate) struct ScriptCall {
+    pub(crate) descriptor: i64,
+    pub(crate) call: SocketCall,
+    pub(crate) expected: ExpectedResult,
 }
 
 /// `name(arguments) = result ERROR (remark)`.

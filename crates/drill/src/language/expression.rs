@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 /// What a connection reports of itself, by the names of `struct tcp_info` with `tcpi_` before them.
-pub type TcpInfoFields = BTreeMap<String, f64>;
+pub(crate) type TcpInfoFields = BTreeMap<String, f64>;
 
 /// A statement that was understood.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Statement {
+pub(crate) enum Statement {
     /// The expression must be true; its text is for messages.
     Assert(Expression, String),
     Assign(String, Expression),
@@ -19,7 +19,7 @@ pub enum Statement {
 
 /// An expression as a tree.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Expression {
+pub(crate) enum Expression {
     Number(f64),
     Name(String),
     Not(Box<Self>),

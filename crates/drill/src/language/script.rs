@@ -11,11 +11,11 @@ use crate::segment::DrillSegment;
 
 /// How far from its time an event may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerance {
+pub(crate) struct Tolerance {
     /// At least this.
-    pub fixed: Span,
+    pub(crate) fixed: Span,
     /// And at least this share of the time since the event before.
-    pub share: f64,
+    pub(crate) share: f64,
 }
 
 /// packetdrill's own: 4 ms, or 12.5 %.
@@ -27,7 +27,7 @@ impl Default for Tolerance {
 
 /// When an event happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventTime {
+pub(crate) enum EventTime {
     /// `*`: at any time.
     Any,
     /// Since the start.
@@ -38,7 +38,7 @@ pub enum EventTime {
 
 /// What happens.
 #[derive(Clone, Debug, PartialEq)]
-pub enum EventAction {
+pub(crate) enum EventAction {
     Call(ScriptCall),
     /// A call that ends at a later time (since the start, or since the event before, as its own time).
     BlockingCall(ScriptCall, Span),
@@ -54,24 +54,24 @@ pub enum EventAction {
 
 /// One line of a script.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
-    pub line: usize,
-    pub time: EventTime,
-    pub action: EventAction,
+pub(crate) struct Event {
+    pub(crate) line: usize,
+    pub(crate) time: EventTime,
+    pub(crate) action: EventAction,
 }
 
 /// A script that was understood.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Script {
-    pub tolerance: Tolerance,
+pub(crate) struct DrillScript {
+    pub(crate) tolerance: Tolerance,
     /// Length of a tick of timestamps; without it their values are not compared.
-    pub timestamp_tick: Option<Span>,
-    pub events: Vec<Event>,
+    pub(crate) timestamp_tick: Option<Span>,
+    pub(crate) events: Vec<Event>,
 }
 
-impl Script {
+impl DrillScript {
     /// The line and the reason if any part is not understood.
-    pub fn parse(text: &str) -> Result<Self, (usize, String)> {
+    pub(crate) fn parse(text: &str) -> Result<Self, (usize, String)> {
         let mut script = Self::default();
         script.read(&mut Cursor::new(text)).map_err(|NotUnderstood { line, why }| (line, why))?;
         Ok(script)
@@ -177,13 +177,13 @@ mod tests {
     use crate::segment::{EcnField, HeaderOption, TcpFlags};
 
     fn only(text: &str) -> Event {
-        let mut script = Script::parse(text).unwrap();
+        let mut script = DrillScript::parse(text).unwrap();
         assert_eq!(script.events.len(), 1, "{script:?}");
         script.events.remove(0)
     }
 
     fn refused(text: &str) -> (usize, String) {
-        Script::parse(text).unwrap_err()
+        DrillScript::parse(text).unwrap_err()
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn options_before_the_first_event_set_tolerances() {
-        let script = Script::parse("--tolerance_usecs=7000\n--tcp_ts_tick_usecs=1000\n0 close(3) = 0").unwrap();
+        let script = DrillScript::parse("--tolerance_usecs=7000\n--tcp_ts_tick_usecs=1000\n0 close(3) = 0").unwrap();
         assert_eq!(script.tolerance.fixed, Span::from_ms(7));
         assert_eq!(script.timestamp_tick, Some(Span::from_ms(1)));
     }

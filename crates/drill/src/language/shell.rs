@@ -4,7 +4,7 @@
 
 /// How packets leave the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TunQueue {
+pub(crate) enum TunQueue {
     /// In order, at most this many waiting; 0 drops them all.
     Fifo(u32),
     /// Paced, flow by flow.
@@ -13,7 +13,7 @@ pub enum TunQueue {
 
 /// Something that a command sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Setting {
+pub(crate) enum Setting {
     /// A sysctl by its path below `/proc/sys`, such as `net/ipv4/tcp_sack`.
     Sysctl {
         path: String,

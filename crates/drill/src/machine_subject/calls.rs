@@ -4,7 +4,7 @@ use linux::stream::ShutdownHalf;
 use transport::tcp::TcpCommand;
 use units::{Span, Time};
 
-use super::handshake::Handshake;
+use super::handshake::DrillHandshake;
 use super::{ConnectionStage, MachineSocket, MachineSubject, OpenConnection, SocketRole, StartedCall};
 use crate::language::{CallResult, SocketCall, SocketOption, TcpInfoFields};
 use crate::subject::DrillStop;
@@ -74,7 +74,7 @@ impl MachineSubject {
                 }
                 self.with_socket(descriptor, |socket| socket.role = SocketRole::Connected);
                 let max_segment = socket.and_then(|socket| socket.max_segment);
-                let handshake = Handshake::active(&self.settings, max_segment, self.now);
+                let handshake = DrillHandshake::active(&self.settings, max_segment, self.now);
                 self.send(handshake.syn.clone());
                 self.connection = ConnectionStage::Handshake(handshake);
             }

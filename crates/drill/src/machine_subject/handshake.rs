@@ -17,7 +17,7 @@ const DEFAULT_MSS: u16 = 536;
 
 /// A handshake that is under way.
 #[derive(Debug)]
-pub(super) struct Handshake {
+pub(super) struct DrillHandshake {
     /// The segment that waits for its answer.
     pub(super) syn: DrillSegment,
     pub(super) sent: Time,
@@ -58,7 +58,7 @@ pub(super) fn ticks(now: Time) -> u32 {
     (now.since(Time::ZERO).as_ps() / Span::from_ms(1).as_ps()) as u32
 }
 
-impl Handshake {
+impl DrillHandshake {
     /// Of a `connect`.
     pub(super) fn active(settings: &HostSettings, max_segment: Option<u16>, now: Time) -> Self {
         let ecn = settings.ecn == 1;

@@ -2,7 +2,7 @@
 
 use units::{Span, Time};
 
-use crate::language::Script;
+use crate::language::DrillScript;
 use crate::segment::{DrillSegment, EcnField, HeaderOption, TcpFlags};
 use crate::subject::DrillStop;
 
@@ -37,7 +37,7 @@ impl TimestampMap {
 pub(super) fn segments(
     expected: &DrillSegment,
     segment: &DrillSegment,
-    script: &Script,
+    script: &DrillScript,
     at: Time,
 ) -> Result<(), DrillStop> {
     let differs = |what: &str| DrillStop::failed(format!("{what}: expected {expected}, but {segment} left"));
@@ -63,7 +63,7 @@ pub(super) fn segments(
     if same { Ok(()) } else { differs("options") }
 }
 
-fn same_option(expected: &HeaderOption, sent: &HeaderOption, script: &Script, at: Time) -> bool {
+fn same_option(expected: &HeaderOption, sent: &HeaderOption, script: &DrillScript, at: Time) -> bool {
     let (HeaderOption::Timestamp { value, echo }, HeaderOption::Timestamp { value: sent, echo: sent_echo }) =
         (expected, sent)
     else {
