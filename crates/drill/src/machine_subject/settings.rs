@@ -82,11 +82,8 @@ impl HostSettings {
             Setting::Queue(TunQueue::Fifo(0)) => DrillStop::not_applicable("a full local queue is not modelled"),
             Setting::Queue(TunQueue::Fifo(_)) => Ok(()),
             Setting::Queue(TunQueue::Fair) => DrillStop::not_applicable("pacing by fq is not modelled"),
-            Setting::Offloads(on) => {
-                self.tso =
-                    if *on { TsoConfig::default() } else { TsoConfig { min_segments: 1, push: false, ..self.tso } };
-                Ok(())
-            }
+            // TCP makes super-segments in any case (Linux since 4.17); where they are cut does not matter.
+            Setting::Offloads(_) => Ok(()),
             Setting::ModuleParameter { path, value } => match (path.as_str(), value.as_str()) {
                 ("tcp_cubic/parameters/hystart_detect", "3") => Ok(()),
                 _ => DrillStop::not_applicable(format!("{path} = {value} is not modelled")),
