@@ -68,6 +68,8 @@ const AT_A_TIME: usize = 48;
 /// A difference must show in this many runs, of all that are tried, that were on time; without one, one run is enough.
 const RUNS_THAT_DIFFER: usize = 2;
 const MOST_RUNS: usize = 12;
+/// The same for a candidate of shrinking, of which there are many.
+const MOST_SHRINKING_RUNS: usize = 3;
 /// A run that was further behind its times than this may differ for that reason alone.
 const BUSY: Span = Span::from_ms(2);
 
@@ -80,12 +82,13 @@ pub fn compare(plan: &RandomPlan<'_>) -> Vec<ScriptRow> {
 fn one(plan: &RandomPlan<'_>, number: u64) -> ScriptRow {
     let script = network::draw(plan.seed, number, plan.version);
     let row = |file, result, why| ScriptRow { file, against: DrillTarget::Both, result, line: None, why };
-    match difference(&script, plan.version) {
+    match difference(&script, plan.version, MOST_RUNS) {
         Ok(None) => row(script.name, DrillVerdict::Passed, None),
         Err(why) => row(script.name, DrillVerdict::NotApplicable, Some(why)),
         Ok(Some(found)) => {
-            let (script, found) =
-                shrink::shrunk(script, found, |candidate| difference(candidate, plan.version).ok().flatten());
+            let (script, found) = shrink::shrunk(script, found, |candidate| {
+                difference(candidate, plan.version, MOST_SHRINKING_RUNS).ok().flatten()
+            });
             let file = plan.folder.join(format!("{}.pkt", script.name));
             let text = play::rendered(&script, plan.version, &found);
             let written = std::fs::write(&file, text).err().map(|error| format!(" (not written: {error})"));
@@ -99,10 +102,10 @@ fn one(plan: &RandomPlan<'_>, number: u64) -> ScriptRow {
 }
 
 /// Where both differ.
-fn difference(script: &RandomScript, version: LinuxVersion) -> Result<Option<Difference>, String> {
+fn difference(script: &RandomScript, version: LinuxVersion, most_runs: usize) -> Result<Option<Difference>, String> {
     let ours = play::on_machine(script, version)?;
     let mut runs_that_differ = 0;
-    for _ in 0..MOST_RUNS {
+    for _ in 0..most_runs {
         let (kernel, lag) = on_kernel(script)?;
         let Some(found) = play::first_difference(&ours, &kernel) else { return Ok(None) };
         runs_that_differ += usize::from(lag <= BUSY);
