@@ -164,7 +164,7 @@ fn a_host_that_has_not_joined_is_held_to_its_share_and_the_bound_includes_it() {
     let (mut now, mut reserved, mut granted) = (at(0), 0, None);
     for step in 0..4_000 {
         now = at(10) + Span::from_ps(u64::from(step) * 12_304_000);
-        [2, 3].map(|host| switch.on_frame(now, host, &plain(host)));
+        [2, 3].into_iter().for_each(|host| switch.on_frame(now, host, &plain(host)));
         granted = match granted {
             None => {
                 let id = BurstId { host_epoch: 3, context: 0, burst: step };

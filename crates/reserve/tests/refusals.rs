@@ -99,7 +99,7 @@ fn a_refusal_of_another_burst_or_attempt_changes_nothing() {
 fn a_reserved_frame_that_is_cut_is_lost_and_counted() {
     let (mut host, mut out, about) = asking();
     let about = Reservation { switch_epoch: 4, ..about };
-    let mut hear = |host: &mut Host, out: &mut Recorder<Host>, verb| {
+    let hear = |host: &mut Host, out: &mut Recorder<Host>, verb| {
         host.on_frame(at(1), HOST_WIRE, ReservePacket::Message(ReserveMessage { verb, about }), out);
     };
     hear(&mut host, &mut out, ReserveVerb::Grt(Default::default()));
