@@ -59,7 +59,7 @@ impl Svg {
         self.polyline(class, &[from, to]);
     }
 
-    pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
+    pub fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         self.through("polyline", class, points);
     }
 

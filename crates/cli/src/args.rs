@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod explain;
 mod fleet;
 mod link;
 mod model;
@@ -20,6 +21,7 @@ use units::{Prob, whole_within};
 
 pub(crate) use bench::{BenchArgs, BenchBusyArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs};
 pub(crate) use demo::DemoArgs;
+pub(crate) use explain::ExplainArgs;
 pub(crate) use fleet::{
     BenchFleetArgs, FabricArgs, FleetCommand, FleetWatchArgs, PlanArgs, PolicyArg, RepairedArgs, SimulateArgs,
     TopologyArgs, UpgradeArgs, YearArgs,
@@ -86,6 +88,12 @@ pub(crate) enum Command {
     /// Reads the language of google/packetdrill, as far as one TCP connection needs it; a script with a line that is not
     /// understood is not applicable, never passed. Exit code 1 if a script failed, 2 if a file cannot be read.
     Packetdrill(PacketdrillArgs),
+
+    /// Say of any capture why its TCP connections took as long as they did.
+    ///
+    /// Reads pcap and pcapng, also in gzip, taken at either end or between. Every nanosecond of a connection gets a cause; stalls,
+    /// losses and timeouts are named, and what would help.
+    Explain(Box<ExplainArgs>),
 
     /// What protection costs and gains on this machine, beside plain cables and other congestion controls.
     ///

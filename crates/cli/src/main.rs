@@ -6,8 +6,10 @@
 mod args;
 mod background;
 mod bench;
+mod captures;
 mod copies;
 mod demo;
+mod explain;
 mod fleet;
 mod link;
 mod model;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
+        Command::Explain(args) => explain::run(args, cli.json),
         Command::Rack(command) => rack::run(command, cli.json),
         Command::Wire(args) => wire::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),

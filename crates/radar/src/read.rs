@@ -40,7 +40,7 @@ impl LinkType {
 
     /// The IP packet in a frame.
     #[inline]
-    pub(crate) fn inside(self, frame: &[u8]) -> Option<&[u8]> {
+    pub fn inside(self, frame: &[u8]) -> Option<&[u8]> {
         let protocol = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
         let (kind, at) = match self {
             Self::Ethernet => Layers::of(frame).map(|layers| (layers.ethertype, layers.network))?,

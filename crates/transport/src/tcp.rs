@@ -37,6 +37,7 @@ mod connection;
 mod delivery;
 mod detection;
 mod info;
+mod follow;
 mod pacer;
 mod prr;
 mod rack;

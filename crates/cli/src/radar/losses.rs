@@ -1,9 +1,5 @@
 //! `hitless radar losses`: which packets of one capture are missing in another.
 
-mod progress;
-mod source;
-
-use std::fs;
 use std::path::Path;
 
 use radar::capture::CaptureWriter;
@@ -16,9 +12,8 @@ use report::losses::{Captures, LossReport, refusal};
 use units::Progress;
 
 use crate::args::{FieldArg, LossesArgs, NatArg};
+use crate::captures::{CaptureSource, ReadProgress, is_same_file};
 use crate::output::{CommandResult, Failure, print};
-use progress::ReadProgress;
-use source::CaptureSource;
 
 pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     let thresholds = args.causes.thresholds().map_err(|error| Failure::Usage(error.to_string()))?;
@@ -90,12 +85,9 @@ fn sources(args: &LossesArgs, progress: &ReadProgress) -> Result<[CaptureSource;
 
 /// Results must not replace what they come from.
 fn check_outputs(args: &LossesArgs) -> CommandResult {
-    let same = |one: &Path, other: &Path| {
-        fs::canonicalize(one).ok().is_some_and(|one| fs::canonicalize(other).ok() == Some(one))
-    };
     for (option, path) in [("--write", &args.write), ("--html", &args.html)] {
         if let Some(path) = path
-            && [&args.up, &args.down].iter().any(|input| same(path, input))
+            && [&args.up, &args.down].iter().any(|input| is_same_file(path, input))
         {
             return Err(Failure::Usage(format!("{option} {}: that is a capture to be read", path.display())));
         }

@@ -13,6 +13,8 @@
 //! Invariants: `flight`, `lost` and `sacked` are the sums over the records in that state; each lost record has an
 //! entry in `repairs`; ranges in `sacked_ranges` begin and end with records.
 
+mod lookup;
+
 use std::collections::VecDeque;
 
 use units::{Span, Time};

@@ -15,6 +15,7 @@ mod buffers;
 mod counting;
 mod egress;
 mod facts;
+mod forced;
 mod persist;
 mod queue;
 mod repair;

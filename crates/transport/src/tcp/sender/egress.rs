@@ -223,7 +223,7 @@ impl TcpSender {
     }
 
     /// RFC 3168 §6.1.5: a classic sender's copies may not be marked.
-    fn resend<O: Out<TcpConnection>>(
+    pub(super) fn resend<O: Out<TcpConnection>>(
         &mut self,
         now: Time,
         index: usize,

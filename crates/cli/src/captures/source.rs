@@ -12,7 +12,7 @@ use super::progress::{self, ReadProgress};
 use crate::output::Failure;
 
 #[derive(Debug)]
-pub(super) struct CaptureSource {
+pub(crate) struct CaptureSource {
     file: Rc<File>,
     len: u64,
     read: progress::BytesRead,
@@ -20,7 +20,7 @@ pub(super) struct CaptureSource {
 
 impl CaptureSource {
     /// What cannot be read twice is kept in a temporary file that has no name, so nothing is left of it.
-    pub(super) fn new(path: &Path, progress: &ReadProgress) -> Result<Self, Failure> {
+    pub(crate) fn new(path: &Path, progress: &ReadProgress) -> Result<Self, Failure> {
         let usage = |error: io::Error| Failure::Usage(format!("{}: {error}", path.display()));
         let file = if path.as_os_str() == "-" {
             spooled(&mut io::stdin().lock(), progress)?
@@ -36,12 +36,12 @@ impl CaptureSource {
         Ok(Self { file: Rc::new(file), len, read: progress.read() })
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
     /// From its beginning.
-    pub(super) fn open(&self) -> io::Result<Box<dyn Read>> {
+    pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
         Ok(Box::new(SharedFileReader { file: Rc::clone(&self.file), at: 0, read: Rc::clone(&self.read) }))
     }
 }

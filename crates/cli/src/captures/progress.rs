@@ -14,10 +14,10 @@ use crate::terminal::{now, stop_on_ctrl_c};
 const SILENT_FOR: Duration = Duration::from_secs(2);
 
 /// Bytes that have been read, of all captures.
-pub(super) type BytesRead = Rc<Cell<u64>>;
+pub(crate) type BytesRead = Rc<Cell<u64>>;
 
 #[derive(Debug)]
-pub(super) struct ReadProgress {
+pub(crate) struct ReadProgress {
     stop: Arc<StopFlag>,
     bar: ProgressBar,
     begun: Instant,
@@ -25,7 +25,7 @@ pub(super) struct ReadProgress {
 }
 
 impl ReadProgress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {bytes} of {total_bytes}, Ctrl-C ends it")
         {
@@ -34,19 +34,19 @@ impl ReadProgress {
         Self { stop: stop_on_ctrl_c(), bar, begun: now(), read: BytesRead::default() }
     }
 
-    pub(super) fn expect(&self, bytes: u64) {
+    pub(crate) fn expect(&self, bytes: u64) {
         self.bar.set_length(bytes);
     }
 
-    pub(super) fn read(&self) -> BytesRead {
+    pub(crate) fn read(&self) -> BytesRead {
         Rc::clone(&self.read)
     }
 
-    pub(super) fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.begun.elapsed().as_secs_f64()
     }
 
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

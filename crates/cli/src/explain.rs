@@ -1,0 +1,122 @@
+//! `hitless explain`: why connections took as long as they did.
+
+use std::io::Write;
+use std::path::Path;
+
+use explain::{ExplainError, ExplainOptions, Explanation, OpenCapture};
+use radar::compare::{self, CaptureInput, CompareError, CompareOptions, MissingPacket};
+use report::flows::whole_file;
+use report::losses::{Captures, refusal};
+
+use crate::args::ExplainArgs;
+use crate::captures::{CaptureSource, ReadProgress, is_same_file};
+use crate::output::{CommandResult, Failure, print, say};
+
+/// Connections that a page has charts of, unless --slowest says otherwise.
+const CHARTED: usize = 10;
+
+pub(crate) fn run(args: &ExplainArgs, json: bool) -> CommandResult {
+    check_paths(args)?;
+    let progress = ReadProgress::new();
+    let source = CaptureSource::new(&args.capture, &progress)?;
+    let other = args.other_end.as_deref().map(|path| CaptureSource::new(path, &progress)).transpose()?;
+    let passes = 1 + u64::from(args.html.is_some());
+    progress.expect(passes * source.len() + other.as_ref().map_or(0, |other| 3 * (source.len() + other.len())));
+    let options = ExplainOptions { flow: args.flow.clone().unwrap_or_default(), hz: args.hz };
+    let open = || source.open();
+    let failed = |error| failure(error, &args.capture);
+    let mut explanation = explain::explain(&open, &options, &progress).map_err(failed)?;
+    if explanation.is_empty() {
+        progress.finish();
+        return Err(Failure::Usage(nothing(args, &explanation)));
+    }
+    if let (Some(path), Some(other)) = (&args.other_end, &other) {
+        use_other_end(&mut explanation, &open, &|| other.open(), [&args.capture, path], &progress)?;
+    }
+    if let Some(count) = args.slowest {
+        explanation.keep_slowest(count);
+    }
+    let charted = args.slowest.unwrap_or(CHARTED).min(CHARTED);
+    if args.html.is_some() {
+        explanation.trace_slowest(charted, &open, &options, &progress).map_err(failed)?;
+    }
+    progress.finish();
+    write_page(args, &explanation)?;
+    if json {
+        explanation.notes().iter().for_each(|note| say(&format!("note: {note}")));
+    }
+    print(json, &explanation.answer(), || explanation.text())
+}
+
+fn write_page(args: &ExplainArgs, explanation: &Explanation) -> CommandResult {
+    let Some(path) = &args.html else { return Ok(()) };
+    let page = explanation.page(&args.capture.display().to_string());
+    let written = whole_file(path, |out| out.write_all(page.as_bytes()));
+    written.map_err(|error| Failure::Outside(format!("--html {error}")))
+}
+
+fn check_paths(args: &ExplainArgs) -> CommandResult {
+    let captures = [Some(&args.capture), args.other_end.as_ref()];
+    if let Some(path) = &args.html
+        && captures.iter().flatten().any(|capture| is_same_file(path, capture))
+    {
+        return Err(Failure::Usage(format!("--html {}: that is a capture to be read", path.display())));
+    }
+    match &args.other_end {
+        Some(other) if is_same_file(&args.capture, other) => {
+            Err(Failure::Usage("--other-end: that is the same capture; expected one of the other end".into()))
+        }
+        Some(other) if [&args.capture, other].iter().all(|path| path.as_os_str() == "-") => {
+            Err(Failure::Usage("CAPTURE and --other-end cannot both be standard input".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Packets of each capture that the other lacks.
+fn use_other_end(
+    explanation: &mut Explanation,
+    one: OpenCapture<'_>,
+    other: OpenCapture<'_>,
+    paths: [&Path; 2],
+    progress: &ReadProgress,
+) -> CommandResult {
+    let [up, down] = [one, other].map(|open| CaptureInput { open });
+    let there = missing(up, down, paths, progress)?;
+    let back = missing(down, up, [paths[1], paths[0]], progress)?;
+    explanation.use_other_end([&there, &back]);
+    Ok(())
+}
+
+fn missing(
+    up: CaptureInput<'_>,
+    down: CaptureInput<'_>,
+    paths: [&Path; 2],
+    progress: &ReadProgress,
+) -> Result<Vec<MissingPacket>, Failure> {
+    match compare::compare(up, down, &CompareOptions { exact: true, ..CompareOptions::default() }, progress) {
+        Ok(comparison) => Ok(comparison.lost),
+        // Nothing was lost on the way there, only on the way back.
+        Err(CompareError::Swapped { .. }) => Ok(Vec::new()),
+        Err(CompareError::Interrupted) => Err(Failure::Interrupted),
+        Err(error) => {
+            let [up, down] = paths.map(|path| path.display().to_string());
+            let captures = Captures { up, down, source_rewritten: false, destination_rewritten: false, exact: true };
+            Err(Failure::Usage(refusal(&error, &captures)))
+        }
+    }
+}
+
+fn nothing(args: &ExplainArgs, explanation: &Explanation) -> String {
+    let answer = explanation.answer();
+    let counts = format!("{} packets, {} of them not TCP, {} unusable", answer.packets, answer.not_tcp, answer.skipped);
+    let hint = if args.flow.is_some() { "; --flow matches none of its connections" } else { "" };
+    format!("{}: no TCP connection to explain: {counts}{hint}", args.capture.display())
+}
+
+fn failure(error: ExplainError, path: &Path) -> Failure {
+    match error {
+        ExplainError::Interrupted => Failure::Interrupted,
+        ExplainError::Capture(error) => Failure::Usage(format!("{}: {error}", path.display())),
+    }
+}

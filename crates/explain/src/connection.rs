@@ -1,0 +1,230 @@
+//! One connection, packet by packet: its handshake, its two senders, its time.
+
+mod handshake;
+mod payload;
+mod requests;
+mod summary;
+
+use std::net::SocketAddr;
+
+use crate::packet::CapturedSegment;
+use crate::sender::{AckNews, SenderTrack};
+use crate::shadow::SackBlocks;
+use crate::stalls::StallNote;
+use crate::terms::EndSide;
+use crate::timeline::SpentTime;
+use crate::trace::ConnectionTrace;
+
+use handshake::HandshakeState;
+use requests::OpenRequest;
+
+pub(crate) use requests::RequestNote;
+pub(crate) use summary::ConnectionSummary;
+
+/// A record that equals one of these, within this time, is the same packet again.
+const RECENT: usize = 8;
+const SAME_PACKET: u64 = 5_000_000;
+
+/// The time between a packet towards an end and that end's answer, measured one packet at a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct AnswerTime {
+    /// Acknowledging this position would be the answer to a packet of this time.
+    awaited: Option<(u64, u64)>,
+    least: Option<u64>,
+}
+
+impl AnswerTime {
+    fn sample(&mut self, ns: u64) {
+        self.least = Some(self.least.map_or(ns, |least| least.min(ns)));
+    }
+
+    fn on_answer(&mut self, ack: u64, at: u64) {
+        if let Some((position, since)) = self.awaited
+            && ack >= position
+        {
+            self.awaited = None;
+            self.sample(at.saturating_sub(since));
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct TrackedConnection {
+    client: SocketAddr,
+    server: SocketAddr,
+    has_syn: bool,
+    /// Some packet's options were cut off.
+    options_cut: bool,
+    handshake: HandshakeState,
+    time: SpentTime,
+    senders: [SenderTrack; 2],
+    answers: [AnswerTime; 2],
+    /// Who sent payload last, with the packet's number.
+    previous: Option<(EndSide, u64)>,
+    initiator: Option<EndSide>,
+    request: Option<OpenRequest>,
+    requests: Vec<RequestNote>,
+    stalls: Vec<StallNote>,
+    fins: [bool; 2],
+    is_reset: bool,
+    recent: [(u64, u64); RECENT],
+    next_recent: usize,
+    packets: u64,
+    both_directions: [bool; 2],
+    trace: Option<Box<ConnectionTrace>>,
+}
+
+impl TrackedConnection {
+    /// Begins with this packet.
+    pub(crate) fn new(first: &CapturedSegment, hz: u32, is_traced: bool) -> Self {
+        let from_client = is_from_client(first);
+        let (client, server) =
+            if from_client { (first.source, first.destination) } else { (first.destination, first.source) };
+        Self {
+            client,
+            server,
+            has_syn: first.syn(),
+            options_cut: false,
+            handshake: HandshakeState::new(first),
+            time: SpentTime::new(first.at),
+            senders: [EndSide::Client, EndSide::Server].map(|side| SenderTrack::new(side, hz)),
+            answers: [AnswerTime::default(); 2],
+            previous: None,
+            initiator: None,
+            request: None,
+            requests: Vec::new(),
+            stalls: Vec::new(),
+            fins: [false; 2],
+            is_reset: false,
+            recent: [(0, 0); RECENT],
+            next_recent: 0,
+            packets: 0,
+            both_directions: [false; 2],
+            trace: is_traced.then(Box::default),
+        }
+    }
+
+    fn side_of(&self, segment: &CapturedSegment) -> EndSide {
+        if segment.source == self.client { EndSide::Client } else { EndSide::Server }
+    }
+
+    /// A SYN that cannot belong to this connection: the ports are used again.
+    pub(crate) fn is_replaced_by(&self, segment: &CapturedSegment) -> bool {
+        if !segment.syn() || segment.has_ack() {
+            return false;
+        }
+        let sender = &self.senders[self.side_of(segment).index()];
+        self.is_over() || sender.has_begun() && sender.sequence(crate::sender::ORIGIN) != segment.seq.wrapping_add(1)
+    }
+
+    /// Both ends have said all, or one has given up.
+    pub(crate) fn is_over(&self) -> bool {
+        let [client, server] = &self.senders;
+        self.is_reset || self.fins == [true; 2] && client.is_quiet() && server.is_quiet()
+    }
+
+    /// False if the capture has this packet twice.
+    pub(crate) fn on_segment(&mut self, segment: &CapturedSegment) -> bool {
+        if self.is_duplicate(segment) {
+            return false;
+        }
+        self.packets += 1;
+        let side = self.side_of(segment);
+        self.both_directions[side.index()] = true;
+        self.options_cut |= segment.options.cut;
+        if segment.syn() {
+            self.on_syn(segment, side);
+            return true;
+        }
+        self.begin_without_syn(segment, side);
+        if segment.has_ack() {
+            self.on_ack(segment, side);
+        }
+        if segment.len > 0 {
+            self.on_payload(segment, side);
+        } else {
+            self.follow_id(segment, side, 1);
+        }
+        self.fins[side.index()] |= segment.fin();
+        self.is_reset |= segment.rst();
+        true
+    }
+
+    /// Only what carries data or a number of its own can be recognized: equal acknowledgements are no copies.
+    fn is_duplicate(&mut self, segment: &CapturedSegment) -> bool {
+        if segment.ip_id.is_none() && segment.len == 0 {
+            return false;
+        }
+        let print = segment.fingerprint();
+        let known = self.recent.iter().any(|(seen, at)| *seen == print && segment.at < at + SAME_PACKET);
+        if !known {
+            self.recent[self.next_recent % RECENT] = (print, segment.at);
+            self.next_recent += 1;
+        }
+        known
+    }
+
+    /// The first numbers of an end whose SYN is not in the capture.
+    fn begin_without_syn(&mut self, segment: &CapturedSegment, side: EndSide) {
+        self.senders[side.index()].begin(segment.seq);
+        if segment.has_ack() {
+            self.senders[side.other().index()].begin(segment.ack);
+        }
+    }
+
+    fn on_ack(&mut self, segment: &CapturedSegment, side: EndSide) {
+        self.finish_handshake(segment, side);
+        let way = self.way(side.other());
+        let sender = &mut self.senders[side.other().index()];
+        let ack = sender.position(segment.ack);
+        self.answers[side.index()].on_answer(ack, segment.at);
+        let mut blocks = SackBlocks::default();
+        let given = segment.options.blocks();
+        for (place, (from, to)) in blocks.iter_mut().zip(given) {
+            *place = (sender.position(*from), sender.position(*to));
+        }
+        let news = AckNews {
+            at: segment.at + way,
+            ack,
+            window: segment.window,
+            blocks,
+            block_count: given.len() as u8,
+            echo: segment.options.timestamps.map(|(_, echo)| echo),
+            is_pure: segment.len == 0,
+        };
+        sender.expect_ack(news);
+        if sender.nxt == sender.una || way == 0 {
+            sender.hear_until(segment.at);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.on_ack(segment.at, sender);
+        }
+    }
+
+    /// The round trip between the capture and an end; nothing for the one that is next to it.
+    fn way(&self, side: EndSide) -> u64 {
+        let (own, other) = (self.answers[side.index()].least, self.answers[side.other().index()].least);
+        match (own, other) {
+            (Some(own), Some(other)) if own * 4 < other => 0,
+            (own, _) => own.unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn rtt(&self) -> u64 {
+        self.answers.iter().filter_map(|answer| answer.least).sum()
+    }
+
+    /// Whether the capture was taken next to this end: on a path without any length, next to the client.
+    fn is_near(&self, side: EndSide) -> bool {
+        let (own, other) = (self.way(side), self.way(side.other()));
+        own < other || own == other && side == EndSide::Client
+    }
+}
+
+/// Without a SYN the server is the one with the lower port.
+fn is_from_client(first: &CapturedSegment) -> bool {
+    match (first.syn(), first.has_ack()) {
+        (true, has_ack) => !has_ack,
+        _ => first.source.port() >= first.destination.port(),
+    }
+}

@@ -1,0 +1,188 @@
+//! Payload: it ends a gap, and is new, late or sent again.
+
+use super::TrackedConnection;
+use crate::gaps::{GapContext, GapPieces, reaction_time};
+use crate::ids::IdStep;
+use crate::losses::LossNote;
+use crate::packet::CapturedSegment;
+use crate::sender::{CopyTrigger, SenderTrack, TimerKind};
+use crate::sender::flight::Payload;
+use crate::stalls::{self, StallNote};
+use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause, TimerReason};
+
+/// What a packet with payload is to its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PayloadKind {
+    New,
+    /// It left before others that came earlier.
+    Late,
+    Again,
+}
+
+impl TrackedConnection {
+    pub(super) fn on_payload(&mut self, segment: &CapturedSegment, side: EndSide) {
+        let at = segment.at.max(self.time.at());
+        let segments = segment.len.div_ceil(self.senders[side.index()].mss.max(1)) as u16;
+        let step = self.follow_id(segment, side, segments);
+        self.senders.iter_mut().for_each(|sender| sender.hear_until(at));
+        let start = self.senders[side.index()].position(segment.seq);
+        let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
+        let payload = Payload { at, start, len: segment.len, stamp, number: segment.number };
+        let kind = self.kind_of(&payload, side, step);
+        let starts = self.starts_request(side, kind == PayloadKind::New);
+        let context = self.context(side, at, segment.len, starts);
+        match kind {
+            PayloadKind::New => self.on_new(&context, payload, side),
+            PayloadKind::Late => {
+                self.spend_all(&context.before_new(&self.senders[side.index()], false), side, segment.number, None);
+                self.senders[side.index()].on_late(payload);
+            }
+            PayloadKind::Again => self.on_again(&context, payload, side),
+        }
+        self.note_payload(segment, side, at, kind);
+    }
+
+    fn note_payload(&mut self, segment: &CapturedSegment, side: EndSide, at: u64, kind: PayloadKind) {
+        if let Some(request) = &mut self.request {
+            request.bytes[side.index()] += if kind == PayloadKind::Again { 0 } else { u64::from(segment.len) };
+        }
+        self.previous = Some((side, segment.number));
+        let sender = &self.senders[side.index()];
+        if let Some(trace) = &mut self.trace {
+            let start = sender.position(segment.seq);
+            trace.on_payload(at, start + u64::from(segment.len), kind == PayloadKind::Again, sender);
+        }
+        // The other end's answer to new data measures the way there and back; copies have two answers.
+        let answer = &mut self.answers[side.other().index()];
+        match kind {
+            PayloadKind::New if answer.awaited.is_none() => answer.awaited = Some((sender.nxt, segment.at)),
+            PayloadKind::New | PayloadKind::Late => {}
+            PayloadKind::Again => answer.awaited = None,
+        }
+    }
+
+    fn context(&self, side: EndSide, at: u64, len: u32, starts_request: bool) -> GapContext {
+        GapContext {
+            from: self.time.at(),
+            at,
+            len,
+            rtt: self.rtt(),
+            way: self.way(side),
+            previous: self.previous.map(|(side, _)| side),
+            is_near: self.is_near(side),
+            starts_request,
+        }
+    }
+
+    pub(super) fn follow_id(&mut self, segment: &CapturedSegment, side: EndSide, segments: u16) -> IdStep {
+        let sender = &mut self.senders[side.index()];
+        let position = sender.nxt;
+        let step = segment.ip_id.map_or(IdStep::Unrelated, |id| sender.ids.follow(id, segments, segment.at, position));
+        if step == IdStep::Ahead {
+            let hole = sender.first_unseen().map(|hole| (hole.start, hole.len));
+            sender.ids.suspect(hole);
+        }
+        step
+    }
+
+    /// A hole is filled by an original that was late, or by a copy: its number shows it, or else its time.
+    fn kind_of(&self, payload: &Payload, side: EndSide, step: IdStep) -> PayloadKind {
+        let sender = &self.senders[side.index()];
+        if payload.start + u64::from(payload.len) > sender.nxt {
+            return PayloadKind::New;
+        }
+        let Some(hole) = sender.segment_at(payload.start).filter(|segment| segment.is_unseen) else {
+            return PayloadKind::Again;
+        };
+        let is_late = match step {
+            IdStep::Late => true,
+            IdStep::InOrder | IdStep::Ahead if sender.ids.counts() => false,
+            _ => payload.at - hole.first_at < self.way(side).max(1_000_000) / 2,
+        };
+        if is_late { PayloadKind::Late } else { PayloadKind::Again }
+    }
+
+    fn on_new(&mut self, context: &GapContext, payload: Payload, side: EndSide) {
+        let rtt = Some(self.rtt()).filter(|rtt| *rtt > 0);
+        let sender = &self.senders[side.index()];
+        let is_probe = sender.is_new_probe(payload.at, payload.len);
+        let pieces = context.before_new(sender, is_probe);
+        let why = is_probe.then(|| sender.timer_reason(sender.una));
+        let position = sender.una;
+        if context.starts_request {
+            self.close_request();
+        }
+        self.spend_all(&pieces, side, payload.number, why.map(|why| (why, position)));
+        if context.starts_request {
+            self.open_request(payload.at);
+        }
+        let sender = &mut self.senders[side.index()];
+        if is_probe {
+            sender.on_trigger(CopyTrigger { repair: RepairKind::Probe, timer: Some(TimerKind::Probe), is_late: false });
+        }
+        sender.on_new(payload, rtt, is_probe);
+    }
+
+    fn on_again(&mut self, context: &GapContext, payload: Payload, side: EndSide) {
+        let near = reaction_time(context.rtt);
+        let sender = &self.senders[side.index()];
+        let start = sender.segment_at(payload.start).map_or(payload.start, |segment| segment.start);
+        let trigger = sender.copy_trigger(payload.at, start, near, context.rtt);
+        let pieces = context.before_copy(sender, trigger);
+        let why = trigger.timer.map(|_| (sender.timer_reason(start), start));
+        self.spend_all(&pieces, side, payload.number, why);
+        let sender = &mut self.senders[side.index()];
+        sender.on_trigger(trigger);
+        note_losses(sender, payload, trigger);
+    }
+
+    /// Every piece goes to the connection, to its request, and, if it is long, among the stalls.
+    fn spend_all(&mut self, pieces: &GapPieces, side: EndSide, number: u64, timer: Option<(TimerReason, u64)>) {
+        let before = self.previous.map_or(0, |(_, number)| number);
+        for piece in pieces.iter() {
+            let from = self.time.at();
+            self.time.spend(piece.until, piece.cause, piece.side);
+            if let Some(request) = &mut self.request {
+                request.time.spend(piece.until, piece.cause, piece.side);
+            }
+            let is_timer = matches!(piece.cause, TimeCause::Timeout | TimeCause::Probe);
+            let passed = self.time.at() - from;
+            if passed > 0 && stalls::is_stall(piece.cause, passed, self.rtt()) {
+                let (why, position) = timer.filter(|_| is_timer).unzip();
+                let sent = position.and_then(|position| self.senders[side.index()].segment_at(position));
+                let packets = [sent.map_or(before, |segment| segment.number), number];
+                let sure = if self.has_syn { piece.sure } else { piece.sure.max(Sureness::Inferred) };
+                let (cause, side, until) = (piece.cause, piece.side, self.time.at());
+                let stall = StallNote { from, until, cause, side, why, sure, packets, position };
+                stalls::push(&mut self.stalls, stall);
+            }
+        }
+    }
+}
+
+/// What was sent before is taken for lost, until something proves otherwise.
+fn note_losses(sender: &mut SenderTrack, payload: Payload, trigger: CopyTrigger) {
+    let is_known = sender.duplicates() > 0;
+    let counts = sender.ids.counts();
+    let mut notes: Vec<LossNote> = Vec::new();
+    sender.on_copy(payload, trigger.timer.is_some(), |segment| {
+        let seen_by = match (segment.is_unseen, counts, is_known) {
+            (true, true, _) => LossWitness::IpId,
+            (_, _, true) => LossWitness::Sack,
+            _ => LossWitness::Copy,
+        };
+        notes.push(LossNote {
+            at: segment.last_at,
+            position: segment.start,
+            len: segment.len,
+            repaired_by: trigger.repair,
+            repaired_at: payload.at,
+            seen_by,
+            is_spurious: false,
+        });
+    });
+    if notes.is_empty() {
+        sender.losses.count_spurious();
+    }
+    notes.into_iter().for_each(|note| sender.losses.push(note));
+}

@@ -1,0 +1,147 @@
+//! What is left of a connection when it is over.
+
+use std::net::SocketAddr;
+
+use super::TrackedConnection;
+use super::requests::RequestNote;
+use crate::losses::LossNote;
+use crate::sender::SenderTrack;
+use crate::stalls::StallNote;
+use crate::terms::{CapturePlace, EndSide, LossWitness, RepairKind, Sureness, TimerReason};
+use crate::timeline::PartSums;
+use crate::trace::ConnectionTrace;
+
+/// A connection that has been read to its end.
+#[derive(Debug)]
+pub(crate) struct ConnectionSummary {
+    pub client: SocketAddr,
+    pub server: SocketAddr,
+    pub start: u64,
+    pub duration: u64,
+    pub bytes: [u64; 2],
+    pub mss: u32,
+    pub min_rtt: Option<u64>,
+    pub sees: CapturePlace,
+    pub parts: PartSums,
+    pub requests: Vec<RequestNote>,
+    pub stalls: Vec<StallNote>,
+    /// With who sent them.
+    pub losses: Vec<(EndSide, LossNote, u32)>,
+    pub timeouts: u32,
+    pub probes: u32,
+    pub spurious: u32,
+    pub agreement: Option<f64>,
+    pub has_syn: bool,
+    pub has_both_directions: bool,
+    pub options_cut: bool,
+    pub reordering_seen: bool,
+    pub trace: Option<Box<ConnectionTrace>>,
+}
+
+impl TrackedConnection {
+    /// No more packets come.
+    pub(crate) fn finish(mut self) -> ConnectionSummary {
+        self.close_request();
+        self.settle_reasons();
+        if self.both_directions != [true; 2] {
+            // Half of a conversation shows no reasons.
+            self.stalls.iter_mut().for_each(|stall| stall.sure = Sureness::Guessed);
+        }
+        let losses = self.losses();
+        let (asked, agreed) = self.shadowed();
+        ConnectionSummary {
+            client: self.client,
+            server: self.server,
+            start: self.time.start(),
+            duration: self.time.duration(),
+            bytes: [self.senders[0].bytes, self.senders[1].bytes],
+            mss: self.senders[0].mss.min(self.senders[1].mss),
+            min_rtt: Some(self.rtt()).filter(|rtt| *rtt > 0),
+            sees: self.place(),
+            parts: self.time.parts().clone(),
+            losses,
+            timeouts: self.senders.iter().map(|sender| sender.timeouts).sum(),
+            probes: self.senders.iter().map(|sender| sender.probes).sum(),
+            spurious: self.senders.iter().map(|sender| sender.losses.spurious()).sum(),
+            agreement: (asked > 0).then(|| agreed as f64 / asked as f64),
+            has_syn: self.has_syn,
+            has_both_directions: self.both_directions == [true; 2],
+            options_cut: self.options_cut,
+            reordering_seen: self.senders.iter().any(|sender| sender.reordering_seen),
+            requests: self.requests,
+            stalls: self.stalls,
+            trace: self.trace,
+        }
+    }
+
+    /// The sender next to the capture is the one that its shadow can follow best.
+    fn shadowed(&self) -> (u64, u64) {
+        let of = |sender: &SenderTrack| (sender.asked, sender.agreed);
+        let near = self.senders.iter().find(|sender| self.is_near(sender.side)).filter(|sender| sender.asked > 0);
+        near.map_or_else(|| self.senders.iter().map(of).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)), of)
+    }
+
+    fn place(&self) -> CapturePlace {
+        match [EndSide::Client, EndSide::Server].map(|side| self.way(side)) {
+            [client, server] if client * 4 <= server => CapturePlace::Client,
+            [client, server] if server * 4 <= client => CapturePlace::Server,
+            _ => CapturePlace::Middle,
+        }
+    }
+
+    /// What came after a timer shows whether anything had been lost.
+    fn settle_reasons(&mut self) {
+        let rtt = self.rtt();
+        let Self { stalls, senders, .. } = self;
+        for stall in stalls.iter_mut() {
+            let Some(position) = stall.position else { continue };
+            let sender = &senders[stall.side.index()];
+            if !sender.losses.is_arrived(position) {
+                continue;
+            }
+            let from = stall.from.saturating_sub(rtt);
+            let gaps = senders[stall.side.other().index()].ids.gaps();
+            let lost_acks = gaps.iter().any(|gap| (from..=stall.until + rtt).contains(&gap.at));
+            stall.why = Some(if lost_acks {
+                TimerReason::AcksLost
+            } else if sender.reordering_seen {
+                TimerReason::Reordered
+            } else {
+                TimerReason::AckDelayed
+            });
+        }
+    }
+
+    fn losses(&self) -> Vec<(EndSide, LossNote, u32)> {
+        let mut losses = Vec::new();
+        for sender in &self.senders {
+            let real = sender.losses.real();
+            losses.extend(real.map(|note| (sender.side, *note, sender.sequence(note.position))));
+            if !self.is_near(sender.side) {
+                unexplained_gaps(sender, &mut losses);
+            }
+        }
+        losses.sort_by_key(|(side, note, _)| (note.at, *side, note.position));
+        losses
+    }
+}
+
+/// Identifications that nothing explains are packets without data, or copies that never came this far.
+fn unexplained_gaps(sender: &SenderTrack, losses: &mut Vec<(EndSide, LossNote, u32)>) {
+    for gap in sender.ids.gaps() {
+        let is_named = |note: &&LossNote| note.at == gap.at && note.seen_by == LossWitness::IpId;
+        let named = sender.losses.real().filter(is_named).count();
+        let (position, len) = gap.hole.unwrap_or((gap.position, 0));
+        let note = LossNote {
+            at: gap.at,
+            position,
+            len,
+            repaired_by: RepairKind::Nothing,
+            repaired_at: gap.at,
+            seen_by: LossWitness::IpId,
+            is_spurious: false,
+        };
+        let missing = usize::from(gap.count).saturating_sub(named);
+        losses.extend((0..missing).map(|_| (sender.side, note, sender.sequence(position))));
+    }
+}

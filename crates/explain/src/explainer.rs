@@ -1,0 +1,169 @@
+//! All connections of a capture, in one pass.
+//!
+//! Memory is for open connections and what they have in flight, and a summary of each that is over. A connection ends with
+//! both FINs acknowledged, with a RST, or when its ports are used again.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::Read;
+use std::net::SocketAddr;
+
+use radar::capture::{CaptureError, CaptureReader};
+use units::Progress;
+
+use crate::connection::{ConnectionSummary, TrackedConnection};
+use crate::filter::FlowFilter;
+use crate::packet::{CapturedSegment, FrameContent, read_frame};
+
+/// What decides how a capture is read.
+#[derive(Clone, Debug)]
+pub struct ExplainOptions {
+    /// Only connections that match.
+    pub flow: FlowFilter,
+    /// Ticks of the senders' clocks in a second.
+    pub hz: u32,
+}
+
+/// Both ends, in the order of their addresses.
+type EndPair = (SocketAddr, SocketAddr);
+
+fn pair(segment: &CapturedSegment) -> EndPair {
+    let (one, other) = (segment.source, segment.destination);
+    if one <= other { (one, other) } else { (other, one) }
+}
+
+/// What a pair of ends is doing.
+#[derive(Debug)]
+enum PairState {
+    Open(Box<TrackedConnection>),
+    /// Over; what still comes for it belongs to its end.
+    Over,
+}
+
+/// Counts of frames.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FrameCounts {
+    pub packets: u64,
+    pub not_tcp: u64,
+    pub unusable: u64,
+    pub duplicates: u64,
+    /// The file ends within a record.
+    pub is_truncated: bool,
+}
+
+impl FrameCounts {
+    pub(crate) fn skipped(&self) -> u64 {
+        self.unusable + self.duplicates
+    }
+}
+
+/// Which connections are kept for charts: by their ends and the time of their first packet.
+pub(crate) type TracedStarts = Vec<(EndPair, u64)>;
+
+#[derive(Debug)]
+pub(crate) struct CaptureExplainer<'a> {
+    options: &'a ExplainOptions,
+    traced: TracedStarts,
+    pairs: HashMap<EndPair, PairState>,
+    summaries: Vec<ConnectionSummary>,
+    counts: FrameCounts,
+}
+
+/// Why a capture could not be read to its end.
+#[derive(Debug)]
+pub enum ExplainError {
+    Capture(CaptureError),
+    Interrupted,
+}
+
+impl<'a> CaptureExplainer<'a> {
+    pub(crate) fn new(options: &'a ExplainOptions, traced: TracedStarts) -> Self {
+        Self { options, traced, pairs: HashMap::new(), summaries: Vec::new(), counts: FrameCounts::default() }
+    }
+
+    /// Reads a whole capture. One that ends within a record has been read as far as it goes.
+    pub(crate) fn read(&mut self, source: impl Read, progress: &dyn Progress) -> Result<(), ExplainError> {
+        const LOOK: u64 = 1 << 12;
+        let mut reader = CaptureReader::new(source).map_err(ExplainError::Capture)?;
+        loop {
+            match reader.next() {
+                Ok(Some(record)) => {
+                    self.counts.packets += 1;
+                    let content = read_frame(&record, self.counts.packets);
+                    self.on_frame(&content);
+                }
+                Ok(None) => return Ok(()),
+                Err(CaptureError::Truncated { packets, .. }) if packets > 0 => {
+                    self.counts.is_truncated = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(ExplainError::Capture(error)),
+            }
+            if self.counts.packets.is_multiple_of(LOOK) && !progress.go_on(self.counts.packets) {
+                return Err(ExplainError::Interrupted);
+            }
+        }
+    }
+
+    fn on_frame(&mut self, content: &FrameContent) {
+        match content {
+            FrameContent::NotTcp => self.counts.not_tcp += 1,
+            FrameContent::Unusable => self.counts.unusable += 1,
+            FrameContent::Segment(segment) if self.options.flow.matches(segment.source, segment.destination) => {
+                self.on_segment(segment);
+            }
+            FrameContent::Segment(_) => {}
+        }
+    }
+
+    fn on_segment(&mut self, segment: &CapturedSegment) {
+        let pair = pair(segment);
+        let mut entry = match self.pairs.entry(pair) {
+            Entry::Occupied(entry) => entry,
+            Entry::Vacant(entry) => {
+                let is_traced = self.traced.contains(&(pair, segment.at));
+                let mut connection = Box::new(TrackedConnection::new(segment, self.options.hz, is_traced));
+                connection.on_segment(segment);
+                entry.insert(PairState::Open(connection));
+                return;
+            }
+        };
+        let begins = match entry.get() {
+            PairState::Open(connection) => connection.is_replaced_by(segment),
+            PairState::Over => segment.syn() && !segment.has_ack() || segment.len > 0,
+        };
+        if begins {
+            let is_traced = self.traced.contains(&(pair, segment.at));
+            let next = Box::new(TrackedConnection::new(segment, self.options.hz, is_traced));
+            if let PairState::Open(before) = entry.insert(PairState::Open(next)) {
+                self.summaries.push(before.finish());
+            }
+        }
+        let PairState::Open(connection) = entry.get_mut() else { return };
+        self.counts.duplicates += u64::from(!connection.on_segment(segment));
+        if connection.is_over()
+            && let PairState::Open(over) = entry.insert(PairState::Over)
+        {
+            self.summaries.push(over.finish());
+        }
+    }
+
+    /// All connections in the order in which they began.
+    pub(crate) fn finish(mut self) -> (Vec<ConnectionSummary>, FrameCounts) {
+        for state in self.pairs.into_values() {
+            if let PairState::Open(connection) = state {
+                self.summaries.push(connection.finish());
+            }
+        }
+        self.summaries.sort_by_key(|summary| (summary.start, summary.client, summary.server));
+        (self.summaries, self.counts)
+    }
+}
+
+impl ConnectionSummary {
+    /// What identifies it in another pass over the same capture.
+    pub(crate) fn traced_start(&self) -> (EndPair, u64) {
+        let (one, other) = (self.client, self.server);
+        (if one <= other { (one, other) } else { (other, one) }, self.start)
+    }
+}

@@ -1,0 +1,133 @@
+//! A capture that has been read: what is said of its connections.
+
+use std::io::{self, Read};
+
+use radar::capture::CaptureError;
+use radar::compare::MissingPacket;
+use units::Progress;
+
+use crate::answer::{ConnectionAnswer, ExplainAnswer};
+use crate::connection::ConnectionSummary;
+use crate::explainer::{CaptureExplainer, ExplainError, ExplainOptions, FrameCounts};
+use crate::other_end;
+use crate::terms::TimeCause;
+
+/// Opens a capture at its beginning.
+pub type OpenCapture<'a> = &'a dyn Fn() -> io::Result<Box<dyn Read>>;
+
+/// What a capture says about its connections.
+#[derive(Debug)]
+pub struct Explanation {
+    pub(crate) connections: Vec<ConnectionSummary>,
+    pub(crate) counts: FrameCounts,
+}
+
+/// Reads a capture and explains its connections.
+pub fn explain(
+    open: OpenCapture<'_>,
+    options: &ExplainOptions,
+    progress: &dyn Progress,
+) -> Result<Explanation, ExplainError> {
+    let mut explainer = CaptureExplainer::new(options, Vec::new());
+    let source = open().map_err(|error| ExplainError::Capture(CaptureError::Read(error)))?;
+    explainer.read(source, progress)?;
+    let (connections, counts) = explainer.finish();
+    Ok(Explanation { connections, counts })
+}
+
+impl Explanation {
+    /// Keeps the connections that took longest, idle time not counted; the slowest first.
+    pub fn keep_slowest(&mut self, count: usize) {
+        self.connections.sort_by_key(|summary| std::cmp::Reverse(busy_time(summary)));
+        self.connections.truncate(count);
+    }
+
+    /// Uses a second capture: these packets of the first are missing there, and the other way round.
+    pub fn use_other_end(&mut self, missing: [&[MissingPacket]; 2]) {
+        other_end::apply(&mut self.connections, missing);
+    }
+
+    /// Reads the capture again for the charts of the slowest connections.
+    pub fn trace_slowest(
+        &mut self,
+        count: usize,
+        open: OpenCapture<'_>,
+        options: &ExplainOptions,
+        progress: &dyn Progress,
+    ) -> Result<(), ExplainError> {
+        let slowest = self.slowest(count);
+        let traced = slowest.iter().map(|place| self.connections[*place].traced_start()).collect();
+        let mut explainer = CaptureExplainer::new(options, traced);
+        let source = open().map_err(|error| ExplainError::Capture(CaptureError::Read(error)))?;
+        explainer.read(source, progress)?;
+        let (mut again, _) = explainer.finish();
+        for place in slowest {
+            let start = self.connections[place].traced_start();
+            let same = again.iter_mut().find(|summary| summary.trace.is_some() && summary.traced_start() == start);
+            self.connections[place].trace = same.and_then(|summary| summary.trace.take());
+        }
+        Ok(())
+    }
+
+    /// Places of the connections that took longest, the slowest first.
+    pub(crate) fn slowest(&self, count: usize) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.connections.len()).collect();
+        places.sort_by_key(|place| (std::cmp::Reverse(busy_time(&self.connections[*place])), *place));
+        places.truncate(count);
+        places
+    }
+
+    pub fn answer(&self) -> ExplainAnswer {
+        ExplainAnswer {
+            connections: self.connections.iter().map(ConnectionAnswer::from).collect(),
+            packets: self.counts.packets,
+            not_tcp: self.counts.not_tcp,
+            skipped: self.counts.skipped(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// What the capture lacks, and what to do about it.
+    pub fn notes(&self) -> Vec<String> {
+        let count = |of: &dyn Fn(&ConnectionSummary) -> bool| self.connections.iter().filter(|it| of(it)).count();
+        let all = self.connections.len();
+        let mut notes = Vec::new();
+        let mut note = |found: usize, what: &str| {
+            if found > 0 {
+                notes.push(format!("{found} of {all} connections: {what}"));
+            }
+        };
+        note(
+            count(&|it| !it.has_syn),
+            "no SYN in the capture, so that window scale, segment size and who opened it are inferred; begin the capture before \
+             the connection",
+        );
+        note(
+            count(&|it| !it.has_both_directions),
+            "one direction only, so that causes are guessed; capture both directions",
+        );
+        note(
+            count(&|it| it.options_cut),
+            "the capture ends within the TCP options, so that SACK and timestamps are missing; use a snap length of 128 or more",
+        );
+        if self.counts.duplicates > 0 {
+            notes.push(format!("{} packets are in the capture twice (a bridge, or `any`): counted once", self.counts.duplicates));
+        }
+        if self.counts.unusable > 0 {
+            notes.push(format!("{} packets of TCP are fragments or cut within their header: not used", self.counts.unusable));
+        }
+        if self.counts.is_truncated {
+            notes.push(format!("the capture ends within a record: the {} packets before it were used", self.counts.packets));
+        }
+        notes
+    }
+}
+
+/// Idle time is nobody's wait.
+pub(crate) fn busy_time(summary: &ConnectionSummary) -> u64 {
+    let idle = summary.parts.sorted().iter().filter(|(cause, ..)| *cause == TimeCause::Idle).map(|(.., ns)| ns).sum();
+    summary.duration.saturating_sub(idle)
+}

@@ -1,0 +1,210 @@
+//! What the time before a payload was spent on.
+//!
+//! A *gap* lies between two packets with payload, of either end. It belongs to the sender that ended it, and is cut at most
+//! twice: where the last acknowledgement reached that sender, and one round trip after it had last sent.
+//!
+//! | ended by | while | cause |
+//! | --- | --- | --- |
+//! | new data | nothing held it back | the sender's application; sending, if the gap is short |
+//! | new data | it was held back until an acknowledgement | what held it, for a round trip; then delayed ACK or network |
+//! | new data after the other end's | | delivery, then the application; idle before a request |
+//! | data again | a timer ended the wait | probe or timeout, from the last event on |
+//! | data again | an acknowledgement ended it | recovery, or late recovery |
+
+use crate::sender::{CopyTrigger, HeldState, RepairPhase, SenderTrack, TimerKind};
+use crate::terms::{EndSide, Sureness, TimeCause};
+
+const MILLISECOND: u64 = 1_000_000;
+/// A sender that nothing holds back sends its next segment within this.
+const BACK_TO_BACK: u64 = 100_000;
+/// Linux delays an acknowledgement by 40 ms at least, others by up to 200 ms.
+const ACK_DELAYS: [(u64, u64); 2] = [(35 * MILLISECOND, 56 * MILLISECOND), (190 * MILLISECOND, 216 * MILLISECOND)];
+
+/// A stretch of a gap, up to `until`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GapPiece {
+    pub until: u64,
+    pub cause: TimeCause,
+    pub side: EndSide,
+    pub sure: Sureness,
+}
+
+/// The pieces of one gap, in order.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GapPieces {
+    pieces: [Option<GapPiece>; 4],
+    count: usize,
+}
+
+impl GapPieces {
+    fn add(&mut self, until: u64, cause: TimeCause, side: EndSide, sure: Sureness) {
+        if let Some(place) = self.pieces.get_mut(self.count) {
+            *place = Some(GapPiece { until, cause, side, sure });
+            self.count += 1;
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = GapPiece> {
+        self.pieces.into_iter().flatten()
+    }
+}
+
+/// A gap, with what is known of its surroundings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GapContext {
+    pub from: u64,
+    pub at: u64,
+    pub len: u32,
+    /// The whole round trip, and the part of it between capture and sender.
+    pub rtt: u64,
+    pub way: u64,
+    /// Who sent payload last.
+    pub previous: Option<EndSide>,
+    /// The capture is on this sender's side.
+    pub is_near: bool,
+    pub starts_request: bool,
+}
+
+/// How soon a reaction follows what it reacts to.
+pub(crate) fn reaction_time(rtt: u64) -> u64 {
+    (rtt / 4).clamp(MILLISECOND, 10 * MILLISECOND)
+}
+
+impl GapContext {
+    fn heard(&self, sender: &SenderTrack) -> u64 {
+        sender.last_heard.clamp(self.from, self.at)
+    }
+
+    fn application(&self) -> TimeCause {
+        if self.is_near { TimeCause::Application } else { TimeCause::PeerApplication }
+    }
+
+    /// Facts of the sender next to the capture are seen; of the other one they are inferred.
+    fn sure(&self) -> Sureness {
+        if self.is_near { Sureness::Seen } else { Sureness::Inferred }
+    }
+
+    /// Before data that was sent again.
+    pub(crate) fn before_copy(&self, sender: &SenderTrack, trigger: CopyTrigger) -> GapPieces {
+        let (heard, side) = (self.heard(sender), sender.side);
+        let mut pieces = GapPieces::default();
+        if let Some(timer) = trigger.timer {
+            pieces.add(heard, self.while_heard(sender), side, Sureness::Inferred);
+            let cause = if timer == TimerKind::Probe { TimeCause::Probe } else { TimeCause::Timeout };
+            pieces.add(self.at, cause, side, self.sure());
+            return pieces;
+        }
+        let dup = sender.first_dup_at.unwrap_or(heard).clamp(self.from, heard);
+        if trigger.is_late {
+            pieces.add(dup, TimeCause::Recovery, side, self.sure());
+            pieces.add(heard, TimeCause::LateRecovery, side, self.sure());
+        } else {
+            let answer = (sender.last_sent.max(self.from) + self.rtt).clamp(self.from, heard);
+            pieces.add(answer, TimeCause::Recovery, side, self.sure());
+            // After a timeout one segment is out, whose acknowledgement may be delayed.
+            let is_alone = matches!(sender.phase, RepairPhase::Loss(_)) || sender.before.segments <= 2;
+            if is_alone && is_ack_delay(heard - answer, sender.tick()) {
+                pieces.add(heard, TimeCause::DelayedAck, side.other(), Sureness::Inferred);
+            }
+            pieces.add(heard, TimeCause::Recovery, side, self.sure());
+        }
+        let is_reaction = self.at - heard < reaction_time(self.rtt);
+        pieces.add(self.at, if is_reaction { TimeCause::Sending } else { TimeCause::Recovery }, side, self.sure());
+        pieces
+    }
+
+    /// The time until the sender last heard something, in a gap that a timer ended.
+    fn while_heard(&self, sender: &SenderTrack) -> TimeCause {
+        if sender.phase == RepairPhase::Open { TimeCause::Delivery } else { TimeCause::Recovery }
+    }
+
+    /// Before new data.
+    pub(crate) fn before_new(&self, sender: &SenderTrack, is_probe: bool) -> GapPieces {
+        let side = sender.side;
+        let mut pieces = GapPieces::default();
+        let burst = if self.is_near { BACK_TO_BACK } else { (self.rtt / 8).max(MILLISECOND) };
+        if self.at - self.from < burst {
+            pieces.add(self.at, TimeCause::Sending, side, Sureness::Seen);
+        } else if is_probe {
+            pieces.add(self.heard(sender), TimeCause::Delivery, side, Sureness::Inferred);
+            pieces.add(self.at, TimeCause::Probe, side, self.sure());
+        } else if let Some(cause) = self.held_by(sender) {
+            self.add_held(&mut pieces, sender, cause);
+        } else {
+            self.add_free(&mut pieces, side);
+        }
+        pieces
+    }
+
+    /// What held the sender back until it heard something, just before it sent.
+    fn held_by(&self, sender: &SenderTrack) -> Option<TimeCause> {
+        let heard = sender.last_heard;
+        if heard <= self.from && self.previous == Some(sender.side) || heard + reaction_time(self.rtt) < self.at {
+            return None;
+        }
+        let HeldState { flight, segments, room, is_small_out, window } = sender.before;
+        let (mss, full) = (u64::from(sender.mss), u64::from(self.len.min(sender.mss)));
+        let was_small = is_small_out && self.len < sender.mss;
+        if flight == 0 && room >= full {
+            None
+        } else if room < full || room < 2 * mss && room < window.saturating_sub(flight) && flight > 0 {
+            // Linux waits for room of two segments under a small window (tcp_tso_should_defer).
+            Some(TimeCause::ReceiveWindow)
+        } else if self.previous == Some(sender.side.other()) {
+            // What the other end said may as well be what this one answers.
+            None
+        } else if sender.phase != RepairPhase::Open {
+            Some(TimeCause::Recovery)
+        } else if was_small && sender.flight() == 0 && self.at - heard < MILLISECOND {
+            Some(TimeCause::Nagle)
+        } else if flight + full > window / 8 * 7 {
+            Some(TimeCause::CongestionWindow)
+        } else if segments >= 16 && self.at - heard < MILLISECOND && !was_small {
+            Some(TimeCause::SendBuffer)
+        } else {
+            None
+        }
+    }
+
+    fn add_held(&self, pieces: &mut GapPieces, sender: &SenderTrack, cause: TimeCause) {
+        let (heard, side) = (self.heard(sender), sender.side);
+        let sure = match cause {
+            TimeCause::ReceiveWindow if sender.scale.is_none() => Sureness::Guessed,
+            TimeCause::ReceiveWindow => self.sure(),
+            TimeCause::SendBuffer => Sureness::Guessed,
+            _ => Sureness::Inferred,
+        };
+        let answer = (sender.last_sent.max(self.from) + self.rtt).clamp(self.from, heard);
+        pieces.add(answer, cause, side, sure);
+        let excess = heard - answer;
+        let rest = match cause {
+            TimeCause::ReceiveWindow | TimeCause::Recovery => cause,
+            _ if is_ack_delay(excess, sender.tick()) && sender.before.segments <= 2 => TimeCause::DelayedAck,
+            _ if excess < self.rtt / 8 => cause,
+            _ => TimeCause::Network,
+        };
+        let rest_sure = if rest == TimeCause::ReceiveWindow { sure } else { sure.max(Sureness::Inferred) };
+        let rest_side = if rest == TimeCause::DelayedAck { side.other() } else { side };
+        pieces.add(heard, rest, rest_side, rest_sure);
+        pieces.add(self.at, TimeCause::Sending, side, Sureness::Seen);
+    }
+
+    /// Nothing held the sender back: its application had nothing to send, or waited for the other end.
+    fn add_free(&self, pieces: &mut GapPieces, side: EndSide) {
+        if self.previous == Some(side.other()) {
+            let arrived = (self.from + self.way).min(self.at);
+            pieces.add(arrived, TimeCause::Delivery, side.other(), Sureness::Inferred);
+            if self.starts_request {
+                pieces.add(self.at, TimeCause::Idle, side, self.sure());
+                return;
+            }
+        }
+        let is_prompt = self.at.saturating_sub(self.from + self.way) < BACK_TO_BACK;
+        let cause = if is_prompt { TimeCause::Sending } else { self.application() };
+        pieces.add(self.at, cause, side, Sureness::Inferred);
+    }
+}
+
+fn is_ack_delay(wait: u64, tick: u64) -> bool {
+    ACK_DELAYS.iter().any(|(low, high)| (low.saturating_sub(tick)..=high + tick).contains(&wait))
+}

@@ -1,0 +1,127 @@
+//! What identifications of IPv4 show: packets of a sender that never came this far, and packets that came late.
+//!
+//! Linux numbers the packets of a connection one by one, also those that may not be fragmented; a super-frame takes one
+//! number for each of its segments. Stacks that number otherwise make many steps that do not fit: then nothing is said.
+
+/// Further ahead than this is not a gap but another way of numbering.
+const WIDEST: i16 = 512;
+/// Open gaps of one sender.
+const MOST_GAPS: usize = 64;
+
+/// Numbers that were passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IdGap {
+    first: u16,
+    pub count: u16,
+    /// When the packet behind the gap came, and what its sender had sent until then.
+    pub at: u64,
+    pub position: u64,
+    /// What was missing of its data before: a copy of that may be what is missing now.
+    pub hole: Option<(u64, u32)>,
+}
+
+/// How a packet's number follows those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdStep {
+    InOrder,
+    /// It leaves out numbers.
+    Ahead,
+    /// It has a number that was passed over: it left earlier than others that came before it.
+    Late,
+    /// It says nothing.
+    Unrelated,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IdSequence {
+    expected: Option<u16>,
+    fitting: u32,
+    unfitting: u32,
+    gaps: Vec<IdGap>,
+}
+
+impl IdSequence {
+    /// A packet of as many segments.
+    pub(crate) fn follow(&mut self, id: u16, segments: u16, at: u64, position: u64) -> IdStep {
+        let Some(expected) = self.expected.replace(id.wrapping_add(segments)) else { return IdStep::Unrelated };
+        match id.wrapping_sub(expected) as i16 {
+            0 => {
+                self.fitting += 1;
+                IdStep::InOrder
+            }
+            ahead @ 1..=WIDEST => {
+                self.fitting += 1;
+                if self.gaps.len() < MOST_GAPS {
+                    self.gaps.push(IdGap { first: expected, count: ahead as u16, at, position, hole: None });
+                }
+                IdStep::Ahead
+            }
+            behind if behind < 0 && self.fill(id, segments) => {
+                self.expected = Some(expected);
+                IdStep::Late
+            }
+            _ => {
+                self.unfitting += 1;
+                IdStep::Unrelated
+            }
+        }
+    }
+
+    /// What the gap that was found last may have held.
+    pub(crate) fn suspect(&mut self, hole: Option<(u64, u32)>) {
+        if let Some(gap) = self.gaps.last_mut() {
+            gap.hole = hole;
+        }
+    }
+
+    /// Whether a gap had these numbers; it has them no more.
+    fn fill(&mut self, id: u16, segments: u16) -> bool {
+        let holds = |gap: &IdGap| id.wrapping_sub(gap.first) < gap.count;
+        let Some(place) = self.gaps.iter().position(holds) else { return false };
+        let gap = self.gaps[place];
+        let before = id.wrapping_sub(gap.first);
+        let after = gap.count.saturating_sub(before + segments);
+        self.gaps[place].count = before;
+        if after > 0 {
+            self.gaps.push(IdGap { first: id.wrapping_add(segments), count: after, ..gap });
+        }
+        self.gaps.retain(|gap| gap.count > 0);
+        true
+    }
+
+    /// Whether numbers of this sender count its packets.
+    pub(crate) fn counts(&self) -> bool {
+        self.fitting >= 2 && self.fitting >= 16 * self.unfitting
+    }
+
+    /// Gaps that nothing filled.
+    pub(crate) fn gaps(&self) -> &[IdGap] {
+        if self.counts() { &self.gaps } else { &[] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn follow(sequence: &mut IdSequence, ids: &[u16]) -> Vec<IdStep> {
+        ids.iter().map(|id| sequence.follow(*id, 1, 0, 0)).collect()
+    }
+
+    #[test]
+    fn a_late_packet_fills_its_gap_and_a_lost_one_leaves_it() {
+        let mut sequence = IdSequence::default();
+        let steps = follow(&mut sequence, &[65_534, 65_535, 2, 1, 3, 0, 5]);
+        let late = [steps[3], steps[5]];
+        assert_eq!((late, steps[2]), ([IdStep::Late; 2], IdStep::Ahead));
+        let gaps: Vec<_> = sequence.gaps().iter().map(|gap| (gap.first, gap.count)).collect();
+        assert_eq!(gaps, [(4, 1)]);
+    }
+
+    #[test]
+    fn numbers_that_do_not_count_show_nothing() {
+        let mut sequence = IdSequence::default();
+        follow(&mut sequence, &[7, 9_000, 40, 20_000, 22, 23, 25]);
+        assert!(sequence.gaps().is_empty());
+    }
+}

@@ -1,0 +1,227 @@
+//! One sender of a connection: what it has in flight, what it heard of it, and what its shadow makes of both.
+//!
+//! Times are the sender's own, as far as the capture shows them: what it sent at the time at which the capture has it,
+//! and what it heard later by the round trip between capture and sender. For a sender next to the capture that is
+//! nothing. Positions count bytes of the stream from [`ORIGIN`].
+
+mod acks;
+mod copies;
+pub(crate) mod flight;
+
+use std::collections::VecDeque;
+
+use crate::ids::IdSequence;
+use crate::losses::LossNotes;
+use crate::shadow::{SackBlocks, Shadow};
+use crate::terms::EndSide;
+
+pub(crate) use copies::{CopyTrigger, TimerKind};
+pub(crate) use flight::SentSegment;
+
+/// Positions begin here, so that some may come before.
+pub(crate) const ORIGIN: u64 = 1 << 32;
+/// The largest payload of a segment where no SYN says it.
+pub(crate) const USUAL_MSS: u32 = 1_448;
+
+/// What the sender is repairing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RepairPhase {
+    Open,
+    /// Until all below this position is acknowledged.
+    Recovery(u64),
+    Loss(u64),
+}
+
+/// What the sender could do just before an acknowledgement reached it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeldState {
+    pub flight: u64,
+    pub segments: usize,
+    /// Bytes of the receiver's window that were left.
+    pub room: u64,
+    /// The last segment was smaller than a full one, and not acknowledged.
+    pub is_small_out: bool,
+    /// The shadow's congestion window.
+    pub window: u64,
+}
+
+/// An acknowledgement on its way to the sender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckNews {
+    /// When the sender has it.
+    pub at: u64,
+    pub ack: u64,
+    pub window: u16,
+    pub blocks: SackBlocks,
+    pub block_count: u8,
+    /// TSecr.
+    pub echo: Option<u32>,
+    /// Without payload.
+    pub is_pure: bool,
+}
+
+impl AckNews {
+    pub(crate) fn blocks(&self) -> &[(u64, u64)] {
+        &self.blocks[..usize::from(self.block_count)]
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct SenderTrack {
+    pub side: EndSide,
+    /// Sequence number at [`ORIGIN`].
+    base: Option<u32>,
+    /// Sent below, and acknowledged below: as the sender knows, and as the capture has seen.
+    pub nxt: u64,
+    pub una: u64,
+    pub seen_una: u64,
+    /// The receiver has room below.
+    edge: u64,
+    /// Of the receiver's window; `None` if no SYN said it.
+    pub scale: Option<u8>,
+    guessed_scale: u8,
+    last_window: u16,
+    pub mss: u32,
+    pub sack_permitted: bool,
+    segments: VecDeque<SentSegment>,
+    sacked: u64,
+    sacked_segments: usize,
+    on_way: VecDeque<AckNews>,
+    pub last_sent: u64,
+    /// The last acknowledgement that reached the sender, and the last that was news.
+    pub last_heard: u64,
+    last_progress: u64,
+    pub before: HeldState,
+    dup_acks: u32,
+    hidden_dup_acks: u32,
+    pub first_dup_at: Option<u64>,
+    pub phase: RepairPhase,
+    is_probing: bool,
+    probes_off: bool,
+    pub reordering_seen: bool,
+    last_trigger: Option<CopyTrigger>,
+    pub shadow: Option<Box<Shadow>>,
+    hz: u32,
+    pub ids: IdSequence,
+    pub losses: LossNotes,
+    pub bytes: u64,
+    pub asked: u64,
+    pub agreed: u64,
+    pub timeouts: u32,
+    pub probes: u32,
+}
+
+impl SenderTrack {
+    pub(crate) fn new(side: EndSide, hz: u32) -> Self {
+        Self {
+            side,
+            base: None,
+            nxt: ORIGIN,
+            una: ORIGIN,
+            seen_una: ORIGIN,
+            edge: ORIGIN,
+            scale: None,
+            guessed_scale: 0,
+            last_window: 0,
+            mss: USUAL_MSS,
+            sack_permitted: true,
+            segments: VecDeque::new(),
+            sacked: 0,
+            sacked_segments: 0,
+            on_way: VecDeque::new(),
+            last_sent: 0,
+            last_heard: 0,
+            last_progress: 0,
+            before: HeldState::default(),
+            dup_acks: 0,
+            hidden_dup_acks: 0,
+            first_dup_at: None,
+            phase: RepairPhase::Open,
+            is_probing: false,
+            probes_off: false,
+            reordering_seen: false,
+            last_trigger: None,
+            shadow: None,
+            hz,
+            ids: IdSequence::default(),
+            losses: LossNotes::default(),
+            bytes: 0,
+            asked: 0,
+            agreed: 0,
+            timeouts: 0,
+            probes: 0,
+        }
+    }
+
+    /// Its first sequence number is known: the one behind its SYN, or of the first that was seen.
+    pub(crate) fn begin(&mut self, seq: u32) {
+        self.base.get_or_insert(seq);
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.base.is_some()
+    }
+
+    /// The position of a sequence number: the nearest to what was sent last.
+    pub(crate) fn position(&self, seq: u32) -> u64 {
+        let base = self.base.unwrap_or(seq);
+        let next = base.wrapping_add(self.nxt.wrapping_sub(ORIGIN) as u32);
+        self.nxt.wrapping_add_signed(i64::from(seq.wrapping_sub(next) as i32))
+    }
+
+    /// The sequence number at a position.
+    pub(crate) fn sequence(&self, position: u64) -> u32 {
+        self.base.unwrap_or(0).wrapping_add(position.wrapping_sub(ORIGIN) as u32)
+    }
+
+    /// Sent, and not known to have arrived.
+    pub(crate) fn flight(&self) -> u64 {
+        self.nxt.saturating_sub(self.una).saturating_sub(self.sacked)
+    }
+
+    pub(crate) fn flight_segments(&self) -> usize {
+        self.segments.len() - self.sacked_segments
+    }
+
+    pub(crate) fn room(&self) -> u64 {
+        self.edge.saturating_sub(self.nxt)
+    }
+
+    /// The window that the receiver offers, for charts.
+    pub(crate) fn edge(&self) -> u64 {
+        self.edge
+    }
+
+    /// Whether it waits for nothing, as far as the capture shows.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.seen_una >= self.nxt
+    }
+
+    pub(crate) fn held_now(&self) -> HeldState {
+        HeldState {
+            flight: self.flight(),
+            segments: self.flight_segments(),
+            room: self.room(),
+            is_small_out: self.segments.back().is_some_and(|last| last.len < self.mss),
+            window: self.window(),
+        }
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        self.shadow.as_ref().map_or(10 * u64::from(self.mss), |shadow| shadow.window())
+    }
+
+    pub(crate) fn rto(&self) -> u64 {
+        self.shadow.as_ref().map_or(1_000_000_000, |shadow| shadow.rto())
+    }
+
+    pub(crate) fn probe_timeout(&self) -> u64 {
+        let segments = self.segments.len();
+        self.shadow.as_ref().map_or(1_000_000_000, |shadow| shadow.probe_timeout(segments))
+    }
+
+    /// One tick of its clock, in nanoseconds.
+    pub(crate) fn tick(&self) -> u64 {
+        1_000_000_000 / u64::from(self.hz.max(1))
+    }
+}

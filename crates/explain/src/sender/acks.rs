@@ -1,0 +1,146 @@
+//! What reaches the sender: acknowledgements, blocks, windows.
+
+use super::{AckNews, RepairPhase, SenderTrack};
+use crate::shadow::ShadowAck;
+
+/// Acknowledgements closer together than this count as one: the state before the first of them is what held the sender.
+const BATCH: u64 = 50_000;
+
+impl SenderTrack {
+    /// The capture saw an acknowledgement; it reaches the sender at `news.at`.
+    pub(crate) fn expect_ack(&mut self, news: AckNews) {
+        self.seen_una = self.seen_una.max(news.ack.min(self.nxt));
+        self.on_way.push_back(news);
+    }
+
+    /// Takes what has reached the sender by then.
+    pub(crate) fn hear_until(&mut self, at: u64) {
+        while self.on_way.front().is_some_and(|news| news.at <= at) {
+            if let Some(news) = self.on_way.pop_front() {
+                self.hear(&news);
+            }
+        }
+    }
+
+    fn hear(&mut self, news: &AckNews) {
+        if news.at > self.last_heard + BATCH || self.last_sent > self.last_heard {
+            self.before = self.held_now();
+        }
+        // An acknowledgement of what the capture has not seen yet comes from a capture with gaps.
+        let ack = news.ack.min(self.nxt);
+        let is_dsack = is_duplicate_report(news);
+        if is_dsack && let Some((from, to)) = news.blocks().first() {
+            self.losses.on_dsack(*from, *to);
+        }
+        let newly_sacked = self.take_blocks(news, is_dsack);
+        self.count_duplicates(news, ack, newly_sacked, is_dsack);
+        let echo_of = self.advance(ack, news);
+        self.last_window = news.window;
+        self.set_edge(news);
+        if let Some(shadow) = &mut self.shadow {
+            let room = self.edge.saturating_sub(ack);
+            shadow.on_ack(&ShadowAck { at: news.at, ack, room, blocks: news.blocks(), echo_of });
+        }
+        self.last_heard = news.at;
+        match self.phase {
+            RepairPhase::Recovery(until) | RepairPhase::Loss(until) if self.una >= until => self.leave_phase(),
+            _ => {}
+        }
+    }
+
+    fn leave_phase(&mut self) {
+        self.phase = RepairPhase::Open;
+        self.last_trigger = None;
+    }
+
+    fn set_edge(&mut self, news: &AckNews) {
+        let scale = self.scale.unwrap_or_else(|| {
+            // Nobody sends beyond the window: what is in flight shows how much it must have been scaled.
+            while self.guessed_scale < 14
+                && news.window > 0
+                && u64::from(news.window) << self.guessed_scale < self.nxt.saturating_sub(news.ack)
+            {
+                self.guessed_scale += 1;
+            }
+            self.guessed_scale
+        });
+        self.edge = news.ack + (u64::from(news.window) << scale);
+    }
+
+    /// Bytes that the blocks newly report.
+    fn take_blocks(&mut self, news: &AckNews, is_dsack: bool) -> u64 {
+        let mut newly = 0;
+        for (from, to) in news.blocks().iter().skip(usize::from(is_dsack)) {
+            let mut place = self.segments.partition_point(|segment| segment.start < *from);
+            while let Some(segment) = self.segments.get_mut(place).filter(|segment| segment.end() <= *to) {
+                if !segment.is_sacked {
+                    segment.is_sacked = true;
+                    newly += u64::from(segment.len);
+                    self.sacked_segments += 1;
+                }
+                place += 1;
+            }
+        }
+        self.sacked += newly;
+        newly
+    }
+
+    fn count_duplicates(&mut self, news: &AckNews, ack: u64, newly_sacked: u64, is_dsack: bool) {
+        if newly_sacked > 0 {
+            self.first_dup_at.get_or_insert(news.at);
+        }
+        if ack != self.una || !news.is_pure || self.nxt == self.una || is_dsack {
+            return;
+        }
+        if newly_sacked > 0 || news.window == self.last_window {
+            self.dup_acks += 1;
+            self.first_dup_at.get_or_insert(news.at);
+        } else if news.block_count == 0 {
+            self.hidden_dup_acks += 1;
+        }
+    }
+
+    /// Drops what is acknowledged; returns when the segment left whose timestamp came back, as far as that is known.
+    fn advance(&mut self, ack: u64, news: &AckNews) -> u64 {
+        let mut echo_of = news.at;
+        if ack <= self.una {
+            return echo_of;
+        }
+        while let Some(segment) = self.segments.front().filter(|segment| segment.end() <= ack) {
+            let segment = *segment;
+            self.segments.pop_front();
+            if segment.is_sacked {
+                self.sacked -= u64::from(segment.len);
+                self.sacked_segments -= 1;
+            }
+            let is_original = |echo: u32| (echo.wrapping_sub(segment.stamp) as i32) < 0;
+            if segment.copies > 0 && !segment.is_sacked && news.echo.is_some_and(is_original) {
+                self.losses.on_original_arrived(segment.start);
+                echo_of = segment.first_at;
+            }
+        }
+        if let Some(head) = self.segments.front_mut().filter(|head| head.start < ack) {
+            let cut = (ack - head.start) as u32;
+            head.start = ack;
+            head.len -= cut;
+            if head.is_sacked {
+                self.sacked -= u64::from(cut);
+            }
+        }
+        self.una = ack;
+        self.last_progress = news.at;
+        (self.dup_acks, self.hidden_dup_acks) = (0, 0);
+        if self.sacked == 0 {
+            self.first_dup_at = None;
+        }
+        self.is_probing = false;
+        echo_of
+    }
+}
+
+/// RFC 2883: the first block lies below the acknowledgement, or within the second.
+fn is_duplicate_report(news: &AckNews) -> bool {
+    let blocks = news.blocks();
+    let Some((from, to)) = blocks.first() else { return false };
+    *to <= news.ack || blocks.get(1).is_some_and(|(low, high)| low <= from && to <= high)
+}
