@@ -5,9 +5,7 @@ use serde::Serialize;
 use crate::connection::ConnectionSummary;
 use crate::losses::LossNote;
 use crate::stalls::StallNote;
-use crate::terms::{
-    CapturePlace, EndSide, LossWitness, RepairKind, StreamDirection, Sureness, TimeCause, TimerReason,
-};
+use crate::terms::{CapturePlace, EndSide, LossWitness, RepairKind, StreamDirection, Sureness, TimeCause, TimerReason};
 use crate::timeline::PartSums;
 use crate::verdict::{advice, verdict};
 

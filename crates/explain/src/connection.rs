@@ -30,12 +30,35 @@ const SAME_PACKET: u64 = 5_000_000;
 struct AnswerTime {
     /// Acknowledging this position would be the answer to a packet of this time.
     awaited: Option<(u64, u64)>,
+    /// So would echoing this timestamp, of the other end's.
+    awaited_echo: Option<(u32, u64)>,
+    /// The last timestamp that went to this end.
+    last_stamp: u32,
     least: Option<u64>,
 }
 
 impl AnswerTime {
     fn sample(&mut self, ns: u64) {
         self.least = Some(self.least.map_or(ns, |least| least.min(ns)));
+    }
+
+    /// A packet with this timestamp is on its way to the end; the first of several with the same counts.
+    fn await_echo(&mut self, stamp: u32, at: u64) {
+        if stamp != self.last_stamp {
+            self.last_stamp = stamp;
+            self.awaited_echo.get_or_insert((stamp, at));
+        }
+    }
+
+    fn on_echo(&mut self, echo: u32, at: u64) {
+        let Some((stamp, since)) = self.awaited_echo else { return };
+        let ahead = echo.wrapping_sub(stamp) as i32;
+        if ahead >= 0 {
+            self.awaited_echo = None;
+        }
+        if ahead == 0 {
+            self.sample(at.saturating_sub(since));
+        }
     }
 
     fn on_answer(&mut self, ack: u64, at: u64) {
@@ -132,6 +155,10 @@ impl TrackedConnection {
         let side = self.side_of(segment);
         self.both_directions[side.index()] = true;
         self.options_cut |= segment.options.cut;
+        if let Some((stamp, echo)) = segment.options.timestamps {
+            self.answers[side.index()].on_echo(echo, segment.at);
+            self.answers[side.other().index()].await_echo(stamp, segment.at);
+        }
         if segment.syn() {
             self.on_syn(segment, side);
             return true;
@@ -194,7 +221,7 @@ impl TrackedConnection {
         };
         sender.expect_ack(news);
         if sender.nxt == sender.una || way == 0 {
-            sender.hear_until(segment.at);
+            sender.hear_until(segment.at, 0);
         }
         if let Some(trace) = &mut self.trace {
             trace.on_ack(segment.at, sender);

@@ -114,13 +114,22 @@ impl Explanation {
             "the capture ends within the TCP options, so that SACK and timestamps are missing; use a snap length of 128 or more",
         );
         if self.counts.duplicates > 0 {
-            notes.push(format!("{} packets are in the capture twice (a bridge, or `any`): counted once", self.counts.duplicates));
+            notes.push(format!(
+                "{} packets are in the capture twice (a bridge, or `any`): counted once",
+                self.counts.duplicates
+            ));
         }
         if self.counts.unusable > 0 {
-            notes.push(format!("{} packets of TCP are fragments or cut within their header: not used", self.counts.unusable));
+            notes.push(format!(
+                "{} packets of TCP are fragments or cut within their header: not used",
+                self.counts.unusable
+            ));
         }
         if self.counts.is_truncated {
-            notes.push(format!("the capture ends within a record: the {} packets before it were used", self.counts.packets));
+            notes.push(format!(
+                "the capture ends within a record: the {} packets before it were used",
+                self.counts.packets
+            ));
         }
         notes
     }

@@ -22,7 +22,8 @@ pub struct FlowFilterError(String);
 
 impl fmt::Display for FlowFilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let expected = "expected ADDRESS, ADDRESS/BITS, :PORT or ADDRESS:PORT ([ADDRESS]:PORT for IPv6), joined by `and`";
+        let expected =
+            "expected ADDRESS, ADDRESS/BITS, :PORT or ADDRESS:PORT ([ADDRESS]:PORT for IPv6), joined by `and`";
         write!(f, "`{}` is no end of a connection; {expected}", self.0)
     }
 }

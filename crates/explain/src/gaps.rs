@@ -122,18 +122,30 @@ impl GapContext {
     pub(crate) fn before_new(&self, sender: &SenderTrack, is_probe: bool) -> GapPieces {
         let side = sender.side;
         let mut pieces = GapPieces::default();
-        let burst = if self.is_near { BACK_TO_BACK } else { (self.rtt / 8).max(MILLISECOND) };
-        if self.at - self.from < burst {
+        if self.at - self.from < BACK_TO_BACK {
             pieces.add(self.at, TimeCause::Sending, side, Sureness::Seen);
         } else if is_probe {
             pieces.add(self.heard(sender), TimeCause::Delivery, side, Sureness::Inferred);
             pieces.add(self.at, TimeCause::Probe, side, self.sure());
         } else if let Some(cause) = self.held_by(sender) {
             self.add_held(&mut pieces, sender, cause);
+        } else if self.is_paced(sender) {
+            pieces.add(self.at, TimeCause::CongestionWindow, side, Sureness::Inferred);
+        } else if !self.is_near && self.at - self.from < (self.rtt / 8).max(MILLISECOND) {
+            // The network spreads what a sender far away sent at once.
+            pieces.add(self.at, TimeCause::Sending, side, Sureness::Inferred);
         } else {
             self.add_free(&mut pieces, side);
         }
         pieces
+    }
+
+    /// Linux spreads a window over the round trip: at twice the window in slow start, at 1.2 times of it later.
+    fn is_paced(&self, sender: &SenderTrack) -> bool {
+        let Some(srtt) = sender.srtt() else { return false };
+        let interval = u128::from(srtt) * u128::from(self.len) / u128::from(sender.window().max(1));
+        let is_busy = sender.flight() > 0 && self.previous == Some(sender.side);
+        is_busy && u128::from(self.at - self.from) * 4 <= interval * 5
     }
 
     /// What held the sender back until it heard something, just before it sent.
@@ -186,7 +198,8 @@ impl GapContext {
         let rest_sure = if rest == TimeCause::ReceiveWindow { sure } else { sure.max(Sureness::Inferred) };
         let rest_side = if rest == TimeCause::DelayedAck { side.other() } else { side };
         pieces.add(heard, rest, rest_side, rest_sure);
-        pieces.add(self.at, TimeCause::Sending, side, Sureness::Seen);
+        // Of a sender far away, what is left is the jitter of the way.
+        pieces.add(self.at, if self.is_near { TimeCause::Sending } else { cause }, side, Sureness::Inferred);
     }
 
     /// Nothing held the sender back: its application had nothing to send, or waited for the other end.

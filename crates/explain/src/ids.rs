@@ -74,6 +74,19 @@ impl IdSequence {
         }
     }
 
+    /// How many numbers the packet left out that came last, if it left out any.
+    pub(crate) fn last_gap(&self, at: u64) -> u16 {
+        self.gaps.last().filter(|gap| gap.at == at).map_or(0, |gap| gap.count)
+    }
+
+    /// The last numbers of the last gap are known to be copies of data.
+    pub(crate) fn explain_last(&mut self, count: u16) {
+        if let Some(gap) = self.gaps.last_mut() {
+            gap.count = gap.count.saturating_sub(count);
+        }
+        self.gaps.retain(|gap| gap.count > 0);
+    }
+
     /// Whether a gap had these numbers; it has them no more.
     fn fill(&mut self, id: u16, segments: u16) -> bool {
         let holds = |gap: &IdGap| id.wrapping_sub(gap.first) < gap.count;
@@ -92,6 +105,11 @@ impl IdSequence {
     /// Whether numbers of this sender count its packets.
     pub(crate) fn counts(&self) -> bool {
         self.fitting >= 2 && self.fitting >= 16 * self.unfitting
+    }
+
+    /// The same of a sender of whom little was seen so far.
+    pub(crate) fn counts_a_little(&self) -> bool {
+        self.unfitting == 0 || self.counts()
     }
 
     /// Gaps that nothing filled.

@@ -107,7 +107,12 @@ fn stall_table(summary: &ConnectionSummary) -> Data {
         let numbers: Vec<String> =
             stall.packets.iter().filter(|number| **number > 0).map(|number| number.to_string()).collect();
         (
-            vec![stall.cause.name().to_owned(), stall.side.name().to_owned(), why, format!("{:?}", stall.sure).to_lowercase()],
+            vec![
+                stall.cause.name().to_owned(),
+                stall.side.name().to_owned(),
+                why,
+                format!("{:?}", stall.sure).to_lowercase(),
+            ],
             vec![time_text(stall.from.saturating_sub(start)), time_text(stall.until - stall.from), numbers.join(", ")],
         )
     };

@@ -92,6 +92,7 @@ pub(crate) struct SenderTrack {
     pub last_heard: u64,
     last_progress: u64,
     pub before: HeldState,
+    before_at: u64,
     dup_acks: u32,
     hidden_dup_acks: u32,
     pub first_dup_at: Option<u64>,
@@ -133,6 +134,7 @@ impl SenderTrack {
             last_heard: 0,
             last_progress: 0,
             before: HeldState::default(),
+            before_at: 0,
             dup_acks: 0,
             hidden_dup_acks: 0,
             first_dup_at: None,
@@ -156,6 +158,11 @@ impl SenderTrack {
     /// Its first sequence number is known: the one behind its SYN, or of the first that was seen.
     pub(crate) fn begin(&mut self, seq: u32) {
         self.base.get_or_insert(seq);
+    }
+
+    /// The window of a SYN is never scaled.
+    pub(crate) fn offer_first_window(&mut self, window: u16) {
+        self.edge = self.edge.max(ORIGIN + u64::from(window));
     }
 
     pub(crate) fn has_begun(&self) -> bool {
@@ -209,6 +216,10 @@ impl SenderTrack {
 
     pub(crate) fn window(&self) -> u64 {
         self.shadow.as_ref().map_or(10 * u64::from(self.mss), |shadow| shadow.window())
+    }
+
+    pub(crate) fn srtt(&self) -> Option<u64> {
+        self.shadow.as_ref()?.srtt()
     }
 
     pub(crate) fn rto(&self) -> u64 {

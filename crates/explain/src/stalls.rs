@@ -14,6 +14,8 @@ pub(crate) struct StallNote {
     pub packets: [u64; 2],
     /// What a timer sent again, to hear later whether it was for nothing.
     pub position: Option<u64>,
+    /// Segments that were out then.
+    pub out: u32,
 }
 
 /// Shorter waits are part of any transfer.

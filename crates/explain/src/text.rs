@@ -55,8 +55,12 @@ impl Explanation {
     fn share_table(&self) -> Table {
         let sums = shares(self.slowest_hundredth().into_iter());
         let all: u64 = sums.iter().map(|(.., ns)| ns).sum();
-        let mut table =
-            Table::new(&[("cause", Align::Left), ("side", Align::Left), ("time", Align::Right), ("share", Align::Right)]);
+        let mut table = Table::new(&[
+            ("cause", Align::Left),
+            ("side", Align::Left),
+            ("time", Align::Right),
+            ("share", Align::Right),
+        ]);
         for (cause, side, ns) in sums {
             let share = format!("{:.1} %", 100.0 * ns as f64 / all.max(1) as f64);
             table.row(vec![cause.name().into(), side.name().into(), time_text(ns), share]);
@@ -68,7 +72,8 @@ impl Explanation {
 fn connection_text(summary: &ConnectionSummary) -> String {
     let mut text = format!("{} > {}: {}\n  {}\n", summary.client, summary.server, verdict(summary), advice(summary));
     let parts = summary.parts.sorted();
-    let parts = parts.iter().take(5).map(|(cause, side, ns)| format!("{} ({}) {}", cause.name(), side.name(), time_text(*ns)));
+    let parts =
+        parts.iter().take(5).map(|(cause, side, ns)| format!("{} ({}) {}", cause.name(), side.name(), time_text(*ns)));
     text += &format!("  {}\n", parts.collect::<Vec<_>>().join(", "));
     let counts = [
         (summary.losses.len() as u64, "lost"),
@@ -76,8 +81,11 @@ fn connection_text(summary: &ConnectionSummary) -> String {
         (summary.probes.into(), "probes"),
         (summary.spurious.into(), "sent again for nothing"),
     ];
-    let counts: Vec<String> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", thousands(*count))).collect();
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", thousands(*count)))
+        .collect();
     let counts = if counts.is_empty() { "nothing lost".to_owned() } else { counts.join(", ") };
     let agreement = summary.agreement.map_or(String::new(), |share| format!(", shadow agrees {:.1} %", 100.0 * share));
     text += &format!("  {} busy, {counts}{agreement}\n", time_text(busy_time(summary)));

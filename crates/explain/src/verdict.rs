@@ -30,7 +30,10 @@ fn longest(summary: &ConnectionSummary, cause: TimeCause, side: EndSide) -> Opti
 /// What cost most.
 pub(crate) fn verdict(summary: &ConnectionSummary) -> String {
     let Some((cause, side, ns)) = dominant(summary).filter(|_| summary.duration > 0) else {
-        return format!("The capture has no two packets of this connection that would show a wait{}.", missing(summary));
+        return format!(
+            "The capture has no two packets of this connection that would show a wait{}.",
+            missing(summary)
+        );
     };
     let share = 100.0 * ns as f64 / summary.duration as f64;
     let why = longest(summary, cause, side).and_then(|stall| stall.why);
@@ -64,17 +67,23 @@ fn reason(cause: TimeCause, side: EndSide, why: Option<TimerReason>, summary: &C
         TimeCause::Handshake => "the handshake".into(),
         TimeCause::SynLost => format!("the {end} repeated its SYN, because the first one or its answer was lost"),
         TimeCause::Sending => format!("the {end} sent as fast as it could"),
-        TimeCause::Application | TimeCause::PeerApplication => format!("the application of the {end} had nothing to send"),
+        TimeCause::Application | TimeCause::PeerApplication => {
+            format!("the application of the {end} had nothing to send")
+        }
         TimeCause::CongestionWindow => format!("the {end} waited for room in its congestion window"),
         TimeCause::ReceiveWindow => format!("the {other} offered too small a receive window to the {end}"),
         TimeCause::SendBuffer => format!("the {end} seems to have been limited by its send buffer"),
-        TimeCause::Nagle => format!("the {end} held back a small segment until the one before was acknowledged (Nagle)"),
+        TimeCause::Nagle => {
+            format!("the {end} held back a small segment until the one before was acknowledged (Nagle)")
+        }
         TimeCause::DelayedAck => format!("the {end} delayed acknowledgements that the {other} waited for"),
         TimeCause::Network => format!("acknowledgements to the {end} took longer than the shortest round trip"),
         TimeCause::Delivery => format!("data of the {end} was on its way"),
         TimeCause::Recovery => format!("the {end} repaired losses"),
         TimeCause::LateRecovery if summary.reordering_seen => {
-            format!("the {end} repaired a loss late: reordering had raised its threshold of duplicate ACKs (threshold grown)")
+            format!(
+                "the {end} repaired a loss late: reordering had raised its threshold of duplicate ACKs (threshold grown)"
+            )
         }
         TimeCause::LateRecovery => format!("the {end} repaired a loss late, after more duplicate ACKs than three"),
         TimeCause::Probe => format!("the {end} waited for its probe timer, because {}", timer_text(why)),
@@ -106,9 +115,11 @@ pub(crate) fn advice(summary: &ConnectionSummary) -> String {
     let why = longest(summary, cause, side).and_then(|stall| stall.why);
     let (end, other) = (side.name(), side.other().name());
     match cause {
-        TimeCause::SynLost => "Find what drops SYNs (net.core.somaxconn and net.ipv4.tcp_max_syn_backlog if it is the server's \
+        TimeCause::SynLost => {
+            "Find what drops SYNs (net.core.somaxconn and net.ipv4.tcp_max_syn_backlog if it is the server's \
                                queue); connections that are kept open need no handshake."
-            .into(),
+                .into()
+        }
         TimeCause::Handshake => "Keep connections open, or use net.ipv4.tcp_fastopen = 3.".into(),
         TimeCause::Application | TimeCause::PeerApplication | TimeCause::Idle => {
             format!("Nothing in the network: look at the application of the {end}.")
@@ -121,15 +132,19 @@ pub(crate) fn advice(summary: &ConnectionSummary) -> String {
             "At the {other}: raise the third value of net.ipv4.tcp_rmem (and do not set SO_RCVBUF), or read faster if the window \
              was shut."
         ),
-        TimeCause::SendBuffer => format!("At the {end}: raise the third value of net.ipv4.tcp_wmem (and do not set SO_SNDBUF)."),
+        TimeCause::SendBuffer => {
+            format!("At the {end}: raise the third value of net.ipv4.tcp_wmem (and do not set SO_SNDBUF).")
+        }
         TimeCause::Nagle => format!("At the {end}: set TCP_NODELAY, or write a message with one call."),
         TimeCause::DelayedAck => format!(
             "At the {other}: set TCP_NODELAY, or write a message with one call; at the {end}: TCP_QUICKACK (ip route change ... \
              quickack 1)."
         ),
-        TimeCause::Network => "Queues on the way: mark early (net.ipv4.tcp_ecn = 1, fq_codel) or move bulk traffic to another \
+        TimeCause::Network => {
+            "Queues on the way: mark early (net.ipv4.tcp_ecn = 1, fq_codel) or move bulk traffic to another \
                                queue."
-            .into(),
+                .into()
+        }
         TimeCause::LateRecovery => format!(
             "At the {end}: net.ipv4.tcp_recovery = 1 (RACK) and a lower net.ipv4.tcp_max_reordering; find what reorders packets."
         ),
@@ -142,10 +157,14 @@ pub(crate) fn advice(summary: &ConnectionSummary) -> String {
 fn timer_advice(end: &str, other: &str, why: Option<TimerReason>, cause: TimeCause) -> String {
     match why {
         Some(TimerReason::AckDelayed) => {
-            format!("At the {other}: quick ACKs (TCP_QUICKACK, ip route change ... quickack 1); rto_min above its delay at the {end}.")
+            format!(
+                "At the {other}: quick ACKs (TCP_QUICKACK, ip route change ... quickack 1); rto_min above its delay at the {end}."
+            )
         }
         Some(TimerReason::FewDupacks | TimerReason::HiddenDupacks | TimerReason::SmallWindow) => {
-            format!("At the {end}: net.ipv4.tcp_recovery = 1 (RACK) and net.ipv4.tcp_early_retrans = 3; SACK at both ends (net.ipv4.tcp_sack = 1).")
+            format!(
+                "At the {end}: net.ipv4.tcp_recovery = 1 (RACK) and net.ipv4.tcp_early_retrans = 3; SACK at both ends (net.ipv4.tcp_sack = 1)."
+            )
         }
         Some(TimerReason::LoneTail) => format!(
             "At the {end}: a lower rto_min for this route (ip route change ... rto_min 5ms) shortens the wait; a link that \

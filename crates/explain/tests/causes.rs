@@ -172,7 +172,9 @@ fn a_shut_window_is_the_receivers() {
     tape.send(500 * MS + 80_000, Client, 4);
     let connection = tape.explain();
     assert_eq!(dominant(&connection), (TimeCause::ReceiveWindow, EndSide::Client), "{connection:#?}");
-    assert!(connection.stalls.iter().any(|stall| stall.cause == TimeCause::ReceiveWindow && stall.sure == Sureness::Seen));
+    assert!(
+        connection.stalls.iter().any(|stall| stall.cause == TimeCause::ReceiveWindow && stall.sure == Sureness::Seen)
+    );
 }
 
 #[test]

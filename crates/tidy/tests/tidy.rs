@@ -39,7 +39,7 @@ const LAYERS: [&[&str]; 11] = [
     &["machine", "congestion"],
     &["guard", "transport", "homa", "reserve", "radar", "traffic", "testkit"],
     &["linux"],
-    &["sim", "fleet", "drill", "link", "emulator", "meter"],
+    &["sim", "fleet", "drill", "link", "emulator", "meter", "explain"],
     &["rack", "load"],
     &["scenario", "lab", "monitor"],
     &["report"],
@@ -48,8 +48,8 @@ const LAYERS: [&[&str]; 11] = [
 ];
 
 /// What builds without Linux and Redis.
-const PORTABLE: [&str; 9] =
-    ["congestion", "reserve", "sim", "scenario", "settings", "traffic", "fleet", "report", "papers"];
+const PORTABLE: [&str; 10] =
+    ["explain", "congestion", "reserve", "sim", "scenario", "settings", "traffic", "fleet", "report", "papers"];
 const LINUX: [&str; 9] = ["linux", "drill", "link", "emulator", "meter", "rack", "load", "lab", "monitor"];
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());

@@ -46,7 +46,9 @@ impl TrackedConnection {
             self.handshake.asked_at[side.index()] = Some(segment.at);
         }
         if segment.has_ack() {
-            self.senders[side.other().index()].begin(segment.ack);
+            let peer = &mut self.senders[side.other().index()];
+            peer.begin(segment.ack);
+            peer.offer_first_window(segment.window);
             let asked = self.handshake.asked_at[side.other().index()];
             if let Some(asked) = asked.filter(|_| !is_again) {
                 self.answers[side.index()].sample(segment.at.saturating_sub(asked));
@@ -73,6 +75,7 @@ impl TrackedConnection {
             sure: Sureness::Seen,
             packets: [self.handshake.last_number, segment.number],
             position: None,
+            out: 0,
         };
         crate::stalls::push(&mut self.stalls, stall);
         if !segment.has_ack() {

@@ -5,8 +5,8 @@ use crate::gaps::{GapContext, GapPieces, reaction_time};
 use crate::ids::IdStep;
 use crate::losses::LossNote;
 use crate::packet::CapturedSegment;
-use crate::sender::{CopyTrigger, SenderTrack, TimerKind};
 use crate::sender::flight::Payload;
+use crate::sender::{CopyTrigger, SenderTrack, TimerKind};
 use crate::stalls::{self, StallNote};
 use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause, TimerReason};
 
@@ -24,7 +24,11 @@ impl TrackedConnection {
         let at = segment.at.max(self.time.at());
         let segments = segment.len.div_ceil(self.senders[side.index()].mss.max(1)) as u16;
         let step = self.follow_id(segment, side, segments);
-        self.senders.iter_mut().for_each(|sender| sender.hear_until(at));
+        for end in [EndSide::Client, EndSide::Server] {
+            // The way was measured once or twice: what left just before it had to be heard was an answer to it.
+            let slack = (self.way(end) / 4).min(5_000_000);
+            self.senders[end.index()].hear_until(at, slack);
+        }
         let start = self.senders[side.index()].position(segment.seq);
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
         let payload = Payload { at, start, len: segment.len, stamp, number: segment.number };
@@ -32,7 +36,10 @@ impl TrackedConnection {
         let starts = self.starts_request(side, kind == PayloadKind::New);
         let context = self.context(side, at, segment.len, starts);
         match kind {
-            PayloadKind::New => self.on_new(&context, payload, side),
+            PayloadKind::New => match self.hidden_originals(&context, &payload, side, step) {
+                0 => self.on_new(&context, payload, side),
+                lost => self.on_hidden_copy(&context, payload, side, lost),
+            },
             PayloadKind::Late => {
                 self.spend_all(&context.before_new(&self.senders[side.index()], false), side, segment.number, None);
                 self.senders[side.index()].on_late(payload);
@@ -123,6 +130,48 @@ impl TrackedConnection {
         sender.on_new(payload, rtt, is_probe);
     }
 
+    /// How many earlier copies of new data never came this far: its sender numbered more packets than the bytes that are
+    /// missing explain, after a silence, and had nothing to acknowledge.
+    fn hidden_originals(&self, context: &GapContext, payload: &Payload, side: EndSide, step: IdStep) -> u16 {
+        let sender = &self.senders[side.index()];
+        let is_far = self.way(side) > 0 && sender.ids.counts_a_little();
+        let silence = context.at - context.from;
+        if !is_far || step != IdStep::Ahead || silence < context.rtt || context.previous == Some(side.other()) {
+            return 0;
+        }
+        let missing = payload.start.saturating_sub(sender.nxt).div_ceil(u64::from(sender.mss));
+        u64::from(sender.ids.last_gap(payload.at)).saturating_sub(missing) as u16
+    }
+
+    /// New to the capture, and sent before: a probe if it is the first copy, else the retransmission timer.
+    fn on_hidden_copy(&mut self, context: &GapContext, payload: Payload, side: EndSide, lost: u16) {
+        let rtt = Some(self.rtt()).filter(|rtt| *rtt > 0);
+        let sender = &mut self.senders[side.index()];
+        let trigger = sender.hidden_trigger(lost);
+        let pieces = context.before_copy(sender, trigger);
+        let why = sender.hidden_reason(payload.start, lost);
+        for number in 0..lost {
+            let repaired_by = if number == 0 && lost > 1 { RepairKind::Probe } else { trigger.repair };
+            sender.losses.push(LossNote {
+                at: context.from,
+                position: payload.start,
+                len: payload.len,
+                repaired_by,
+                repaired_at: payload.at,
+                seen_by: LossWitness::IpId,
+                is_spurious: false,
+            });
+        }
+        sender.ids.explain_last(lost);
+        if context.starts_request {
+            self.open_request(context.from);
+        }
+        self.spend_all(&pieces, side, payload.number, Some((why, payload.start)));
+        let sender = &mut self.senders[side.index()];
+        sender.on_hidden(lost);
+        sender.on_new(payload, rtt, true);
+    }
+
     fn on_again(&mut self, context: &GapContext, payload: Payload, side: EndSide) {
         let near = reaction_time(context.rtt);
         let sender = &self.senders[side.index()];
@@ -131,9 +180,10 @@ impl TrackedConnection {
         let pieces = context.before_copy(sender, trigger);
         let why = trigger.timer.map(|_| (sender.timer_reason(start), start));
         self.spend_all(&pieces, side, payload.number, why);
+        let is_receiver_near = self.way(side.other()) == 0 && self.way(side) > 0;
         let sender = &mut self.senders[side.index()];
         sender.on_trigger(trigger);
-        note_losses(sender, payload, trigger);
+        note_losses(sender, payload, trigger, is_receiver_near);
     }
 
     /// Every piece goes to the connection, to its request, and, if it is long, among the stalls.
@@ -153,19 +203,23 @@ impl TrackedConnection {
                 let packets = [sent.map_or(before, |segment| segment.number), number];
                 let sure = if self.has_syn { piece.sure } else { piece.sure.max(Sureness::Inferred) };
                 let (cause, side, until) = (piece.cause, piece.side, self.time.at());
-                let stall = StallNote { from, until, cause, side, why, sure, packets, position };
+                let out = self.senders[side.index()].flight_segments() as u32;
+                let stall = StallNote { from, until, cause, side, why, sure, packets, position, out };
                 stalls::push(&mut self.stalls, stall);
             }
         }
     }
 }
 
-/// What was sent before is taken for lost, until something proves otherwise.
-fn note_losses(sender: &mut SenderTrack, payload: Payload, trigger: CopyTrigger) {
+/// What was sent before is taken for lost, until something proves otherwise; but not what the capture has seen arrive.
+fn note_losses(sender: &mut SenderTrack, payload: Payload, trigger: CopyTrigger, is_receiver_near: bool) {
     let is_known = sender.duplicates() > 0;
     let counts = sender.ids.counts();
     let mut notes: Vec<LossNote> = Vec::new();
     sender.on_copy(payload, trigger.timer.is_some(), |segment| {
+        if is_receiver_near && !segment.is_unseen {
+            return;
+        }
         let seen_by = match (segment.is_unseen, counts, is_known) {
             (true, true, _) => LossWitness::IpId,
             (_, _, true) => LossWitness::Sack,

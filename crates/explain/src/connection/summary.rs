@@ -42,6 +42,7 @@ impl TrackedConnection {
     /// No more packets come.
     pub(crate) fn finish(mut self) -> ConnectionSummary {
         self.close_request();
+        self.senders.iter_mut().for_each(|sender| sender.hear_until(u64::MAX, 0));
         self.settle_reasons();
         if self.both_directions != [true; 2] {
             // Half of a conversation shows no reasons.
@@ -96,13 +97,14 @@ impl TrackedConnection {
         for stall in stalls.iter_mut() {
             let Some(position) = stall.position else { continue };
             let sender = &senders[stall.side.index()];
-            if !sender.losses.is_arrived(position) {
+            if stall.why == Some(TimerReason::AcksLost) || !sender.losses.is_arrived(position) {
                 continue;
             }
             let from = stall.from.saturating_sub(rtt);
             let gaps = senders[stall.side.other().index()].ids.gaps();
             let lost_acks = gaps.iter().any(|gap| (from..=stall.until + rtt).contains(&gap.at));
-            stall.why = Some(if lost_acks {
+            // Of three segments a receiver acknowledges two at once: that acknowledgement was lost, not delayed.
+            stall.why = Some(if lost_acks || stall.out >= 3 && !sender.reordering_seen {
                 TimerReason::AcksLost
             } else if sender.reordering_seen {
                 TimerReason::Reordered

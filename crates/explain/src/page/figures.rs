@@ -63,7 +63,8 @@ fn sequence(
     let x = time.scale([], area.left, area.right);
     let y = bytes.scale(sent.iter().map(|(_, value)| *value), area.bottom, area.top);
     let title = format!("Sequence of the {}", side.name());
-    let description = format!("Bytes sent and acknowledged over {last:.1} ms; {} stalls behind them.", summary.stalls.len());
+    let description =
+        format!("Bytes sent and acknowledged over {last:.1} ms; {} stalls behind them.", summary.stalls.len());
     let mut svg = Svg::new(id, WIDTH as u32, (BOTTOM + Area::FOOT) as u32, &title, &description);
     let styles = stall_styles(summary, palette);
     draw_stalls(&mut svg, summary, &styles, &x, area);
@@ -74,12 +75,15 @@ fn sequence(
         svg.line("grid", (area.left, at), (area.right, at));
         svg.text("tick mid", Anchor::End, (area.left - 5.0, at), &text);
     }
-    let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> { points.iter().map(|(at, value)| (x.at(*at), y.at(*value))).collect() };
+    let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
+        points.iter().map(|(at, value)| (x.at(*at), y.at(*value))).collect()
+    };
     svg.polyline("curve dense s7", &place(&acknowledged));
     svg.polyline("curve dense s0", &place(&sent));
     place(&again).into_iter().for_each(|point| svg.dot("mark s1", point, 2.2));
     area.foot(&mut svg, &ticks, &time.label);
-    let caption = "Sent (line), acknowledged (line of long dashes), sent again (dots); stalls behind them are coloured by cause.";
+    let caption =
+        "Sent (line), acknowledged (line of long dashes), sent again (dots); stalls behind them are coloured by cause.";
     format!("{}{}", legend(&styles), chart::figure(&title, caption, &svg))
 }
 

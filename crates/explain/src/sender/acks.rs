@@ -4,7 +4,7 @@ use super::{AckNews, RepairPhase, SenderTrack};
 use crate::shadow::ShadowAck;
 
 /// Acknowledgements closer together than this count as one: the state before the first of them is what held the sender.
-const BATCH: u64 = 50_000;
+const BATCH: u64 = 1_000_000;
 
 impl SenderTrack {
     /// The capture saw an acknowledgement; it reaches the sender at `news.at`.
@@ -13,18 +13,20 @@ impl SenderTrack {
         self.on_way.push_back(news);
     }
 
-    /// Takes what has reached the sender by then.
-    pub(crate) fn hear_until(&mut self, at: u64) {
-        while self.on_way.front().is_some_and(|news| news.at <= at) {
+    /// Takes what has reached the sender by then, or would have a little later.
+    pub(crate) fn hear_until(&mut self, at: u64, slack: u64) {
+        while self.on_way.front().is_some_and(|news| news.at <= at.saturating_add(slack)) {
             if let Some(news) = self.on_way.pop_front() {
-                self.hear(&news);
+                self.hear(&AckNews { at: news.at.min(at), ..news });
             }
         }
     }
 
     fn hear(&mut self, news: &AckNews) {
-        if news.at > self.last_heard + BATCH || self.last_sent > self.last_heard {
+        let batch = BATCH.max(self.srtt().unwrap_or(0) / 16);
+        if news.at > self.before_at + batch || self.last_sent > self.before_at {
             self.before = self.held_now();
+            self.before_at = news.at;
         }
         // An acknowledgement of what the capture has not seen yet comes from a capture with gaps.
         let ack = news.ack.min(self.nxt);

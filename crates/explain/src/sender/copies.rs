@@ -53,6 +53,10 @@ impl SenderTrack {
         if is_repairing && silence < near && (self.last_heard + near > at || self.last_trigger.is_some()) {
             return CopyTrigger::repair(by_ack);
         }
+        // All that the capture shows as acknowledged before: the acknowledgements never reached the sender.
+        if start < self.una && silence >= rtt.max(self.tick()) {
+            return CopyTrigger::timer(if self.is_probing { TimerKind::Retransmit } else { TimerKind::Probe });
+        }
         let knows_of_loss = self.sacked > 0 || self.dup_acks >= 3 || is_repairing;
         let is_patient = silence < self.rto() / 10 * 6;
         if knows_of_loss && is_patient {
@@ -60,11 +64,13 @@ impl SenderTrack {
             return CopyTrigger { is_late, ..CopyTrigger::repair(by_ack) };
         }
         let is_last = self.segments.back().is_none_or(|last| start >= last.start);
-        let may_probe = self.sack_permitted && self.sacked == 0 && !is_repairing && !self.is_probing && !self.probes_off;
-        if may_probe && is_last {
+        let may_probe =
+            self.sack_permitted && self.sacked == 0 && !is_repairing && !self.is_probing && !self.probes_off;
+        let is_probe_due = silence >= self.probe_timeout() / 10 * 7;
+        if may_probe && is_last && is_probe_due {
             CopyTrigger::timer(TimerKind::Probe)
-        } else if self.sacked == 0 && self.dup_acks > 0 && is_patient {
-            CopyTrigger::repair(RepairKind::Fast)
+        } else if is_patient {
+            CopyTrigger::repair(by_ack)
         } else {
             CopyTrigger::timer(TimerKind::Retransmit)
         }
@@ -90,6 +96,9 @@ impl SenderTrack {
 
     /// Why a timer was necessary, as far as it is known when it goes off.
     pub(crate) fn timer_reason(&self, start: u64) -> TimerReason {
+        if start < self.una {
+            return TimerReason::AcksLost;
+        }
         let Some(segment) = self.segment_at(start) else { return TimerReason::Unknown };
         if segment.copies > 0 {
             return TimerReason::CopyLost;
@@ -117,13 +126,37 @@ impl SenderTrack {
             Some(TimerKind::Retransmit) => {
                 self.timeouts += 1;
                 // With several segments out, a sender that probes would have done so first.
-                self.probes_off |= self.phase == RepairPhase::Open && !self.is_probing && self.segments.len() > 1 && self.sacked == 0;
+                self.probes_off |=
+                    self.phase == RepairPhase::Open && !self.is_probing && self.segments.len() > 1 && self.sacked == 0;
                 self.phase = RepairPhase::Loss(self.nxt);
             }
             None if self.phase == RepairPhase::Open => self.phase = RepairPhase::Recovery(self.nxt),
             None => {}
         }
         self.last_trigger = Some(trigger);
+    }
+
+    /// What sent data whose earlier copies, this many, nobody saw.
+    pub(crate) fn hidden_trigger(&self, copies: u16) -> CopyTrigger {
+        let is_first = copies == 1 && self.sack_permitted && !self.probes_off && self.phase == RepairPhase::Open;
+        CopyTrigger::timer(if is_first { TimerKind::Probe } else { TimerKind::Retransmit })
+    }
+
+    pub(crate) fn hidden_reason(&self, start: u64, copies: u16) -> TimerReason {
+        match (copies, start > self.nxt || self.flight() > 0) {
+            (2.., _) => TimerReason::CopyLost,
+            (_, true) if self.bytes == 0 => TimerReason::WholeWindow,
+            (_, true) => TimerReason::Tail,
+            (_, false) => TimerReason::LoneTail,
+        }
+    }
+
+    /// Takes note of the timers that sent them.
+    pub(crate) fn on_hidden(&mut self, copies: u16) {
+        let probes = u32::from(self.sack_permitted && !self.probes_off && self.phase == RepairPhase::Open);
+        self.probes += probes;
+        self.timeouts += u32::from(copies) - probes.min(u32::from(copies));
+        self.is_probing = probes > 0;
     }
 
     /// Several acknowledgements in a row were for the same byte, or said more.

@@ -137,7 +137,15 @@ impl Tape {
         self.sent[other]
     }
 
-    pub(crate) fn put(&mut self, at: u64, from: TapeEnd, (seq, ack): (u32, u32), flags: u8, len: u32, options: &[u8]) -> &mut Self {
+    pub(crate) fn put(
+        &mut self,
+        at: u64,
+        from: TapeEnd,
+        (seq, ack): (u32, u32),
+        flags: u8,
+        len: u32,
+        options: &[u8],
+    ) -> &mut Self {
         let header = 20 + options.len();
         let id = &mut self.ids[from as usize];
         let mut frame = vec![0; 12];

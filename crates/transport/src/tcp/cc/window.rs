@@ -15,6 +15,8 @@
 //! flight. The window falls at once. To let the flight glide down to it over a round trip (RFC 6937) is the
 //! connection's business, in Recovery; in Cwr nothing leaves until the flight has fallen.
 
+mod adopt;
+
 use units::Time;
 
 use super::{AckSample, CcConfig, CongestionControl, MAX_MSS, MAX_WINDOW, PacingRate};

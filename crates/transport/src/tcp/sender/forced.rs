@@ -7,22 +7,21 @@ use machine::Out;
 use units::Time;
 
 use super::super::connection::{TcpConnection, TcpRetransmitCause};
-use super::{NextSend, TailLossProbe, TcpSender, UrgentSend};
+use super::{NextSend, Phase, TailLossProbe, TcpSender, UrgentSend};
 
 impl TcpSender {
     /// Payload left at `now`; whether this sender would have sent it then. New data must begin where the last ended.
     pub(crate) fn force<O: Out<TcpConnection>>(&mut self, now: Time, seq: u64, len: u16, out: &mut O) -> bool {
-        if seq >= self.nxt {
-            self.force_new(now, seq, len, out)
-        } else {
-            self.force_again(now, seq, len, out)
-        }
+        if seq >= self.nxt { self.force_new(now, seq, len, out) } else { self.force_again(now, seq, len, out) }
     }
 
     fn force_new<O: Out<TcpConnection>>(&mut self, now: Time, seq: u64, len: u16, out: &mut O) -> bool {
         self.write(now, (seq + u64::from(len)).saturating_sub(self.written));
         let next = self.next(now);
         let is_probe = next == NextSend::Urgent(UrgentSend::ProbeNew);
+        if next == NextSend::Full && self.phase == Phase::Open {
+            self.control.adopt(self.board.flight() + u64::from(len));
+        }
         let stamp = self.delivery.stamp(now, self.board.is_empty());
         self.board.push(seq, len, now, stamp);
         self.nxt = seq + u64::from(len);
@@ -68,7 +67,7 @@ impl TcpSender {
     /// The window limits a sender that could not send another full segment.
     fn after_forced(&mut self, now: Time, len: u16) {
         self.last_sent = Some(now);
-        if self.phase != super::Phase::Open {
+        if self.phase != Phase::Open {
             self.prr.on_sent(u64::from(len));
         }
         let is_full = self.board.flight() + self.mss > self.window();
