@@ -71,6 +71,15 @@ impl AnswerTime {
     }
 }
 
+/// The end of one stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct FinState {
+    /// Its position, and when it left last.
+    sent: Option<(u64, u64)>,
+    copies: u32,
+    is_acknowledged: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct TrackedConnection {
     client: SocketAddr,
@@ -88,7 +97,7 @@ pub(crate) struct TrackedConnection {
     request: Option<OpenRequest>,
     requests: Vec<RequestNote>,
     stalls: Vec<StallNote>,
-    fins: [bool; 2],
+    fins: [FinState; 2],
     is_reset: bool,
     recent: [(u64, u64); RECENT],
     next_recent: usize,
@@ -117,7 +126,7 @@ impl TrackedConnection {
             request: None,
             requests: Vec::new(),
             stalls: Vec::new(),
-            fins: [false; 2],
+            fins: [FinState::default(); 2],
             is_reset: false,
             recent: [(0, 0); RECENT],
             next_recent: 0,
@@ -142,8 +151,7 @@ impl TrackedConnection {
 
     /// Both ends have said all, or one has given up.
     pub(crate) fn is_over(&self) -> bool {
-        let [client, server] = &self.senders;
-        self.is_reset || self.fins == [true; 2] && client.is_quiet() && server.is_quiet()
+        self.is_reset || self.fins.iter().all(|fin| fin.is_acknowledged)
     }
 
     /// False if the capture has this packet twice.
@@ -172,9 +180,26 @@ impl TrackedConnection {
         } else {
             self.follow_id(segment, side, 1);
         }
-        self.fins[side.index()] |= segment.fin();
+        if segment.fin() {
+            self.on_fin(segment, side);
+        }
         self.is_reset |= segment.rst();
         true
+    }
+
+    /// A FIN takes a number like a byte, and is repeated like one; it is no payload, and takes none of the connection's time.
+    fn on_fin(&mut self, segment: &CapturedSegment, side: EndSide) {
+        let sender = &mut self.senders[side.index()];
+        let position = sender.position(segment.seq) + u64::from(segment.len);
+        let fin = &mut self.fins[side.index()];
+        match fin.sent {
+            Some((known, before)) if known == position && segment.len == 0 && !fin.is_acknowledged => {
+                sender.on_fin_again(fin.copies, before, segment.at, position);
+                fin.copies += 1;
+                fin.sent = Some((position, segment.at));
+            }
+            _ => fin.sent = Some((position, segment.at)),
+        }
     }
 
     /// Only what carries data or a number of its own can be recognized: equal acknowledgements are no copies.
@@ -205,6 +230,8 @@ impl TrackedConnection {
         let sender = &mut self.senders[side.other().index()];
         let ack = sender.position(segment.ack);
         self.answers[side.index()].on_answer(ack, segment.at);
+        let fin = &mut self.fins[side.other().index()];
+        fin.is_acknowledged |= fin.sent.is_some_and(|(position, _)| ack > position);
         let mut blocks = SackBlocks::default();
         let given = segment.options.blocks();
         for (place, (from, to)) in blocks.iter_mut().zip(given) {

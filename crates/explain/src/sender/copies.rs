@@ -4,7 +4,8 @@
 //! again, or new data. Its retransmission timer sends the first segment that is not acknowledged.
 
 use super::{RepairPhase, SenderTrack};
-use crate::terms::{RepairKind, TimerReason};
+use crate::losses::LossNote;
+use crate::terms::{LossWitness, RepairKind, TimerReason};
 
 /// Which timer it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +158,24 @@ impl SenderTrack {
         self.probes += probes;
         self.timeouts += u32::from(copies) - probes.min(u32::from(copies));
         self.is_probing = probes > 0;
+    }
+
+    /// A FIN left again: by a probe the first time, unless data was missing, too, and then by the retransmission timer.
+    pub(crate) fn on_fin_again(&mut self, copies: u32, before: u64, at: u64, position: u64) {
+        let is_probe = copies == 0 && self.sack_permitted && !self.probes_off && self.phase == RepairPhase::Open;
+        let trigger = CopyTrigger::timer(if is_probe { TimerKind::Probe } else { TimerKind::Retransmit });
+        self.probes += u32::from(is_probe);
+        self.timeouts += u32::from(!is_probe);
+        let (repaired_by, seen_by) = (trigger.repair, LossWitness::Copy);
+        self.losses.push(LossNote {
+            at: before,
+            position,
+            len: 0,
+            repaired_by,
+            repaired_at: at,
+            seen_by,
+            is_spurious: false,
+        });
     }
 
     /// Several acknowledgements in a row were for the same byte, or said more.
