@@ -184,6 +184,9 @@ impl TrackedConnection {
             self.on_fin(segment, side);
         }
         self.is_reset |= segment.rst();
+        if self.fins.iter().all(|fin| fin.sent.is_some()) && self.senders.iter().all(SenderTrack::is_quiet) {
+            self.senders.iter_mut().for_each(SenderTrack::release);
+        }
         true
     }
 

@@ -199,6 +199,14 @@ impl SenderTrack {
         self.edge
     }
 
+    /// Nothing more will be sent: gives back what only a sender at work needs.
+    pub(crate) fn release(&mut self) {
+        self.hear_until(u64::MAX, 0);
+        self.shadow = None;
+        self.segments.shrink_to_fit();
+        self.on_way.shrink_to_fit();
+    }
+
     /// Whether it waits for nothing, as far as the capture shows.
     pub(crate) fn is_quiet(&self) -> bool {
         self.seen_una >= self.nxt
