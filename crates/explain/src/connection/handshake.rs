@@ -128,10 +128,9 @@ impl TrackedConnection {
         if self.handshake.step == HandshakeStep::Done {
             return;
         }
-        if side == EndSide::Client && self.handshake.step == HandshakeStep::SynAck {
-            if let Some(asked) = self.handshake.asked_at[EndSide::Server.index()] {
-                self.answers[side.index()].sample(segment.at.saturating_sub(asked));
-            }
+        let is_answer = side == EndSide::Client && self.handshake.step == HandshakeStep::SynAck;
+        if let Some(asked) = self.handshake.asked_at[EndSide::Server.index()].filter(|_| is_answer) {
+            self.answers[side.index()].sample(segment.at.saturating_sub(asked));
         }
         self.time.spend(segment.at, TimeCause::Handshake, EndSide::Client);
         self.handshake.step = HandshakeStep::Done;
