@@ -1,8 +1,8 @@
 //! What can be asked, in one table: help, man page and completions all come from it.
 
 mod bench;
+mod connections;
 mod demo;
-mod explain;
 mod fleet;
 mod link;
 mod model;
@@ -20,8 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Prob, whole_within};
 
 pub(crate) use bench::{BenchArgs, BenchBusyArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs};
+pub(crate) use connections::ExplainArgs;
 pub(crate) use demo::DemoArgs;
-pub(crate) use explain::ExplainArgs;
 pub(crate) use fleet::{
     BenchFleetArgs, FabricArgs, FleetCommand, FleetWatchArgs, PlanArgs, PolicyArg, RepairedArgs, SimulateArgs,
     TopologyArgs, UpgradeArgs, YearArgs,

@@ -8,7 +8,7 @@ mod summary;
 use std::net::SocketAddr;
 
 use crate::packet::CapturedSegment;
-use crate::sender::{AckNews, SenderTrack};
+use crate::sender::{AckNews, TrackedSender};
 use crate::shadow::SackBlocks;
 use crate::stalls::StallNote;
 use crate::terms::EndSide;
@@ -89,7 +89,7 @@ pub(crate) struct TrackedConnection {
     options_cut: bool,
     handshake: HandshakeState,
     time: SpentTime,
-    senders: [SenderTrack; 2],
+    senders: [TrackedSender; 2],
     answers: [AnswerTime; 2],
     /// Who sent payload last, with the packet's number.
     previous: Option<(EndSide, u64)>,
@@ -119,7 +119,7 @@ impl TrackedConnection {
             options_cut: false,
             handshake: HandshakeState::new(first),
             time: SpentTime::new(first.at),
-            senders: [EndSide::Client, EndSide::Server].map(|side| SenderTrack::new(side, hz)),
+            senders: [EndSide::Client, EndSide::Server].map(|side| TrackedSender::new(side, hz)),
             answers: [AnswerTime::default(); 2],
             previous: None,
             initiator: None,
@@ -184,8 +184,8 @@ impl TrackedConnection {
             self.on_fin(segment, side);
         }
         self.is_reset |= segment.rst();
-        if self.fins.iter().all(|fin| fin.sent.is_some()) && self.senders.iter().all(SenderTrack::is_quiet) {
-            self.senders.iter_mut().for_each(SenderTrack::release);
+        if self.fins.iter().all(|fin| fin.sent.is_some()) && self.senders.iter().all(TrackedSender::is_quiet) {
+            self.senders.iter_mut().for_each(TrackedSender::release);
         }
         true
     }

@@ -42,7 +42,7 @@ enum PairState {
 
 /// Counts of frames.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FrameCounts {
+pub(crate) struct CaptureCounts {
     pub packets: u64,
     pub not_tcp: u64,
     pub unusable: u64,
@@ -51,7 +51,7 @@ pub(crate) struct FrameCounts {
     pub is_truncated: bool,
 }
 
-impl FrameCounts {
+impl CaptureCounts {
     pub(crate) fn skipped(&self) -> u64 {
         self.unusable + self.duplicates
     }
@@ -66,7 +66,7 @@ pub(crate) struct CaptureExplainer<'a> {
     traced: TracedStarts,
     pairs: HashMap<EndPair, PairState>,
     summaries: Vec<ConnectionSummary>,
-    counts: FrameCounts,
+    counts: CaptureCounts,
 }
 
 /// Why a capture could not be read to its end.
@@ -78,7 +78,7 @@ pub enum ExplainError {
 
 impl<'a> CaptureExplainer<'a> {
     pub(crate) fn new(options: &'a ExplainOptions, traced: TracedStarts) -> Self {
-        Self { options, traced, pairs: HashMap::new(), summaries: Vec::new(), counts: FrameCounts::default() }
+        Self { options, traced, pairs: HashMap::new(), summaries: Vec::new(), counts: CaptureCounts::default() }
     }
 
     /// Reads a whole capture. One that ends within a record has been read as far as it goes.
@@ -149,7 +149,7 @@ impl<'a> CaptureExplainer<'a> {
     }
 
     /// All connections in the order in which they began.
-    pub(crate) fn finish(mut self) -> (Vec<ConnectionSummary>, FrameCounts) {
+    pub(crate) fn finish(mut self) -> (Vec<ConnectionSummary>, CaptureCounts) {
         for state in self.pairs.into_values() {
             if let PairState::Open(connection) = state {
                 self.summaries.push(connection.finish());

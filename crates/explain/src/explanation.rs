@@ -8,7 +8,7 @@ use units::Progress;
 
 use crate::answer::{ConnectionAnswer, ExplainAnswer};
 use crate::connection::ConnectionSummary;
-use crate::explainer::{CaptureExplainer, ExplainError, ExplainOptions, FrameCounts};
+use crate::explainer::{CaptureCounts, CaptureExplainer, ExplainError, ExplainOptions};
 use crate::other_end;
 use crate::terms::TimeCause;
 
@@ -19,7 +19,7 @@ pub type OpenCapture<'a> = &'a dyn Fn() -> io::Result<Box<dyn Read>>;
 #[derive(Debug)]
 pub struct Explanation {
     pub(crate) connections: Vec<ConnectionSummary>,
-    pub(crate) counts: FrameCounts,
+    pub(crate) counts: CaptureCounts,
 }
 
 /// Reads a capture and explains its connections.

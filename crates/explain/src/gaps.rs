@@ -11,7 +11,7 @@
 //! | data again | a timer ended the wait | probe or timeout, from the last event on |
 //! | data again | an acknowledgement ended it | recovery, or late recovery |
 
-use crate::sender::{CopyTrigger, HeldState, RepairPhase, SenderTrack, TimerKind};
+use crate::sender::{CopyTrigger, HeldState, LossPhase, TimerKind, TrackedSender};
 use crate::terms::{EndSide, Sureness, TimeCause};
 
 const MILLISECOND: u64 = 1_000_000;
@@ -71,7 +71,7 @@ pub(crate) fn reaction_time(rtt: u64) -> u64 {
 }
 
 impl GapContext {
-    fn heard(&self, sender: &SenderTrack) -> u64 {
+    fn heard(&self, sender: &TrackedSender) -> u64 {
         sender.last_heard.clamp(self.from, self.at)
     }
 
@@ -85,7 +85,7 @@ impl GapContext {
     }
 
     /// Before data that was sent again.
-    pub(crate) fn before_copy(&self, sender: &SenderTrack, trigger: CopyTrigger) -> GapPieces {
+    pub(crate) fn before_copy(&self, sender: &TrackedSender, trigger: CopyTrigger) -> GapPieces {
         let (heard, side) = (self.heard(sender), sender.side);
         let mut pieces = GapPieces::default();
         if let Some(timer) = trigger.timer {
@@ -102,7 +102,7 @@ impl GapContext {
             let answer = (sender.last_sent.max(self.from) + self.rtt).clamp(self.from, heard);
             pieces.add(answer, TimeCause::Recovery, side, self.sure());
             // After a timeout one segment is out, whose acknowledgement may be delayed.
-            let is_alone = matches!(sender.phase, RepairPhase::Loss(_)) || sender.before.segments <= 2;
+            let is_alone = matches!(sender.phase, LossPhase::Loss(_)) || sender.before.segments <= 2;
             if is_alone && is_ack_delay(heard - answer, sender.tick()) {
                 pieces.add(heard, TimeCause::DelayedAck, side.other(), Sureness::Inferred);
             }
@@ -114,12 +114,12 @@ impl GapContext {
     }
 
     /// The time until the sender last heard something, in a gap that a timer ended.
-    fn while_heard(&self, sender: &SenderTrack) -> TimeCause {
-        if sender.phase == RepairPhase::Open { TimeCause::Delivery } else { TimeCause::Recovery }
+    fn while_heard(&self, sender: &TrackedSender) -> TimeCause {
+        if sender.phase == LossPhase::Open { TimeCause::Delivery } else { TimeCause::Recovery }
     }
 
     /// Before new data.
-    pub(crate) fn before_new(&self, sender: &SenderTrack, is_probe: bool) -> GapPieces {
+    pub(crate) fn before_new(&self, sender: &TrackedSender, is_probe: bool) -> GapPieces {
         let side = sender.side;
         let mut pieces = GapPieces::default();
         if self.at - self.from < BACK_TO_BACK {
@@ -141,7 +141,7 @@ impl GapContext {
     }
 
     /// Linux spreads a window over the round trip: at twice the window in slow start, at 1.2 times of it later.
-    fn is_paced(&self, sender: &SenderTrack) -> bool {
+    fn is_paced(&self, sender: &TrackedSender) -> bool {
         let Some(srtt) = sender.srtt() else { return false };
         let interval = u128::from(srtt) * u128::from(self.len) / u128::from(sender.window().max(1));
         let is_busy = sender.flight() > 0 && self.previous == Some(sender.side);
@@ -149,7 +149,7 @@ impl GapContext {
     }
 
     /// What held the sender back until it heard something, just before it sent.
-    fn held_by(&self, sender: &SenderTrack) -> Option<TimeCause> {
+    fn held_by(&self, sender: &TrackedSender) -> Option<TimeCause> {
         let heard = sender.last_heard;
         if heard <= self.from && self.previous == Some(sender.side) || heard + reaction_time(self.rtt) < self.at {
             return None;
@@ -165,7 +165,7 @@ impl GapContext {
         } else if self.previous == Some(sender.side.other()) {
             // What the other end said may as well be what this one answers.
             None
-        } else if sender.phase != RepairPhase::Open {
+        } else if sender.phase != LossPhase::Open {
             Some(TimeCause::Recovery)
         } else if was_small && sender.flight() == 0 && self.at - heard < MILLISECOND {
             Some(TimeCause::Nagle)
@@ -178,7 +178,7 @@ impl GapContext {
         }
     }
 
-    fn add_held(&self, pieces: &mut GapPieces, sender: &SenderTrack, cause: TimeCause) {
+    fn add_held(&self, pieces: &mut GapPieces, sender: &TrackedSender, cause: TimeCause) {
         let (heard, side) = (self.heard(sender), sender.side);
         let sure = match cause {
             TimeCause::ReceiveWindow if sender.scale.is_none() => Sureness::Guessed,

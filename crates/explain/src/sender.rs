@@ -25,7 +25,7 @@ pub(crate) const USUAL_MSS: u32 = 1_448;
 
 /// What the sender is repairing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RepairPhase {
+pub(crate) enum LossPhase {
     Open,
     /// Until all below this position is acknowledged.
     Recovery(u64),
@@ -67,7 +67,7 @@ impl AckNews {
 }
 
 #[derive(Debug)]
-pub(crate) struct SenderTrack {
+pub(crate) struct TrackedSender {
     pub side: EndSide,
     /// Sequence number at [`ORIGIN`].
     base: Option<u32>,
@@ -96,7 +96,7 @@ pub(crate) struct SenderTrack {
     dup_acks: u32,
     hidden_dup_acks: u32,
     pub first_dup_at: Option<u64>,
-    pub phase: RepairPhase,
+    pub phase: LossPhase,
     is_probing: bool,
     probes_off: bool,
     pub reordering_seen: bool,
@@ -112,7 +112,7 @@ pub(crate) struct SenderTrack {
     pub probes: u32,
 }
 
-impl SenderTrack {
+impl TrackedSender {
     pub(crate) fn new(side: EndSide, hz: u32) -> Self {
         Self {
             side,
@@ -138,7 +138,7 @@ impl SenderTrack {
             dup_acks: 0,
             hidden_dup_acks: 0,
             first_dup_at: None,
-            phase: RepairPhase::Open,
+            phase: LossPhase::Open,
             is_probing: false,
             probes_off: false,
             reordering_seen: false,

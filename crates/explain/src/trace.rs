@@ -1,6 +1,6 @@
 //! Where a connection's sequence numbers were at which time, for charts; of a few connections only.
 
-use crate::sender::{ORIGIN, SenderTrack};
+use crate::sender::{ORIGIN, TrackedSender};
 use crate::terms::EndSide;
 
 /// More points than this are thinned out, so that memory is bounded.
@@ -79,7 +79,7 @@ impl ConnectionTrace {
         &self.streams[side.index()]
     }
 
-    pub(crate) fn on_payload(&mut self, at: u64, end: u64, is_again: bool, sender: &SenderTrack) {
+    pub(crate) fn on_payload(&mut self, at: u64, end: u64, is_again: bool, sender: &TrackedSender) {
         let stream = &mut self.streams[sender.side.index()];
         if is_again {
             stream.again.push(at, bytes(end));
@@ -90,7 +90,7 @@ impl ConnectionTrace {
         stream.congestion_window.push(at, sender.window());
     }
 
-    pub(crate) fn on_ack(&mut self, at: u64, sender: &SenderTrack) {
+    pub(crate) fn on_ack(&mut self, at: u64, sender: &TrackedSender) {
         let stream = &mut self.streams[sender.side.index()];
         stream.acknowledged.push(at, bytes(sender.seen_una));
         stream.edge.push(at, bytes(sender.edge()));

@@ -6,7 +6,7 @@ use crate::ids::IdStep;
 use crate::losses::LossNote;
 use crate::packet::CapturedSegment;
 use crate::sender::flight::Payload;
-use crate::sender::{CopyTrigger, SenderTrack, TimerKind};
+use crate::sender::{CopyTrigger, TimerKind, TrackedSender};
 use crate::stalls::{self, StallNote};
 use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause, TimerReason};
 
@@ -212,7 +212,7 @@ impl TrackedConnection {
 }
 
 /// What was sent before is taken for lost, until something proves otherwise; but not what the capture has seen arrive.
-fn note_losses(sender: &mut SenderTrack, payload: Payload, trigger: CopyTrigger, is_receiver_near: bool) {
+fn note_losses(sender: &mut TrackedSender, payload: Payload, trigger: CopyTrigger, is_receiver_near: bool) {
     let is_known = sender.duplicates() > 0;
     let counts = sender.ids.counts();
     let mut notes: Vec<LossNote> = Vec::new();

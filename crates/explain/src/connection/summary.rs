@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::TrackedConnection;
 use super::requests::RequestNote;
 use crate::losses::LossNote;
-use crate::sender::SenderTrack;
+use crate::sender::TrackedSender;
 use crate::stalls::StallNote;
 use crate::terms::{CapturePlace, EndSide, LossWitness, RepairKind, Sureness, TimerReason};
 use crate::timeline::PartSums;
@@ -77,7 +77,7 @@ impl TrackedConnection {
 
     /// The sender next to the capture is the one that its shadow can follow best.
     fn shadowed(&self) -> (u64, u64) {
-        let of = |sender: &SenderTrack| (sender.asked, sender.agreed);
+        let of = |sender: &TrackedSender| (sender.asked, sender.agreed);
         let near = self.senders.iter().find(|sender| self.is_near(sender.side)).filter(|sender| sender.asked > 0);
         near.map_or_else(|| self.senders.iter().map(of).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)), of)
     }
@@ -129,7 +129,7 @@ impl TrackedConnection {
 }
 
 /// Identifications that nothing explains are packets without data, or copies that never came this far.
-fn unexplained_gaps(sender: &SenderTrack, losses: &mut Vec<(EndSide, LossNote, u32)>) {
+fn unexplained_gaps(sender: &TrackedSender, losses: &mut Vec<(EndSide, LossNote, u32)>) {
     for gap in sender.ids.gaps() {
         let is_named = |note: &&LossNote| note.at == gap.at && note.seen_by == LossWitness::IpId;
         let named = sender.losses.real().filter(is_named).count();

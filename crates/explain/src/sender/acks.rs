@@ -1,12 +1,12 @@
 //! What reaches the sender: acknowledgements, blocks, windows.
 
-use super::{AckNews, RepairPhase, SenderTrack};
+use super::{AckNews, LossPhase, TrackedSender};
 use crate::shadow::ShadowAck;
 
 /// Acknowledgements closer together than this count as one: the state before the first of them is what held the sender.
 const BATCH: u64 = 1_000_000;
 
-impl SenderTrack {
+impl TrackedSender {
     /// The capture saw an acknowledgement; it reaches the sender at `news.at`.
     pub(crate) fn expect_ack(&mut self, news: AckNews) {
         self.seen_una = self.seen_una.max(news.ack.min(self.nxt));
@@ -45,13 +45,13 @@ impl SenderTrack {
         }
         self.last_heard = news.at;
         match self.phase {
-            RepairPhase::Recovery(until) | RepairPhase::Loss(until) if self.una >= until => self.leave_phase(),
+            LossPhase::Recovery(until) | LossPhase::Loss(until) if self.una >= until => self.leave_phase(),
             _ => {}
         }
     }
 
     fn leave_phase(&mut self) {
-        self.phase = RepairPhase::Open;
+        self.phase = LossPhase::Open;
         self.last_trigger = None;
     }
 

@@ -3,7 +3,7 @@
 //! Linux sends a probe if nothing is missing as far as it knows, once until something is acknowledged: the last segment
 //! again, or new data. Its retransmission timer sends the first segment that is not acknowledged.
 
-use super::{RepairPhase, SenderTrack};
+use super::{LossPhase, TrackedSender};
 use crate::losses::LossNote;
 use crate::terms::{LossWitness, RepairKind, TimerReason};
 
@@ -38,7 +38,7 @@ impl CopyTrigger {
     }
 }
 
-impl SenderTrack {
+impl TrackedSender {
     /// How long the sender neither sent nor heard anything.
     pub(crate) fn silence(&self, at: u64) -> u64 {
         at.saturating_sub(self.last_sent.max(self.last_heard))
@@ -46,10 +46,10 @@ impl SenderTrack {
 
     /// Why the segment at `start` is sent again at `at`; `near` is how soon a reaction follows what it reacts to.
     pub(crate) fn copy_trigger(&self, at: u64, start: u64, near: u64, rtt: u64) -> CopyTrigger {
-        let in_loss = matches!(self.phase, RepairPhase::Loss(_));
+        let in_loss = matches!(self.phase, LossPhase::Loss(_));
         let by_ack = if in_loss { RepairKind::Timeout } else { RepairKind::Fast };
         let silence = self.silence(at);
-        let is_repairing = self.phase != RepairPhase::Open;
+        let is_repairing = self.phase != LossPhase::Open;
         // One timer or one acknowledgement lets several segments go.
         if is_repairing && silence < near && (self.last_heard + near > at || self.last_trigger.is_some()) {
             return CopyTrigger::repair(by_ack);
@@ -88,7 +88,7 @@ impl SenderTrack {
     pub(crate) fn is_new_probe(&self, at: u64, len: u32) -> bool {
         let (silence, wait) = (self.silence(at), self.probe_timeout());
         let fits = silence >= wait / 10 * 8 && silence <= wait / 2 * 3 + 3 * self.tick();
-        let may_probe = self.sack_permitted && self.sacked == 0 && self.phase == RepairPhase::Open && !self.is_probing;
+        let may_probe = self.sack_permitted && self.sacked == 0 && self.phase == LossPhase::Open && !self.is_probing;
         let held = self.held_now();
         let full = u64::from(len.min(self.mss));
         let is_held = held.flight + full > held.window || held.is_small_out && len < self.mss || held.room < full * 3;
@@ -128,10 +128,10 @@ impl SenderTrack {
                 self.timeouts += 1;
                 // With several segments out, a sender that probes would have done so first.
                 self.probes_off |=
-                    self.phase == RepairPhase::Open && !self.is_probing && self.segments.len() > 1 && self.sacked == 0;
-                self.phase = RepairPhase::Loss(self.nxt);
+                    self.phase == LossPhase::Open && !self.is_probing && self.segments.len() > 1 && self.sacked == 0;
+                self.phase = LossPhase::Loss(self.nxt);
             }
-            None if self.phase == RepairPhase::Open => self.phase = RepairPhase::Recovery(self.nxt),
+            None if self.phase == LossPhase::Open => self.phase = LossPhase::Recovery(self.nxt),
             None => {}
         }
         self.last_trigger = Some(trigger);
@@ -139,7 +139,7 @@ impl SenderTrack {
 
     /// What sent data whose earlier copies, this many, nobody saw.
     pub(crate) fn hidden_trigger(&self, copies: u16) -> CopyTrigger {
-        let is_first = copies == 1 && self.sack_permitted && !self.probes_off && self.phase == RepairPhase::Open;
+        let is_first = copies == 1 && self.sack_permitted && !self.probes_off && self.phase == LossPhase::Open;
         CopyTrigger::timer(if is_first { TimerKind::Probe } else { TimerKind::Retransmit })
     }
 
@@ -154,7 +154,7 @@ impl SenderTrack {
 
     /// Takes note of the timers that sent them.
     pub(crate) fn on_hidden(&mut self, copies: u16) {
-        let probes = u32::from(self.sack_permitted && !self.probes_off && self.phase == RepairPhase::Open);
+        let probes = u32::from(self.sack_permitted && !self.probes_off && self.phase == LossPhase::Open);
         self.probes += probes;
         self.timeouts += u32::from(copies) - probes.min(u32::from(copies));
         self.is_probing = probes > 0;
@@ -162,7 +162,7 @@ impl SenderTrack {
 
     /// A FIN left again: by a probe the first time, unless data was missing, too, and then by the retransmission timer.
     pub(crate) fn on_fin_again(&mut self, copies: u32, before: u64, at: u64, position: u64) {
-        let is_probe = copies == 0 && self.sack_permitted && !self.probes_off && self.phase == RepairPhase::Open;
+        let is_probe = copies == 0 && self.sack_permitted && !self.probes_off && self.phase == LossPhase::Open;
         let trigger = CopyTrigger::timer(if is_probe { TimerKind::Probe } else { TimerKind::Retransmit });
         self.probes += u32::from(is_probe);
         self.timeouts += u32::from(!is_probe);

@@ -1,6 +1,6 @@
 //! What left: new data, data that was late, and data sent again.
 
-use super::SenderTrack;
+use super::TrackedSender;
 use crate::shadow::Shadow;
 
 /// More than this is nothing that a network lost: the capture missed it.
@@ -39,7 +39,7 @@ pub(crate) struct Payload {
     pub number: u64,
 }
 
-impl SenderTrack {
+impl TrackedSender {
     /// New data, cut up into the segments that it has on the wire. Returns the bytes that were passed over before it.
     pub(crate) fn on_new(&mut self, payload: Payload, rtt: Option<u64>, late: bool) -> u64 {
         let hole = payload.start.saturating_sub(self.nxt);
