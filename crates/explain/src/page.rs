@@ -103,7 +103,7 @@ fn stall_table(summary: &ConnectionSummary) -> Data {
     let mut stalls: Vec<_> = summary.stalls.iter().collect();
     stalls.sort_by_key(|stall| std::cmp::Reverse(stall.until - stall.from));
     let row = |stall: &&crate::stalls::StallNote| {
-        let why = stall.why.map_or(String::new(), |why| format!("{why:?}"));
+        let why = stall.why.map_or(String::new(), |why| why.name().to_owned());
         let numbers: Vec<String> =
             stall.packets.iter().filter(|number| **number > 0).map(|number| number.to_string()).collect();
         (

@@ -168,6 +168,25 @@ pub enum TimerReason {
     Unknown,
 }
 
+impl TimerReason {
+    /// As JSON has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tail => "tail",
+            Self::LoneTail => "lone-tail",
+            Self::WholeWindow => "whole-window",
+            Self::CopyLost => "copy-lost",
+            Self::FewDupacks => "few-dupacks",
+            Self::HiddenDupacks => "hidden-dupacks",
+            Self::SmallWindow => "small-window",
+            Self::AcksLost => "acks-lost",
+            Self::AckDelayed => "ack-delayed",
+            Self::Reordered => "reordered",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// How a lost segment was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

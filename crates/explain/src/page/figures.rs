@@ -19,8 +19,9 @@ const LEFT: f64 = 48.0;
 pub(super) fn figures(summary: &ConnectionSummary, id: &str, palette: &mut Palette) -> String {
     let Some(trace) = &summary.trace else { return String::new() };
     let mut html = String::new();
+    // One point is no line.
     for side in [EndSide::Client, EndSide::Server] {
-        if !trace.stream(side).sent.points().is_empty() {
+        if trace.stream(side).sent.points().len() > 1 {
             html += &sequence(summary, trace, side, &format!("{id}-{}-sequence", side.name()), palette);
             html += &windows(summary, trace.stream(side), side, &format!("{id}-{}-windows", side.name()), palette);
         }
