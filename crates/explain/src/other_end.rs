@@ -43,7 +43,10 @@ pub(crate) fn apply(connections: &mut [ConnectionSummary], missing: [&[MissingPa
 
 fn loss(packet: &MissingPacket, side: EndSide, summary: &ConnectionSummary) -> Option<(EndSide, LossNote, u32)> {
     let segment = packet.loss.tcp?;
-    let len = u32::from(segment.len).saturating_sub(u32::from(segment.syn));
+    let end = segment.seq.wrapping_add(u32::from(segment.len));
+    let has_fin = summary.fins[side.index()].is_some_and(|fin| fin.wrapping_add(1) == end);
+    // SYN and FIN take a number each, and are no payload.
+    let len = u32::from(segment.len).saturating_sub(u32::from(segment.syn) + u32::from(has_fin));
     let at = packet.loss.at.0;
     let known = summary.losses.iter().find(|(end, note, seq)| {
         (*end, *seq) == (side, segment.seq) && note.repaired_at >= at && note.repaired_at - at < LONGEST_REPAIR

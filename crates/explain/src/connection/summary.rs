@@ -31,6 +31,8 @@ pub(crate) struct ConnectionSummary {
     pub probes: u32,
     pub spurious: u32,
     pub agreement: Option<f64>,
+    /// Sequence numbers of the FINs.
+    pub fins: [Option<u32>; 2],
     pub has_syn: bool,
     pub has_both_directions: bool,
     pub options_cut: bool,
@@ -65,6 +67,10 @@ impl TrackedConnection {
             probes: self.senders.iter().map(|sender| sender.probes).sum(),
             spurious: self.senders.iter().map(|sender| sender.losses.spurious()).sum(),
             agreement: (asked > 0).then(|| agreed as f64 / asked as f64),
+            fins: [EndSide::Client, EndSide::Server].map(|side| {
+                let (position, _) = self.fins[side.index()].sent?;
+                Some(self.senders[side.index()].sequence(position))
+            }),
             has_syn: self.has_syn,
             has_both_directions: self.both_directions == [true; 2],
             options_cut: self.options_cut,
