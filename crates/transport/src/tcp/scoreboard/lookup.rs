@@ -10,10 +10,4 @@ impl Scoreboard {
         let record = self.records.get(index)?;
         (record.start <= position && record.state != SegmentState::Sacked).then_some(index)
     }
-
-    /// Where the first segment begins that is to be sent again.
-    pub(in super::super) fn first_lost(&self) -> Option<u64> {
-        let mut lost = self.repairs.iter().filter_map(|start| self.records.get(self.index_of(*start)));
-        lost.find(|record| record.state == SegmentState::Lost).map(|record| record.start)
-    }
 }

@@ -16,7 +16,7 @@ impl TcpSender {
     }
 
     fn force_new<O: Out<TcpConnection>>(&mut self, now: Time, seq: u64, len: u16, out: &mut O) -> bool {
-        self.write(now, (seq + u64::from(len)).saturating_sub(self.written));
+        self.write(now, (seq + u64::from(len)).saturating_sub(self.written), false);
         let next = self.next(now);
         let is_probe = next == NextSend::Urgent(UrgentSend::ProbeNew);
         if next == NextSend::Full && self.phase == Phase::Open {
@@ -53,7 +53,7 @@ impl TcpSender {
     /// Whether the segment at `seq` is what would be sent again now.
     fn would_repeat(&self, now: Time, seq: u64) -> bool {
         match self.next(now) {
-            NextSend::Repair | NextSend::Urgent(UrgentSend::Head) => self.board.first_lost() == Some(seq),
+            NextSend::Repair | NextSend::Urgent(UrgentSend::Head) => self.board.next_repair_start() == Some(seq),
             NextSend::Urgent(UrgentSend::ProbeLast) => self.board.place_of(seq) == self.board.last_unsacked(),
             _ => false,
         }
