@@ -16,7 +16,7 @@ use crate::shadow::{SackBlocks, Shadow};
 use crate::terms::EndSide;
 
 pub(crate) use copies::{CopyTrigger, TimerKind};
-pub(crate) use flight::SentSegment;
+pub(crate) use flight::FlightSegment;
 
 /// Positions begin here, so that some may come before.
 pub(crate) const ORIGIN: u64 = 1 << 32;
@@ -83,7 +83,7 @@ pub(crate) struct TrackedSender {
     last_window: u16,
     pub mss: u32,
     pub sack_permitted: bool,
-    segments: VecDeque<SentSegment>,
+    segments: VecDeque<FlightSegment>,
     sacked: u64,
     sacked_segments: usize,
     on_way: VecDeque<AckNews>,

@@ -7,8 +7,8 @@
 //! Timers are fired late: the machine's timer goes off when the real sender did something that only a timer explains and
 //! the machine's own is due within a tick or two. A timer of the machine alone changes nothing: the capture decides.
 
-use machine::{Machine, Out, Port, QueueId};
-use transport::tcp::{Sack, TcpConfig, TcpConnection, TcpNote, TcpProgress, TcpSegment, TcpTimer, TimerProfile};
+use machine::{Machine, Port};
+use transport::tcp::{Sack, TcpConfig, TcpConnection, TcpSegment, TcpSink, TcpTimer, TimerProfile};
 use units::{Span, Time};
 
 /// Ranges that a SACK option carries, as positions of a stream.
@@ -25,42 +25,10 @@ pub(crate) struct ShadowAck<'a> {
     pub echo_of: u64,
 }
 
-/// Remembers the deadline of the loss timer, and drops everything else.
-#[derive(Debug, Default)]
-struct DeadlineSink {
-    deadline: Option<Time>,
-}
-
-impl Out<TcpConnection> for DeadlineSink {
-    fn transmit(&mut self, _: Port, _: TcpSegment) {}
-    fn wake(&mut self, _: Port) {}
-    fn waiting(&self, _: QueueId) -> bool {
-        false
-    }
-    fn take(&mut self, _: QueueId) -> Option<()> {
-        None
-    }
-    fn keep(&mut self, (): &()) {}
-    fn release(&mut self, (): ()) {}
-    fn deliver(&mut self, _: QueueId, (): ()) {}
-    fn arm(&mut self, key: TcpTimer, at: Time) {
-        if key == TcpTimer::Loss {
-            self.deadline = Some(at);
-        }
-    }
-    fn disarm(&mut self, key: TcpTimer) {
-        if key == TcpTimer::Loss {
-            self.deadline = None;
-        }
-    }
-    fn complete(&mut self, _: TcpProgress) {}
-    fn note(&mut self, _: TcpNote) {}
-}
-
 #[derive(Debug)]
 pub(crate) struct Shadow {
     machine: TcpConnection,
-    sink: DeadlineSink,
+    sink: TcpSink,
     /// Time and position at which the machine's own begin.
     start: u64,
     origin: u64,
@@ -75,7 +43,7 @@ impl Shadow {
         let config = TcpConfig { mss, profile, handshake_rtt, receive_buffer: 1 << 30, ..TcpConfig::default() };
         let tick = 1_000_000_000 / u64::from(hz.max(1));
         let machine = TcpConnection::new(&config, Time::ZERO);
-        Self { machine, sink: DeadlineSink::default(), start, origin, tick }
+        Self { machine, sink: TcpSink::default(), start, origin, tick }
     }
 
     fn time(&self, at: u64) -> Time {
@@ -103,6 +71,7 @@ impl Shadow {
         };
         let now = self.time(ack.at);
         self.machine.on_frame(now, Port(0), segment, &mut self.sink);
+        self.forget();
     }
 
     /// Payload left; whether the machine would have sent it, too. `late` is what only a timer explains.
@@ -113,7 +82,20 @@ impl Shadow {
         }
         let len = u16::try_from(len).unwrap_or(u16::MAX);
         let now = self.time(at);
-        self.machine.follow(now, seq, len, &mut self.sink)
+        let agrees = self.machine.follow(now, seq, len, &mut self.sink);
+        self.forget();
+        agrees
+    }
+
+    /// When the loss timer expires.
+    fn deadline(&self) -> Option<Time> {
+        self.sink.timers[TcpTimer::Loss as usize]
+    }
+
+    /// What the machine would have sent by itself is nobody's.
+    fn forget(&mut self) {
+        self.sink.left.clear();
+        self.sink.progress.clear();
     }
 
     /// A timer that was left armed while its deadline moved arms itself again: hence more than one attempt.
@@ -123,8 +105,8 @@ impl Shadow {
         // Ticks of the real host fall elsewhere, and long waits end on coarser ones.
         let soon = now + Span::from_ns(3 * self.tick + at.saturating_sub(self.start).min(1_000_000_000) / 50);
         for _ in 0..ATTEMPTS {
-            let Some(deadline) = self.sink.deadline.filter(|deadline| *deadline <= soon) else { return };
-            self.sink.deadline = None;
+            let Some(deadline) = self.deadline().filter(|deadline| *deadline <= soon) else { return };
+            self.sink.timers[TcpTimer::Loss as usize] = None;
             self.machine.on_timer(now.max(deadline), TcpTimer::Loss, &mut self.sink);
         }
     }

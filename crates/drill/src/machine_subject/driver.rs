@@ -1,7 +1,7 @@
 //! Drives one connection: timers, pulls, and what comes out of it.
 
-use machine::{Machine, Out, Port, Pull, QueueId};
-use transport::tcp::{TcpCommand, TcpConnection, TcpNote, TcpProgress, TcpSegment, TcpTimer};
+use machine::{Machine, Port, Pull};
+use transport::tcp::{TcpCommand, TcpConnection, TcpProgress, TcpSegment, TcpSink, TcpTimer};
 use units::Time;
 
 const WIRE: Port = Port(0);
@@ -10,48 +10,14 @@ const WIRE: Port = Port(0);
 #[derive(Debug)]
 pub(super) struct ConnectionDriver {
     pub(super) connection: TcpConnection,
-    sink: DriverSink,
+    sink: TcpSink,
     /// When a paced segment may leave.
     pull_at: Option<Time>,
 }
 
-/// What a connection did since it was last asked.
-#[derive(Debug, Default)]
-struct DriverSink {
-    left: Vec<TcpSegment>,
-    progress: Vec<TcpProgress>,
-    timers: [Option<Time>; 2],
-}
-
-impl Out<TcpConnection> for DriverSink {
-    fn transmit(&mut self, _: Port, segment: TcpSegment) {
-        self.left.push(segment);
-    }
-    fn wake(&mut self, _: Port) {}
-    fn waiting(&self, _: QueueId) -> bool {
-        false
-    }
-    fn take(&mut self, _: QueueId) -> Option<()> {
-        None
-    }
-    fn keep(&mut self, (): &()) {}
-    fn release(&mut self, (): ()) {}
-    fn deliver(&mut self, _: QueueId, (): ()) {}
-    fn arm(&mut self, key: TcpTimer, at: Time) {
-        self.timers[key as usize] = Some(at);
-    }
-    fn disarm(&mut self, key: TcpTimer) {
-        self.timers[key as usize] = None;
-    }
-    fn complete(&mut self, done: TcpProgress) {
-        self.progress.push(done);
-    }
-    fn note(&mut self, _: TcpNote) {}
-}
-
 impl ConnectionDriver {
     pub(super) fn new(connection: TcpConnection) -> Self {
-        Self { connection, sink: DriverSink::default(), pull_at: None }
+        Self { connection, sink: TcpSink::default(), pull_at: None }
     }
 
     pub(super) fn command(&mut self, now: Time, command: TcpCommand) {

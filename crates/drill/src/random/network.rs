@@ -26,14 +26,14 @@ pub(super) fn draw(seed: u64, number: u64, version: LinuxVersion) -> RandomScrip
     let mut last = None;
     for attempt in 0..MOST_DRAWS {
         let random = Random::new(seed, number * MOST_DRAWS + attempt);
-        let mut drawing = RandomNetwork::new(random, format!("random-{seed}-{number}"));
+        let mut drawing = DrawnNetwork::new(random, format!("random-{seed}-{number}"));
         if drawing.run(version) {
             return drawing.script;
         }
         last = Some(drawing.script);
     }
     // The beginning of a script up to what made it unusable is still one.
-    last.unwrap_or_else(|| RandomNetwork::new(Random::new(seed, number), String::new()).script)
+    last.unwrap_or_else(|| DrawnNetwork::new(Random::new(seed, number), String::new()).script)
 }
 
 /// A data segment on its way, and the millisecond of its arrival.
@@ -46,7 +46,7 @@ struct Flight {
     reduced: bool,
 }
 
-struct RandomNetwork {
+struct DrawnNetwork {
     random: Random,
     script: RandomScript,
     loss: f64,
@@ -66,7 +66,7 @@ struct RandomNetwork {
     window: u16,
 }
 
-impl RandomNetwork {
+impl DrawnNetwork {
     fn new(mut random: Random, name: String) -> Self {
         let mut choose = |values: &[f64]| values[random.below(values.len() as u64) as usize];
         let (loss, reordering) = (choose(&[0.0, 0.02, 0.1, 0.3]), choose(&[0.0, 0.0, 0.05, 0.2]));

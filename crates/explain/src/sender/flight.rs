@@ -8,7 +8,7 @@ const WIDEST_HOLE: u64 = 4 << 20;
 
 /// A segment in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SentSegment {
+pub(crate) struct FlightSegment {
     pub start: u64,
     pub len: u32,
     /// TSval of its last copy.
@@ -23,7 +23,7 @@ pub(crate) struct SentSegment {
     pub is_unseen: bool,
 }
 
-impl SentSegment {
+impl FlightSegment {
     pub(crate) fn end(&self) -> u64 {
         self.start + u64::from(self.len)
     }
@@ -75,7 +75,7 @@ impl TrackedSender {
         let (mut start, end) = (payload.start, payload.start + u64::from(payload.len));
         while start < end {
             let len = (end - start).min(u64::from(self.mss.max(1))) as u32;
-            self.segments.push_back(SentSegment {
+            self.segments.push_back(FlightSegment {
                 start,
                 len,
                 stamp: payload.stamp,
@@ -115,12 +115,12 @@ impl TrackedSender {
         self.segments.get(place).filter(|segment| segment.start <= position).map(|_| place)
     }
 
-    pub(crate) fn segment_at(&self, position: u64) -> Option<&SentSegment> {
+    pub(crate) fn segment_at(&self, position: u64) -> Option<&FlightSegment> {
         self.segments.get(self.place_of(position)?)
     }
 
     /// The first hole that has not been filled.
-    pub(crate) fn first_unseen(&self) -> Option<&SentSegment> {
+    pub(crate) fn first_unseen(&self) -> Option<&FlightSegment> {
         self.segments.iter().find(|segment| segment.is_unseen)
     }
 
@@ -141,7 +141,7 @@ impl TrackedSender {
     }
 
     /// Data sent again: hands out each segment as it was before.
-    pub(crate) fn on_copy(&mut self, payload: Payload, late: bool, mut each: impl FnMut(&SentSegment)) {
+    pub(crate) fn on_copy(&mut self, payload: Payload, late: bool, mut each: impl FnMut(&FlightSegment)) {
         let end = payload.start + u64::from(payload.len);
         let mut position = payload.start;
         while position < end {
