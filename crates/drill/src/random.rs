@@ -1,6 +1,6 @@
 //! Scripts made at random, on which our TCP and the kernel's must agree segment by segment.
 //!
-//! A [`RandomScript`] is a list of what happens to a sender: writes, and acknowledgements with their blocks, windows and
+//! A `RandomScript` is a list of what happens to a sender: writes, and acknowledgements with their blocks, windows and
 //! marks. It is made by letting our TCP send into a network that loses, reorders, marks and thins out acknowledgements by
 //! a seed; what came back is then fixed, and played to both. A difference is shrunk: steps are left out as long as both
 //! still differ.
