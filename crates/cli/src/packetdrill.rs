@@ -23,6 +23,9 @@ pub(crate) fn run(args: &PacketdrillArgs, json: bool) -> Result<ExitCode, Failur
 }
 
 fn run_scripts(args: &PacketdrillArgs) -> Result<Vec<ScriptRow>, Failure> {
+    if args.seed.is_some() || args.out.is_some() {
+        return Err(Failure::Usage("--seed and --out are for random scripts: expected --random N".to_owned()));
+    }
     let scripts = read(&args.scripts)?;
     let mut rows = Vec::new();
     // The kernel first: without root, the namespaces must be made before there is a second thread.
@@ -43,11 +46,12 @@ fn compare(args: &PacketdrillArgs, scripts: u64) -> Result<Vec<ScriptRow>, Failu
     if args.against != AgainstArg::Both {
         return Err(Failure::Usage("--random: expected --against both, since both are compared".to_owned()));
     }
-    if !args.out.is_dir() {
-        return Err(Failure::Usage(format!("--out {}: expected a folder", args.out.display())));
+    let folder = args.out.as_deref().unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Failure::Usage(format!("--out {}: expected a folder", folder.display())));
     }
     become_root_of_own_namespaces(false).map_err(|error| Failure::Outside(error.to_string()))?;
-    Ok(random::compare(&RandomPlan { scripts, seed: args.seed, version: args.profile, folder: &args.out }))
+    Ok(random::compare(&RandomPlan { scripts, seed: args.seed.unwrap_or(1), version: args.profile, folder }))
 }
 
 /// All scripts, in the order of their names; one that cannot be read is an error before anything runs.

@@ -23,13 +23,13 @@ pub(crate) struct PacketdrillArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub random: Option<u64>,
 
-    /// What random scripts are drawn from.
-    #[arg(long, default_value = "1", requires = "random")]
-    pub seed: u64,
+    /// What random scripts are drawn from [default: 1].
+    #[arg(long)]
+    pub seed: Option<u64>,
 
-    /// Where random scripts are written on which both differ.
-    #[arg(long, value_name = "DIR", default_value = ".", requires = "random")]
-    pub out: PathBuf,
+    /// Where random scripts are written on which both differ [default: this folder].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -127,7 +127,9 @@ fn action(cursor: &mut Cursor<'_>, end: Option<Span>) -> Parsed<EventAction> {
     if cursor.take(">") {
         return packet::segment(cursor).map(EventAction::Leaves);
     }
-    let call = call::call(cursor)?;
+    let line = cursor.line();
+    // It is read whole, and space behind it skipped, before it is known or not.
+    let call = call::call(cursor).map_err(|NotUnderstood { why, .. }| NotUnderstood { line, why })?;
     Ok(match end {
         Some(end) => EventAction::BlockingCall(call, end),
         None => EventAction::Call(call),
