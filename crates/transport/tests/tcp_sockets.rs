@@ -186,3 +186,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_part_of_a_segment_that_left_as_a_window_probe_is_sent_again_if_it_is_lost() {
+    let config = TcpConfig {
+        mss: 1_000,
+        algorithm: Algorithm::Reno,
+        sack: false,
+        timestamps: false,
+        ecn: false,
+        receive_buffer: 4_000,
+        handshake_rtt: None,
+        socket: Some(TcpSocketConfig {
+            first_window: 2_000,
+            peer_window: 2_000,
+            window_scale: 7,
+            send_buffer: None,
+            nodelay: false,
+            ..TcpSocketConfig::default()
+        }),
+        ..TcpConfig::linux(LinuxVersion::ALL[1])
+    };
+    run(
+        &config,
+        [&[10_128], &[3_758, 3_427, 1_816]],
+        &[
+            26, 26, 0, 0, 51, 51, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 51, 51, 51, 51, 51, 51, 51, 0, 51,
+            51, 0, 26, 26, 26, 26, 26, 0, 0, 26, 26, 26, 26, 26, 26, 0, 0, 0,
+        ],
+        1945,
+    );
+}

@@ -108,7 +108,8 @@ impl TcpSender {
         if self.may_probe() {
             let head = self.head_sent().unwrap_or(now);
             self.wait_for_probe(now, head, out);
-        } else if matches!(self.timer.pending, None | Some(LossTimerKind::Probe)) {
+        } else if matches!(self.timer.pending, None | Some(LossTimerKind::Probe | LossTimerKind::Window)) {
+            // A part of a segment that left in place of a window probe is in flight as any other.
             self.wait_for_rto(now, out);
         }
     }
