@@ -108,6 +108,10 @@ impl TcpSender {
     /// Whether the retransmission timer went off too often, or data waits too long.
     pub(super) fn has_waited_too_long(&mut self, now: Time) -> bool {
         let Some(socket) = &mut self.socket else { return false };
+        // A peer whose window has retreated drops what comes, but it answers: `tcp_retransmit_timer` does not count that.
+        if socket.window == 0 && now.since(socket.looked) <= PROBE_MAX {
+            return false;
+        }
         socket.counters.timeouts += 1;
         let since = *socket.silent_since.get_or_insert(now);
         let over = socket.user_timeout.is_some_and(|timeout| now.since(since) >= timeout);
