@@ -9,6 +9,11 @@ use tape::{Client, MS, MSS, Server, Tape};
 /// A connection with a loss that a probe repaired.
 fn probed() -> Tape {
     let mut tape = Tape::new();
+    lose_and_probe(&mut tape);
+    tape
+}
+
+fn lose_and_probe(tape: &mut Tape) {
     tape.send(21 * MS, Client, 10);
     for number in 1..=4 {
         tape.ack(41 * MS + u64::from(number) * 20_000, Server, number * 2 * MSS);
@@ -17,7 +22,6 @@ fn probed() -> Tape {
     tape.sack(110 * MS, Server, 8 * MSS, &[(9 * MSS, 10 * MSS)]);
     tape.data(110 * MS + 100_000, Client, 8 * MSS, MSS);
     tape.ack(130 * MS + 100_000, Server, 10 * MSS);
-    tape
 }
 
 #[test]
@@ -75,14 +79,7 @@ fn six_is_read_like_four() {
     let (four, mut six) = (probed(), Tape::default());
     (six.ip6, six.snap) = (true, 120);
     six.syn(0).syn_ack(20 * MS).ack(20 * MS + 50_000, Client, 0);
-    six.send(21 * MS, Client, 10);
-    for number in 1..=4 {
-        six.ack(41 * MS + u64::from(number) * 20_000, Server, number * 2 * MSS);
-    }
-    six.data(90 * MS, Client, 9 * MSS, MSS);
-    six.sack(110 * MS, Server, 8 * MSS, &[(9 * MSS, 10 * MSS)]);
-    six.data(110 * MS + 100_000, Client, 8 * MSS, MSS);
-    six.ack(130 * MS + 100_000, Server, 10 * MSS);
+    lose_and_probe(&mut six);
     let (four, six) = (four.explain(), six.explain());
     assert_eq!(six.client, "[2001:db8::1]:40000");
     let parts = |connection: &explain::answer::ConnectionAnswer| -> Vec<(TimeCause, u64)> {
