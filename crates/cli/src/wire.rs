@@ -16,8 +16,8 @@ use link::standin::wire_socket;
 use linux::net::{InterfaceInfo, Netlink};
 use linux::packet::{PacketSocket, PacketSocketOptions};
 use linux::poll;
+use roce::repeat;
 use serde::Serialize;
-use transport::roce::repeat;
 use units::Prob;
 
 use crate::args::WireArgs;

@@ -11,7 +11,7 @@ use std::thread;
 
 use linux::net::Namespace;
 use serde::Serialize;
-use transport::tcp::LinuxVersion;
+use tcp::LinuxVersion;
 use units::Span;
 
 use crate::kernel::KernelSubject;

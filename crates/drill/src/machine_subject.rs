@@ -15,7 +15,7 @@ mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use transport::tcp::{LinuxVersion, TcpCommand, TcpConnection, TcpProgress};
+use tcp::{LinuxVersion, TcpCommand, TcpConnection, TcpProgress};
 use units::{Span, Time};
 
 use crate::language::{CallResult, Setting, SocketCall, TcpInfoFields};

@@ -15,7 +15,7 @@ mod shrink;
 use std::path::Path;
 
 use linux::net::Namespace;
-use transport::tcp::LinuxVersion;
+use tcp::LinuxVersion;
 use units::Span;
 
 use crate::batch::{DrillTarget, DrillVerdict, ScriptRow, in_parallel};

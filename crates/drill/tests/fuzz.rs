@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use drill::batch::{ScriptText, against_machine};
-use transport::tcp::LinuxVersion;
+use tcp::LinuxVersion;
 
 #[test]
 fn any_script_is_read_and_run_without_a_panic() {

@@ -3,7 +3,7 @@
 mod scripts;
 
 use drill::batch::{DrillReport, DrillVerdict, ScriptText, against_machine};
-use transport::tcp::LinuxVersion;
+use tcp::LinuxVersion;
 
 fn run(scripts: &[ScriptText]) -> DrillReport {
     DrillReport::new(against_machine(scripts, LinuxVersion::Current))

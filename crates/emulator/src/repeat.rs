@@ -1,6 +1,6 @@
 //! The switch between hosts and fabric that repeats NAKs and what they ask for, on real frames.
 //!
-//! "Packet corruption in RDMA" §5.1. [`transport::roce::repeat`] is the protocol; here frames are read for it:
+//! "Packet corruption in RDMA" §5.1. [`roce::repeat`] is the protocol; here frames are read for it:
 //!
 //! ```text
 //!   hosts ── A ──▶ repeater ──copies──▶ wire ──▶ B ── fabric
@@ -13,9 +13,9 @@
 //!
 //! Invariants: a frame is never altered, held back or dropped here; RoCEv2 that is malformed is counted and passes once.
 
-use transport::roce::Psn;
-use transport::roce::repeat::{self, PacketView, PortPair, Repeater};
-use wire::roce::{self, ExtensionHeader, Opcode, ParsedRoce, Syndrome};
+use roce::Psn;
+use roce::repeat::{self, PacketView, PortPair, Repeater};
+use wire::roce::{self as format, ExtensionHeader, Opcode, ParsedRoce, Syndrome};
 
 /// What the repeater saw and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -54,7 +54,7 @@ impl Repeat {
     }
 
     fn on_frame(&mut self, frame: &[u8], way: PortPair) -> u32 {
-        let parsed = roce::parse(frame);
+        let parsed = format::parse(frame);
         self.seen += u64::from(parsed != Ok(ParsedRoce::Foreign));
         match parsed {
             // The content of a packet does not show which connection it belongs to.
@@ -74,7 +74,7 @@ impl Repeat {
 }
 
 /// What a switch makes of a packet.
-fn seen(header: &roce::RoceHeader) -> PacketView {
+fn seen(header: &format::RoceHeader) -> PacketView {
     let psn = Psn::new(header.psn);
     match (header.opcode, header.extended) {
         (Opcode::Acknowledge, Some(ExtensionHeader::Ack { syndrome: Syndrome::SEQUENCE_ERROR, .. })) => {
@@ -89,8 +89,8 @@ fn seen(header: &roce::RoceHeader) -> PacketView {
 mod tests {
     use super::*;
 
-    fn header(opcode: Opcode, extended: Option<ExtensionHeader>) -> roce::RoceHeader {
-        roce::RoceHeader { opcode, queue_pair: 5, psn: 77, ack_request: false, pad: 0, extended }
+    fn header(opcode: Opcode, extended: Option<ExtensionHeader>) -> format::RoceHeader {
+        format::RoceHeader { opcode, queue_pair: 5, psn: 77, ack_request: false, pad: 0, extended }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Our TCP as the shadow of a sender in a capture.
 //!
-//! The machine of `transport::tcp` is established where the real connection was. Acknowledgements go in at the times at
+//! The machine of `tcp` is established where the real connection was. Acknowledgements go in at the times at
 //! which the real sender had them; each segment that left is forced on the machine, which is asked first whether it
 //! would have sent it. So the machine's window, phase, round trip and timeout estimate those of the real sender.
 //!
@@ -8,7 +8,7 @@
 //! the machine's own is due within a tick or two. A timer of the machine alone changes nothing: the capture decides.
 
 use machine::{Machine, Port};
-use transport::tcp::{Sack, TcpConfig, TcpConnection, TcpSegment, TcpSink, TcpTimer, TimerProfile};
+use tcp::{Sack, TcpConfig, TcpConnection, TcpSegment, TcpSink, TcpTimer, TimerProfile};
 use units::{Span, Time};
 
 /// Ranges that a SACK option carries, as positions of a stream.

@@ -8,11 +8,11 @@ use emulator::Repeat;
 use link::frame::{Framing, Mac, introduce};
 use link::seal::Seal;
 use linux::offload::{Coalescer, FrameSink, VnetHeader, segment};
-use transport::roce::repeat;
+use roce::repeat;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Station};
 use wire::link::{Class, Epoch, FrameKind, LinkHeader};
-use wire::roce::{self, ExtensionHeader, Opcode, Syndrome};
+use wire::roce::{self as format, ExtensionHeader, Opcode, Syndrome};
 use wire::{Seq, udp};
 
 const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
@@ -110,17 +110,17 @@ fn framing(c: &mut Criterion) {
 
 /// A RoCEv2 frame with so much payload.
 fn roce_frame(opcode: Opcode, psn: u32, extended: Option<ExtensionHeader>, payload: usize) -> Vec<u8> {
-    let header = roce::RoceHeader { opcode, queue_pair: 0x11, psn, ack_request: false, pad: 0, extended };
+    let header = format::RoceHeader { opcode, queue_pair: 0x11, psn, ack_request: false, pad: 0, extended };
     let station = |mac: Mac, last| Station { mac: mac.0, ip: [10, 0, 0, last] };
-    let inside = udp::UdpHeader::LEN + header.size() + payload + roce::RoceHeader::CHECK;
+    let inside = udp::UdpHeader::LEN + header.size() + payload + format::RoceHeader::CHECK;
     let (from, to) = (station(HERE, 1), station(THERE, 2));
     let ip = ipv4::Ipv4Header { from, to, protocol: ipv4::UDP, ecn: Ecn::Capable, payload: inside as u16 };
     let mut out = Vec::new();
     ip.emit(&mut out);
-    udp::UdpHeader { source: 0xc000, destination: roce::PORT, checked: false }.emit(&ip, &mut out);
+    udp::UdpHeader { source: 0xc000, destination: format::PORT, checked: false }.emit(&ip, &mut out);
     header.emit(&mut out);
     out.resize(out.len() + payload, 0);
-    roce::append_icrc(&mut out, 14);
+    format::append_icrc(&mut out, 14);
     out
 }
 

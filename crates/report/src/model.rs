@@ -11,9 +11,9 @@ pub use hpcc::{HpccAnswer, HpccQuestion, hpcc_text};
 pub use pl2::{Pl2Answer, Pl2Question, pl2_text};
 pub use text::rdma_text;
 
+use roce::melo::ChipMemory;
+use roce::model::{Advice, Goal, PenaltyTiming, TimeoutModel, TimeoutSetting};
 use serde::Serialize;
-use transport::roce::melo::ChipMemory;
-use transport::roce::model::{Advice, Goal, PenaltyTiming, TimeoutModel, TimeoutSetting};
 
 use crate::claim::MeasuredValue;
 

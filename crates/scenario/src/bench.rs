@@ -7,7 +7,7 @@ mod rdma;
 
 use faults::Random;
 use rdma::RdmaCase;
-use transport::tcp::{self, cc::Algorithm};
+use tcp::{self, cc::Algorithm};
 use units::{Bytes, Rate, Span, Time};
 
 use sim::net::{Marking, NetworkSetup, TrafficSetup, TransportSetup};

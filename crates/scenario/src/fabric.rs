@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use roce::repeat;
 use settings::{ReadResult, ScenarioReader};
 use sim::net::{HostLatency, Marking, MarkingPoint, Pfc, PfcHeadroom, SwitchSettings};
 use sim::topology::{LossyTopology, NodeId, NodeKind, Routes, Topology, TopologyError, TopologyLink, TopologyNode};
-use transport::roce::repeat;
 use units::{Bytes, Prob, Rate, Span};
 
 use crate::files::contents;

@@ -6,11 +6,11 @@
 
 use congestion::ControllerConfig;
 use congestion::hpcc::IntForm;
+use roce::RdmaFraming;
 use settings::tree::{TreeNode, Value};
 use settings::{ReadResult, ScenarioReader};
 use sim::net::{HpccNs3Path, NetworkProfile};
 use sim::topology::{Routes, Topology};
-use transport::roce::RdmaFraming;
 use units::{Rate, Span};
 use wire::int::IntWord;
 

@@ -5,10 +5,10 @@
 
 use congestion::ControllerConfig;
 use congestion::hpcc::{HpccConfig, IntForm};
+use roce::RdmaFraming;
 use settings::{ReadResult, ScenarioReader};
 use sim::net::{IntCharge, IntSettings, NetworkProfile, TransportSetup};
 use sim::topology::{DirectedLink, NodeId, Routes, Topology};
-use transport::roce::RdmaFraming;
 use units::{Bytes, Rate, Span};
 use wire::ethernet::on_wire;
 use wire::int::{IntHeader, IntWord};

@@ -9,8 +9,7 @@ use sim::net::{
 };
 use sim::topology::{NodeId, Topology};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
-use transport::roce;
-use transport::tcp::{self, cc::Algorithm};
+use tcp::{self, cc::Algorithm};
 use units::{Bytes, Prob, Rate, Span, Time, Unwatched};
 
 const PAYLOAD: u32 = 1_472;

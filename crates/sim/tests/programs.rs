@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use faults::{FaultSchedule, LossModel};
 use machine::{Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
+use roce::{self, repeat};
 use sim::net::{
     self, DatagramConfig, DatagramGaps, LinkSetup, NetworkOutcome, NetworkSetup, Protection, SimPacket, TrafficSetup,
     TransportSetup, metering,
 };
 use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
-use transport::roce::{self, repeat};
 use units::{Prob, Rate, Span, Time, Unwatched};
 
 const PAYLOAD: u32 = 1_000;

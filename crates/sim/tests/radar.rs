@@ -16,8 +16,7 @@ use sim::net::{
 };
 use sim::topology::{NodeId, Topology};
 use sim::workload::{ArrivalStop, BurstPace, FlowSchedule, Incast, Poisson, SizeTrace, Workload, WorkloadFlow};
-use transport::roce;
-use transport::tcp::{self, cc::Algorithm};
+use tcp::{self, cc::Algorithm};
 use units::{Bytes, Prob, Rate, Span, Time, Unwatched};
 
 const MS: Span = Span::from_ms(1);

@@ -1,12 +1,12 @@
 //! RDMA over networks that corrupt: mechanisms against timeouts, shared queue pairs, answers.
 
 use faults::{FaultSchedule, LossModel};
+use roce::{self, irn, melo, repeat, selective};
 use sim::net::{
     IrnSetup, LinkSetup, MeloSetup, NetworkOutcome, NetworkSetup, Protection, TrafficSetup, TransportSetup,
 };
 use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
-use transport::roce::{self, irn, melo, repeat, selective};
 use units::{Prob, Rate, Span, Time, Unwatched};
 
 const RTO: Span = Span::from_ms(1);

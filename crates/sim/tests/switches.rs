@@ -8,7 +8,6 @@ use sim::net::{
 };
 use sim::topology::{DirectedLink, Topology};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
-use transport::roce;
 use units::{Bytes, Rate, Span, Time, Unwatched};
 use wire::ip::Ecn;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use transport::tcp::LinuxVersion;
+use tcp::LinuxVersion;
 
 #[derive(Debug, Args)]
 pub(crate) struct PacketdrillArgs {

@@ -5,8 +5,8 @@
 use std::hint::black_box;
 
 use chart::table::{Align, Table};
+use roce::melo::bench::LossyArrivals;
 use serde::Serialize;
-use transport::roce::melo::bench::LossyArrivals;
 
 use crate::args::BenchMeloArgs;
 use crate::output::{CommandResult, Failure, print};

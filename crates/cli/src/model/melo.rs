@@ -1,7 +1,7 @@
 //! `hitless model melo`.
 
 use report::model::MeloAnswer;
-use transport::roce::melo::{ChipMemory, PoolConfig};
+use roce::melo::{ChipMemory, PoolConfig};
 
 use crate::args::MeloArgs;
 use crate::output::{CommandResult, Failure, print};

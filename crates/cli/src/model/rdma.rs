@@ -3,12 +3,12 @@
 use faults::LossModel as Fault;
 use papers::rdma_corruption::Trial;
 use report::model::{RdmaAnswer, RdmaQuestion, TimeoutShares};
-use sim::workload::FlowSizes;
-use transport::roce::model::{
+use roce::model::{
     CorruptionSeverity, FlowLengths, FlowPath, FrameLengths, Goal, PenaltyTiming, TailProtection, TimeoutModel,
     TimeoutSetting, gap_between_flows,
 };
-use transport::roce::{MAX_MESSAGE, MAX_OUTSTANDING};
+use roce::{MAX_MESSAGE, MAX_OUTSTANDING};
+use sim::workload::FlowSizes;
 use units::{Bytes, Prob, Span};
 
 use crate::args::RdmaArgs;

@@ -1,7 +1,7 @@
 //! System calls on our TCP: what they return, and what they wait for.
 
 use linux::stream::ShutdownHalf;
-use transport::tcp::TcpCommand;
+use tcp::TcpCommand;
 use units::{Span, Time};
 
 use super::handshake::DrillHandshake;

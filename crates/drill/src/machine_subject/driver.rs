@@ -1,7 +1,7 @@
 //! Drives one connection: timers, pulls, and what comes out of it.
 
 use machine::{Machine, Port, Pull};
-use transport::tcp::{TcpCommand, TcpConnection, TcpProgress, TcpSegment, TcpSink, TcpTimer};
+use tcp::{TcpCommand, TcpConnection, TcpProgress, TcpSegment, TcpSink, TcpTimer};
 use units::Time;
 
 const WIRE: Port = Port(0);

@@ -2,7 +2,7 @@
 
 use units::{Span, Time};
 
-use transport::tcp::{TcpConfig, TcpSocketConfig};
+use tcp::{TcpConfig, TcpSocketConfig};
 
 use super::settings::HostSettings;
 use crate::segment::{DrillSegment, HeaderOption, TcpFlags};

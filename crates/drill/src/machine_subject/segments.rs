@@ -1,6 +1,6 @@
 //! Segments of scripts against those of our TCP, whose streams begin at 0 and whose windows are bytes.
 
-use transport::tcp::{Sack, SegmentFlags, TcpSegment};
+use tcp::{Sack, SegmentFlags, TcpSegment};
 use wire::ip::Ecn;
 
 use super::handshake::ticks;

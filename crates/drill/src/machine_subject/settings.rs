@@ -2,8 +2,8 @@
 
 use units::Span;
 
-use transport::tcp::cc::Algorithm;
-use transport::tcp::{LinuxVersion, LossDetection, RackUse, TcpConfig, TcpSocketConfig, TimerProfile, TsoConfig};
+use tcp::cc::Algorithm;
+use tcp::{LinuxVersion, LossDetection, RackUse, TcpConfig, TcpSocketConfig, TimerProfile, TsoConfig};
 
 use crate::language::{Setting, TunQueue};
 use crate::subject::DrillStop;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use faults::Random;
-use transport::tcp::LinuxVersion;
+use tcp::LinuxVersion;
 use units::{Span, StreamRanges, Time};
 
 use super::play::{self, MSS};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use transport::tcp::LinuxVersion;
+use tcp::LinuxVersion;
 use units::{Span, Time};
 
 use super::{RandomAction, RandomScript};

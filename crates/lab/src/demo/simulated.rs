@@ -8,7 +8,7 @@ use sim::link::{LinkSimConfig, LinkSimMode};
 use sim::net::{HostLatency, LinkSetup, NetworkOutcome, NetworkSetup, Protection, TrafficSetup, TransportSetup};
 use sim::topology::{NodeId, Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
-use transport::tcp::{self, TimerProfile};
+use tcp::{self, TimerProfile};
 use units::{Prob, Rate, Span, StopFlag, Time};
 
 use super::{DemoCase, DemoFigures, DemoPlan, DemoRecovery, DemoResult, DemoRound};

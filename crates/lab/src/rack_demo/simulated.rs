@@ -13,7 +13,7 @@ use sim::net::{
 };
 use sim::topology::{DirectedLink, NodeId, Topology};
 use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
-use transport::tcp::TcpConfig;
+use tcp::TcpConfig;
 use units::{Rate, Span, StopFlag, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};
 

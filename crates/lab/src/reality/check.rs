@@ -11,7 +11,7 @@ use sim::net::{
 };
 use sim::topology::{NodeId, NodeKind, Topology, TopologyLink, TopologyNode};
 use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
-use transport::tcp::{self, TimerProfile, cc::Algorithm};
+use tcp::{self, TimerProfile, cc::Algorithm};
 use units::{Prob, Rate, Span, StopFlag, Time};
 
 use super::{SimCheckCase, SimCheckMeasurement};

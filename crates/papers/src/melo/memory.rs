@@ -2,7 +2,7 @@
 
 use report::claim::{ClaimError, MeasuredValue};
 use report::runner::{ComputedValues, Effort};
-use transport::roce::melo::ChipMemory;
+use roce::melo::ChipMemory;
 
 pub(super) fn compute(_effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     let account = ChipMemory::of_the_paper();

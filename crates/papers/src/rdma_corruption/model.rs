@@ -6,11 +6,11 @@ mod counted;
 use chart::{Axis, Chart, Line, LinesChart};
 use report::claim::{ClaimError, MeasuredValue};
 use report::runner::{ComputedValues, Effort};
-use sim::workload::SizeTrace;
-use transport::roce::model::theorems::{self, Ratios};
-use transport::roce::model::{
+use roce::model::theorems::{self, Ratios};
+use roce::model::{
     CorruptionSeverity, FlowLengths, FlowPath, FrameLengths, TailProtection, TimeoutModel, TimeoutSetting,
 };
+use sim::workload::SizeTrace;
 use units::{Bytes, Prob};
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {

@@ -1,6 +1,6 @@
 use report::claim::{Band, Claim};
-use transport::roce::RETH;
-use transport::roce::model::{
+use roce::RETH;
+use roce::model::{
     CorruptionSeverity, FlowLengths, FlowPath, FrameLengths, TailProtection, TimeoutModel, TimeoutSetting,
 };
 use units::{Bytes, Prob};

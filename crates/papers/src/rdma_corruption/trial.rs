@@ -6,11 +6,11 @@
 use faults::{FaultSchedule, LossModel as Fault, Random};
 use report::claim::{ClaimError, MeasuredValue};
 use report::parallel;
+use roce::model::{FlowPath, TailProtection, TimeoutSetting};
+use roce::{self, repeat};
 use sim::net::{LinkSetup, NetworkSetup, Protection, TrafficSetup, TransportSetup};
 use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{ArrivalStop, FlowSchedule, FlowSizes, Poisson, Workload};
-use transport::roce::model::{FlowPath, TailProtection, TimeoutSetting};
-use transport::roce::{self, repeat};
 use units::{Progress, Rate, Span};
 
 /// What to try.

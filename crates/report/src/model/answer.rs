@@ -1,9 +1,9 @@
 //! What `--json` prints of the model of RDMA.
 
-use serde::Serialize;
-use transport::roce::model::{
+use roce::model::{
     Advice, Causes, Cost, Estimate, Forms, Goal, PenaltyTiming, TailProtection, TimeoutModel, TimeoutSetting,
 };
+use serde::Serialize;
 use units::{Prob, Span};
 
 use super::{RdmaQuestion, TimeoutShares, text};

@@ -1,7 +1,7 @@
 //! The model of RDMA in tables and plain words.
 
 use chart::table::{Align, Table, thousands};
-use transport::roce::model::{
+use roce::model::{
     Advice, AdvisedSetting, CorruptionSeverity, Forms, Goal, GoalObstacle, MOST_COPIES, PenaltyTiming, TailProtection,
     TimeoutModel, TimeoutSetting,
 };

@@ -2,7 +2,7 @@
 
 use congestion::{ControllerConfig, DcqcnConfig, HpccConfig};
 use faults::Random;
-use transport::roce::{RdmaFraming, RoceConfig};
+use roce::{RdmaFraming, RoceConfig};
 use units::{Bytes, Rate, Span, Time};
 use wire::ip::Ecn;
 

@@ -3,7 +3,7 @@
 use machine::{Conversation, Pull, SwitchProgram};
 use units::Time;
 
-use transport::roce::Telemetry;
+use roce::Telemetry;
 
 use super::end::{ArrivedSegment, Effects, OutgoingSegment};
 use super::events::NetworkEvent;

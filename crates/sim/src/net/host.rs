@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 
 use faults::Random;
 use homa::GrantScheduler;
-use transport::roce::melo::Nic;
+use roce::melo::Nic;
 use units::{Span, Time};
 
 use super::end::FlowEnd;

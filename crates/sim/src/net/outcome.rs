@@ -1,7 +1,7 @@
 //! What a run has found.
 
 use reserve::HostCounters;
-use transport::roce::repeat;
+use roce::repeat;
 use units::{Span, Time};
 use wire::reserve::ReserveHeader;
 

@@ -1,7 +1,7 @@
 //! What to simulate: a network, what is wrong with it, and who sends what to whom.
 
 use faults::{FaultSchedule, Random};
-use transport::roce::repeat;
+use roce::repeat;
 use units::{Rate, Span, Time};
 use wire::int::{IntHeader, TelemetrySample};
 

@@ -1,6 +1,6 @@
 //! The transports of the simulator, one file each.
 //!
-//! A transport is a machine of the `transport` crate (or one in this folder) with an `impl` of `SimTransport`: what a
+//! A transport is a machine (of `tcp`, `roce`, `homa`, or one in this folder) with an `impl` of `SimTransport`: what a
 //! scenario may say about it, how a connection begins, how its segments travel, what they would look like on a real wire,
 //! and what its application hears. The list at the end of this file is the only other place that names it; the three
 //! enums that follow from it keep dispatch static.
@@ -22,14 +22,14 @@ mod selective;
 mod stop_and_wait;
 mod tcp;
 
+use ::roce::irn::Irn;
+use ::roce::melo::{Melo, Nic, PoolConfig};
+use ::roce::selective::SelectiveConnection;
+use ::roce::{RdmaFraming, Telemetry};
 use congestion::ControllerConfig;
 use homa::{GrantPolicy, GrantScheduler};
 use machine::{Conversation, Machine, Out, Port};
 use radar::packet::TcpFields as StreamSegment;
-use transport::roce::irn::Irn;
-use transport::roce::melo::{Melo, Nic, PoolConfig};
-use transport::roce::selective::SelectiveConnection;
-use transport::roce::{RdmaFraming, Telemetry};
 use units::{Rate, Span, Time};
 use wire::int::TelemetrySample;
 use wire::ip::Ecn;
@@ -299,8 +299,8 @@ pub fn read(table: &ScenarioReader<'_>) -> ReadResult<TransportSetup> {
 }
 
 transports! { ($)
-    Tcp: transport::tcp::TcpConnection, from transport::tcp::TcpConfig;
-    Roce: transport::roce::Qp, from transport::roce::RoceConfig;
+    Tcp: ::tcp::TcpConnection, from ::tcp::TcpConfig;
+    Roce: ::roce::Qp, from ::roce::RoceConfig;
     Melo: SelectiveConnection<Melo<u16>>, from MeloSetup;
     Irn: SelectiveConnection<Irn>, from IrnSetup;
     Datagrams: datagrams::DatagramGenerator, from DatagramConfig;

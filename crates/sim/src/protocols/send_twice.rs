@@ -154,7 +154,7 @@ mod tests {
     use faults::{FaultSchedule, LossModel};
     use settings::tree::TreeNode;
     use settings::{ScenarioReader, UsedKeys};
-    use transport::tcp::TcpConfig;
+    use tcp::TcpConfig;
     use units::{Prob, Rate, Span, Unwatched};
 
     use crate::link::LinkSimConfig;

@@ -7,12 +7,11 @@
 use report::claim::{ClaimError, MeasuredValue, RunScale, number};
 use report::parallel;
 use report::runner::Effort;
-use scenario::Scenario;
-use transport::roce;
-use transport::roce::model::{
+use roce::model::{
     Causes, CorruptionSeverity, FlowLengths, FlowPath, Forms, FrameLengths, TailProtection, TimeoutModel,
     TimeoutSetting,
 };
+use scenario::Scenario;
 use units::{Bytes, Prob, Progress};
 
 const CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/rdma-corruption/chain.toml"));

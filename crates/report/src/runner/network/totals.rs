@@ -3,7 +3,6 @@
 use sim::histogram::SpanHistogram;
 use sim::net::{FlowRow, NetworkOutcome, NetworkSetup, PauseTotals, PoolUse, QueueLengths};
 use sim::topology::DirectedLink;
-use transport::roce;
 use units::Time;
 use wire::ethernet::{HEADER_AND_CHECK, on_wire};
 

@@ -1,8 +1,8 @@
-//! Switches that repeat NAKs and the packets that they ask for: `transport::roce::repeat` at every switch with hosts.
+//! Switches that repeat NAKs and the packets that they ask for: `roce::repeat` at every switch with hosts.
 
 use machine::{Forward, SwitchProgram, Visit};
-use transport::roce::repeat::{Counters, PacketView, PortPair, Repeater, RepeaterConfig};
-use transport::roce::{RoceOperation, RocePacket};
+use roce::repeat::{Counters, PacketView, PortPair, Repeater, RepeaterConfig};
+use roce::{RoceOperation, RocePacket};
 use units::Time;
 
 use crate::net::packet::SimPacket;

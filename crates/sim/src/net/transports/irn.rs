@@ -1,7 +1,7 @@
 //! IRN: what is missing is remembered in bitmaps of each connection's own.
 
-use transport::roce::irn::{Irn, Timeouts};
-use transport::roce::selective::{SelectiveConfig, SelectiveConnection};
+use roce::irn::{Irn, Timeouts};
+use roce::selective::{SelectiveConfig, SelectiveConnection};
 use units::Span;
 
 use super::Site;

@@ -1,7 +1,7 @@
 //! MELO: what is missing is remembered in a pool that all connections of a host share.
 
-use transport::roce::melo::{Melo, Nic, PoolConfig};
-use transport::roce::selective::{SelectiveConfig, SelectiveConnection};
+use roce::melo::{Melo, Nic, PoolConfig};
+use roce::selective::{SelectiveConfig, SelectiveConnection};
 
 use super::Site;
 use super::selective::{SelectiveSetup, SimRecovery};

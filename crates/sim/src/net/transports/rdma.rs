@@ -2,9 +2,7 @@
 
 use congestion::{ControlSite, ControllerConfig};
 use machine::Conversation;
-use transport::roce::{
-    self, AckSyndrome, MessagePart, RdmaFraming, RoceCompletion, RoceNote, RoceOperation, RocePacket,
-};
+use roce::{AckSyndrome, MessagePart, RdmaFraming, RoceCompletion, RoceNote, RoceOperation, RocePacket};
 use units::Span;
 use wire::ip::Ecn;
 use wire::roce as format;

@@ -3,7 +3,7 @@
 use congestion::ControllerConfig;
 use machine::{Conversation, Out};
 use radar::packet::TcpFields as StreamSegment;
-use transport::roce::{
+use roce::{
     MAX_OUTSTANDING, Psn, Qp, RdmaFraming, RoceCommand, RoceCompletion, RoceConfig, RoceNote, RoceOperation,
     RocePacket, Telemetry, Verb,
 };

@@ -3,12 +3,12 @@
 use congestion::ControllerConfig;
 use machine::{Conversation, Out};
 use radar::packet::TcpFields as StreamSegment;
-use transport::roce::melo::PoolConfig;
-use transport::roce::selective::{
+use roce::melo::PoolConfig;
+use roce::selective::{
     LossRecovery, MAX_OUTSTANDING, SelectiveCommand, SelectiveConfig, SelectiveConnection, SelectivePacket,
     SelectivePacketKind,
 };
-use transport::roce::{AckSyndrome, Psn, RdmaFraming, RoceCompletion, RoceNote, RoceOperation, RocePacket, Telemetry};
+use roce::{AckSyndrome, Psn, RdmaFraming, RoceCompletion, RoceNote, RoceOperation, RocePacket, Telemetry};
 use units::{Span, Time};
 use wire::int::TelemetrySample;
 use wire::ip::Ecn;

@@ -1,11 +1,9 @@
-//! TCP: CUBIC, DCTCP, BBR, Reno and without congestion control, as `transport::tcp` has them.
+//! TCP: CUBIC, DCTCP, BBR, Reno and without congestion control, as `tcp` has them.
 
 use machine::Conversation;
 use radar::packet::TcpFields as StreamSegment;
-use transport::tcp::cc::Algorithm;
-use transport::tcp::{
-    Reordering, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpProgress, TcpSegment, TimerProfile,
-};
+use tcp::cc::Algorithm;
+use tcp::{Reordering, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpProgress, TcpSegment, TimerProfile};
 use units::{Bytes, Span};
 use wire::ethernet::MAX_FRAME;
 use wire::ip::Ecn;

@@ -1,0 +1,79 @@
+//! What both ends of a connection agree on when it is set up.
+
+use congestion::{ControlSite, ControllerConfig};
+use units::{Rate, Span};
+use wire::ip::Ecn;
+
+use crate::{Psn, RdmaFraming};
+
+/// The most packets that may be outstanding: half of what the two bytes for the start of a hole can distinguish.
+pub const MAX_OUTSTANDING: u32 = 1 << 15;
+
+/// The same at both ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SelectiveConfig {
+    /// Payload of a full packet.
+    pub mtu: u32,
+    /// Packets that may be outstanding; at most [`MAX_OUTSTANDING`]. IRN sets it to the bandwidth-delay product (BDP-FC).
+    pub max_outstanding: u32,
+    /// The sender asks for an acknowledgement with the last packet of a message, with each that it sends again because of a
+    /// NACK, and otherwise once per this many packets.
+    pub ack_every: u32,
+    /// Without progress of the cumulative acknowledgement for this long, everything outstanding is sent again.
+    pub timeout: Span,
+    /// Timeouts in a row before the connection fails.
+    pub retry_count: u32,
+    /// What paces data, if anything does.
+    pub rate: Option<Rate>,
+    /// Whether a switch may mark data.
+    pub ecn: Ecn,
+    /// What sets the window in bytes, and a pace.
+    pub congestion: ControllerConfig,
+    /// What the controller must know of the path.
+    pub site: ControlSite,
+    /// Lengths of headers.
+    pub framing: RdmaFraming,
+    /// PSN of the first packet, in both directions.
+    pub first_psn: Psn,
+}
+
+impl SelectiveConfig {
+    /// The part of a queue pair's that both kinds of connection have.
+    pub(crate) fn of(config: &crate::RoceConfig) -> Self {
+        Self {
+            mtu: config.mtu,
+            max_outstanding: config.max_outstanding,
+            ack_every: config.ack_every,
+            timeout: config.timeout,
+            retry_count: config.retry_count,
+            rate: config.rate,
+            ecn: config.ecn,
+            congestion: config.congestion,
+            site: config.site,
+            framing: config.framing,
+            first_psn: config.first_psn,
+        }
+    }
+
+    /// With what cannot work brought into range.
+    pub(crate) fn clamped(mut self, most_outstanding: u32) -> Self {
+        self.max_outstanding = self.max_outstanding.clamp(1, most_outstanding);
+        // Half a window, or a full one would never be acknowledged.
+        self.ack_every = self.ack_every.clamp(1, self.max_outstanding.div_ceil(2));
+        self
+    }
+}
+
+impl Default for SelectiveConfig {
+    /// The queue pair's, with a window of a thousand packets: 1 MB, the bandwidth-delay product that the paper plans for.
+    fn default() -> Self {
+        Self { max_outstanding: 1_024, ..Self::from(crate::RoceConfig::default()) }
+    }
+}
+
+impl From<crate::RoceConfig> for SelectiveConfig {
+    /// The same connection with selective retransmission instead of go-back-N.
+    fn from(config: crate::RoceConfig) -> Self {
+        Self { max_outstanding: config.max_outstanding.min(MAX_OUTSTANDING), ..Self::of(&config) }
+    }
+}
