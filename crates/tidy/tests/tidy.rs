@@ -37,7 +37,7 @@ const LAYERS: [&[&str]; 11] = [
     &["wire", "faults", "bus", "settings"],
     &["machine", "congestion"],
     &["guard", "tcp", "roce", "homa", "reserve", "radar", "traffic", "testkit"],
-    &["linux"],
+    &["linux", "deter"],
     &["sim", "fleet", "drill", "link", "emulator", "meter", "explain"],
     &["rack", "load"],
     &["scenario", "lab", "monitor"],
@@ -47,8 +47,19 @@ const LAYERS: [&[&str]; 11] = [
 ];
 
 /// What builds without Linux and Redis.
-const PORTABLE: [&str; 10] =
-    ["explain", "congestion", "reserve", "sim", "scenario", "settings", "traffic", "fleet", "report", "papers"];
+const PORTABLE: [&str; 11] = [
+    "deter",
+    "explain",
+    "congestion",
+    "reserve",
+    "sim",
+    "scenario",
+    "settings",
+    "traffic",
+    "fleet",
+    "report",
+    "papers",
+];
 const LINUX: [&str; 9] = ["linux", "drill", "link", "emulator", "meter", "rack", "load", "lab", "monitor"];
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());

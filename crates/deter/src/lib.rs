@@ -1,0 +1,3 @@
+//! Logs of TCP connections, and their exact replay: DETER.
+
+#![warn(missing_docs)]
