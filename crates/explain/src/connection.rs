@@ -7,6 +7,7 @@ mod summary;
 
 use std::net::SocketAddr;
 
+use crate::explainer::ExplainOptions;
 use crate::packet::CapturedSegment;
 use crate::sender::{AckNews, TrackedSender};
 use crate::shadow::SackBlocks;
@@ -108,10 +109,14 @@ pub(crate) struct TrackedConnection {
 
 impl TrackedConnection {
     /// Begins with this packet.
-    pub(crate) fn new(first: &CapturedSegment, hz: u32, is_traced: bool) -> Self {
+    pub(crate) fn new(first: &CapturedSegment, options: &ExplainOptions, is_traced: bool) -> Self {
         let from_client = is_from_client(first);
         let (client, server) =
             if from_client { (first.source, first.destination) } else { (first.destination, first.source) };
+        let sender = |side, local, remote| {
+            let known = options.evidence.as_ref().and_then(|evidence| evidence.of(local, remote));
+            TrackedSender::new(side, options.hz, known)
+        };
         Self {
             client,
             server,
@@ -119,7 +124,7 @@ impl TrackedConnection {
             options_cut: false,
             handshake: HandshakeState::new(first),
             time: SpentTime::new(first.at),
-            senders: [EndSide::Client, EndSide::Server].map(|side| TrackedSender::new(side, hz)),
+            senders: [sender(EndSide::Client, client, server), sender(EndSide::Server, server, client)],
             answers: [AnswerTime::default(); 2],
             previous: None,
             initiator: None,

@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use radar::capture::{CaptureError, CaptureReader};
 use units::Progress;
 
 use crate::connection::{ConnectionSummary, TrackedConnection};
+use crate::evidence::{EVENT_LINK, Evidence};
 use crate::filter::FlowFilter;
 use crate::packet::{CapturedSegment, FrameContent, read_frame};
 
@@ -22,6 +24,8 @@ pub struct ExplainOptions {
     pub flow: FlowFilter,
     /// Ticks of the senders' clocks in a second.
     pub hz: u32,
+    /// What the kernel of one end said meanwhile, or of both.
+    pub evidence: Option<Arc<Evidence>>,
 }
 
 /// Both ends, in the order of their addresses.
@@ -89,8 +93,9 @@ impl<'a> CaptureExplainer<'a> {
             match reader.next() {
                 Ok(Some(record)) => {
                     self.counts.packets += 1;
-                    let content = read_frame(&record, self.counts.packets);
-                    self.on_frame(&content);
+                    if record.link_number != u32::from(EVENT_LINK) {
+                        self.on_frame(&read_frame(&record, self.counts.packets));
+                    }
                 }
                 Ok(None) => return Ok(()),
                 Err(CaptureError::Truncated { packets, .. }) if packets > 0 => {
@@ -122,7 +127,7 @@ impl<'a> CaptureExplainer<'a> {
             Entry::Occupied(entry) => entry,
             Entry::Vacant(entry) => {
                 let is_traced = self.traced.contains(&(pair, segment.at));
-                let mut connection = Box::new(TrackedConnection::new(segment, self.options.hz, is_traced));
+                let mut connection = Box::new(TrackedConnection::new(segment, self.options, is_traced));
                 connection.on_segment(segment);
                 entry.insert(PairState::Open(connection));
                 return;
@@ -134,7 +139,7 @@ impl<'a> CaptureExplainer<'a> {
         };
         if begins {
             let is_traced = self.traced.contains(&(pair, segment.at));
-            let next = Box::new(TrackedConnection::new(segment, self.options.hz, is_traced));
+            let next = Box::new(TrackedConnection::new(segment, self.options, is_traced));
             if let PairState::Open(before) = entry.insert(PairState::Open(next)) {
                 self.summaries.push(before.finish());
             }

@@ -11,6 +11,7 @@
 //! | data again | a timer ended the wait | probe or timeout, from the last event on |
 //! | data again | an acknowledgement ended it | recovery, or late recovery |
 
+use crate::evidence::HandOver;
 use crate::sender::{CopyTrigger, HeldState, LossPhase, TimerKind, TrackedSender};
 use crate::terms::{EndSide, Sureness, TimeCause};
 
@@ -63,6 +64,10 @@ pub(crate) struct GapContext {
     /// The capture is on this sender's side.
     pub is_near: bool,
     pub starts_request: bool,
+    /// When the application handed over what ends the gap, if its kernel said so.
+    pub handed: Option<HandOver>,
+    /// The receiver's kernel had more for its application than that had read.
+    pub is_unread: bool,
 }
 
 /// How soon a reaction follows what it reacts to.
@@ -127,6 +132,8 @@ impl GapContext {
         } else if is_probe {
             pieces.add(self.heard(sender), TimeCause::Delivery, side, Sureness::Inferred);
             pieces.add(self.at, TimeCause::Probe, side, self.sure());
+        } else if let Some(handed) = self.handed {
+            self.add_known(&mut pieces, sender, handed);
         } else if let Some(cause) = self.held_by(sender) {
             self.add_held(&mut pieces, sender, cause);
         } else if self.is_paced(sender) {
@@ -135,7 +142,7 @@ impl GapContext {
             // The network spreads what a sender far away sent at once.
             pieces.add(self.at, TimeCause::Sending, side, Sureness::Inferred);
         } else {
-            self.add_free(&mut pieces, side);
+            self.add_free(&mut pieces, side, self.at, Sureness::Inferred);
         }
         pieces
     }
@@ -182,7 +189,10 @@ impl GapContext {
         let (heard, side) = (self.heard(sender), sender.side);
         let sure = match cause {
             TimeCause::ReceiveWindow if sender.scale.is_none() => Sureness::Guessed,
+            TimeCause::ReceiveWindow if self.is_unread => Sureness::Seen,
             TimeCause::ReceiveWindow => self.sure(),
+            TimeCause::CongestionWindow if sender.is_window_known() => Sureness::Seen,
+            TimeCause::SendBuffer if self.handed.is_some() => Sureness::Seen,
             TimeCause::SendBuffer => Sureness::Guessed,
             _ => Sureness::Inferred,
         };
@@ -203,18 +213,42 @@ impl GapContext {
     }
 
     /// Nothing held the sender back: its application had nothing to send, or waited for the other end.
-    fn add_free(&self, pieces: &mut GapPieces, side: EndSide) {
+    fn add_free(&self, pieces: &mut GapPieces, side: EndSide, until: u64, sure: Sureness) {
         if self.previous == Some(side.other()) {
-            let arrived = (self.from + self.way).min(self.at);
+            let arrived = (self.from + self.way).min(until);
             pieces.add(arrived, TimeCause::Delivery, side.other(), Sureness::Inferred);
             if self.starts_request {
-                pieces.add(self.at, TimeCause::Idle, side, self.sure());
+                pieces.add(until, TimeCause::Idle, side, self.sure());
                 return;
             }
         }
-        let is_prompt = self.at.saturating_sub(self.from + self.way) < BACK_TO_BACK;
+        let is_prompt = until.saturating_sub(self.from + self.way) < BACK_TO_BACK;
         let cause = if is_prompt { TimeCause::Sending } else { self.application() };
-        pieces.add(self.at, cause, side, Sureness::Inferred);
+        pieces.add(until, cause, side, sure);
+    }
+
+    /// Until the data was handed over, the application; from then on, what held it back.
+    fn add_known(&self, pieces: &mut GapPieces, sender: &TrackedSender, handed: HandOver) {
+        let side = sender.side;
+        let free_until = match handed {
+            HandOver::At(at) if at > self.from + BACK_TO_BACK => at,
+            _ => self.from,
+        };
+        if free_until > self.from {
+            self.add_free(pieces, side, free_until, Sureness::Seen);
+        }
+        let held = self.held_by(sender).filter(|cause| *cause != TimeCause::SendBuffer || handed == HandOver::InCall);
+        match held {
+            _ if self.at - free_until < BACK_TO_BACK => pieces.add(self.at, TimeCause::Sending, side, Sureness::Seen),
+            Some(cause) if free_until == self.from => self.add_held(pieces, sender, cause),
+            Some(cause) => pieces.add(self.at, cause, side, Sureness::Inferred),
+            None if self.is_paced(sender) => pieces.add(self.at, TimeCause::CongestionWindow, side, Sureness::Inferred),
+            // A call that has not returned waits for room: what is acknowledged makes some.
+            None if handed == HandOver::InCall && sender.last_heard + reaction_time(self.rtt) >= self.at => {
+                self.add_held(pieces, sender, TimeCause::SendBuffer);
+            }
+            None => pieces.add(self.at, TimeCause::Unknown, side, Sureness::Guessed),
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `sender` | what one end has in flight, what it heard, why it sent something again |
 //! | `shadow` | our TCP machine, which follows that sender |
 //! | `gaps`, `timeline` | what the time before a payload was spent on; time that is spent once |
+//! | [`evidence`] | what the kernel said of its own connections, if it was recorded |
 //! | `ids`, `losses`, `other_end` | which packets were lost: by identifications, copies, or a second capture |
 //! | `verdict` | one sentence for a connection, and what would help |
 //! | [`answer`], `text`, `page` | the explanation as JSON, for a terminal, and with charts |
@@ -16,6 +17,7 @@
 
 pub mod answer;
 mod connection;
+pub mod evidence;
 mod explainer;
 mod explanation;
 mod filter;

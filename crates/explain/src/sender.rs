@@ -9,7 +9,9 @@ mod copies;
 pub(crate) mod flight;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use crate::evidence::EndEvidence;
 use crate::ids::IdSequence;
 use crate::losses::LossNotes;
 use crate::shadow::{SackBlocks, Shadow};
@@ -102,6 +104,10 @@ pub(crate) struct TrackedSender {
     pub reordering_seen: bool,
     last_trigger: Option<CopyTrigger>,
     pub shadow: Option<Box<Shadow>>,
+    /// What its kernel said.
+    pub known: Option<Arc<EndEvidence>>,
+    /// Its congestion window in segments, by its kernel.
+    known_window: Option<u64>,
     hz: u32,
     pub ids: IdSequence,
     pub losses: LossNotes,
@@ -113,7 +119,7 @@ pub(crate) struct TrackedSender {
 }
 
 impl TrackedSender {
-    pub(crate) fn new(side: EndSide, hz: u32) -> Self {
+    pub(crate) fn new(side: EndSide, hz: u32, known: Option<Arc<EndEvidence>>) -> Self {
         Self {
             side,
             base: None,
@@ -144,6 +150,8 @@ impl TrackedSender {
             reordering_seen: false,
             last_trigger: None,
             shadow: None,
+            known,
+            known_window: None,
             hz,
             ids: IdSequence::default(),
             losses: LossNotes::default(),
@@ -222,8 +230,16 @@ impl TrackedSender {
         }
     }
 
+    /// The congestion window: what its kernel says, or else its shadow.
     pub(crate) fn window(&self) -> u64 {
+        if let Some(segments) = self.known_window {
+            return segments * u64::from(self.mss);
+        }
         self.shadow.as_ref().map_or(10 * u64::from(self.mss), |shadow| shadow.window())
+    }
+
+    pub(crate) fn is_window_known(&self) -> bool {
+        self.known_window.is_some()
     }
 
     pub(crate) fn srtt(&self) -> Option<u64> {

@@ -1,12 +1,13 @@
 //! Payload: it ends a gap, and is new, late or sent again.
 
 use super::TrackedConnection;
+use crate::evidence::HandOver;
 use crate::gaps::{GapContext, GapPieces, reaction_time};
 use crate::ids::IdStep;
 use crate::losses::LossNote;
 use crate::packet::CapturedSegment;
 use crate::sender::flight::Payload;
-use crate::sender::{CopyTrigger, TimerKind, TrackedSender};
+use crate::sender::{CopyTrigger, ORIGIN, TimerKind, TrackedSender};
 use crate::stalls::{self, StallNote};
 use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause, TimerReason};
 
@@ -34,7 +35,8 @@ impl TrackedConnection {
         let payload = Payload { at, start, len: segment.len, stamp, number: segment.number };
         let kind = self.kind_of(&payload, side, step);
         let starts = self.starts_request(side, kind == PayloadKind::New);
-        let context = self.context(side, at, segment.len, starts);
+        let handed = if kind == PayloadKind::New { self.handed_over(side, &payload) } else { None };
+        let context = GapContext { handed, ..self.context(side, at, segment.len, starts) };
         match kind {
             PayloadKind::New => match self.hidden_originals(&context, &payload, side, step) {
                 0 => self.on_new(&context, payload, side),
@@ -78,7 +80,22 @@ impl TrackedConnection {
             previous: self.previous.map(|(side, _)| side),
             is_near: self.is_near(side),
             starts_request,
+            handed: None,
+            is_unread: self.is_unread(side.other(), at),
         }
+    }
+
+    /// When the application handed over what leaves now, if the kernel next to the capture says so.
+    fn handed_over(&self, side: EndSide, payload: &Payload) -> Option<HandOver> {
+        let known = self.senders[side.index()].known.as_ref().filter(|_| self.has_syn && self.is_near(side))?;
+        known.handed_over(payload.start.checked_sub(ORIGIN)?, payload.at)
+    }
+
+    /// The application at this end had not read what its kernel had for it.
+    fn is_unread(&self, side: EndSide, at: u64) -> bool {
+        let arrived = self.senders[side.other().index()].seen_una.saturating_sub(ORIGIN);
+        let known = self.senders[side.index()].known.as_ref().filter(|_| self.has_syn);
+        known.and_then(|known| known.read_by(at)).is_some_and(|read| read < arrived)
     }
 
     pub(super) fn follow_id(&mut self, segment: &CapturedSegment, side: EndSide, segments: u16) -> IdStep {
@@ -176,7 +193,11 @@ impl TrackedConnection {
         let near = reaction_time(context.rtt);
         let sender = &self.senders[side.index()];
         let start = sender.segment_at(payload.start).map_or(payload.start, |segment| segment.start);
-        let trigger = sender.copy_trigger(payload.at, start, near, context.rtt);
+        let mut trigger = sender.copy_trigger(payload.at, start, near, context.rtt);
+        let known = sender.known.as_ref().filter(|_| context.is_near);
+        if trigger.timer.is_none() && known.is_some_and(|known| known.timed_out(payload.at)) {
+            trigger = CopyTrigger::timer(TimerKind::Retransmit);
+        }
         let pieces = context.before_copy(sender, trigger);
         let why = trigger.timer.map(|_| (sender.timer_reason(start), start));
         self.spend_all(&pieces, side, payload.number, why);

@@ -23,6 +23,9 @@ impl TrackedSender {
     }
 
     fn hear(&mut self, news: &AckNews) {
+        if let Some((segments, _)) = self.known.as_ref().and_then(|known| known.windows_at(news.at)) {
+            self.known_window = Some(segments);
+        }
         let batch = BATCH.max(self.srtt().unwrap_or(0) / 16);
         if news.at > self.before_at + batch || self.last_sent > self.before_at {
             self.before = self.held_now();

@@ -29,7 +29,7 @@ impl CopyTrigger {
         Self { repair, timer: None, is_late: false }
     }
 
-    const fn timer(timer: TimerKind) -> Self {
+    pub(crate) fn timer(timer: TimerKind) -> Self {
         let repair = match timer {
             TimerKind::Probe => RepairKind::Probe,
             TimerKind::Retransmit => RepairKind::Timeout,

@@ -3,13 +3,18 @@
 #![allow(dead_code, reason = "each test uses its own part")]
 
 use std::io::Cursor;
+use std::sync::Arc;
 
 use explain::answer::{ConnectionAnswer, ExplainAnswer};
+use explain::evidence::{EVENT_LINK, Evidence};
 use explain::{ExplainError, ExplainOptions, FlowFilter, explain};
 use units::Unwatched;
+use wire::pcapng::{EnhancedPacket, PcapngWriter};
 
 pub(crate) const MSS: u32 = 1_448;
 pub(crate) const MS: u64 = 1_000_000;
+/// When tapes begin.
+const EPOCH: u64 = 1_700_000_000 * 1_000_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TapeEnd {
@@ -210,7 +215,7 @@ impl Tape {
         }
         for (at, frame) in &frames {
             let kept = &frame[..frame.len().min(self.snap)];
-            let at = at + 1_700_000_000 * 1_000_000_000;
+            let at = at + EPOCH;
             for word in [at / 1_000_000_000, at % 1_000_000_000, kept.len() as u64, frame.len() as u64] {
                 bytes.extend((word as u32).to_le_bytes());
             }
@@ -225,16 +230,38 @@ impl Tape {
 
     /// The only connection.
     pub(crate) fn explain(&self) -> ConnectionAnswer {
-        let mut answer = self.answer();
-        assert_eq!(answer.connections.len(), 1, "{answer:#?}");
-        let connection = answer.connections.remove(0);
-        assert_adds_up(&connection);
-        connection
+        only(self.answer())
+    }
+
+    /// The same, with what the client's kernel said, and when.
+    pub(crate) fn explain_with(&self, events: &[(u64, &str)]) -> ConnectionAnswer {
+        let mut writer = PcapngWriter::new(Vec::new()).unwrap();
+        let interface = writer.interface(EVENT_LINK, 0, None).unwrap();
+        for (at, line) in events {
+            let line =
+                line.replace("CLIENT", "10.0.0.1:40000 10.0.0.2:80").replace("SERVER", "10.0.0.2:80 10.0.0.1:40000");
+            let (at, len) = (at + EPOCH, line.len() as u32);
+            let packet = EnhancedPacket { interface, at, len, bytes: line.as_bytes(), ..EnhancedPacket::default() };
+            writer.packet(&packet).unwrap();
+        }
+        let evidence = Evidence::read(Cursor::new(writer.into_inner())).unwrap();
+        only(answer_with(self.pcap(), Some(Arc::new(evidence))).unwrap())
     }
 }
 
+fn only(mut answer: ExplainAnswer) -> ConnectionAnswer {
+    assert_eq!(answer.connections.len(), 1, "{answer:#?}");
+    let connection = answer.connections.remove(0);
+    assert_adds_up(&connection);
+    connection
+}
+
 pub(crate) fn answer(bytes: Vec<u8>) -> Result<ExplainAnswer, ExplainError> {
-    let options = ExplainOptions { flow: FlowFilter::default(), hz: 250 };
+    answer_with(bytes, None)
+}
+
+fn answer_with(bytes: Vec<u8>, evidence: Option<Arc<Evidence>>) -> Result<ExplainAnswer, ExplainError> {
+    let options = ExplainOptions { flow: FlowFilter::default(), hz: 250, evidence };
     let open = || -> std::io::Result<Box<dyn std::io::Read>> { Ok(Box::new(Cursor::new(bytes.clone()))) };
     explain(&open, &options, &Unwatched).map(|explanation| explanation.answer())
 }

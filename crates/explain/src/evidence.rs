@@ -1,0 +1,320 @@
+//! What a kernel says of its own connections: calls of applications, windows, phases.
+//!
+//! A recording (`hitless explain record`) is a pcapng file with two interfaces: frames, and events of the kernel as packets
+//! of a link type for private use. An event is a line of text, so that any reader of captures shows it:
+//!
+//! | line | |
+//! | --- | --- |
+//! | `open LOCAL REMOTE` | the connection is established |
+//! | `send LOCAL REMOTE BYTES` | a call has returned that handed this over |
+//! | `receive LOCAL REMOTE BYTES` | a call has returned with this |
+//! | `ack LOCAL REMOTE CWND SND_WND` | something arrived, and these are the windows just before: in segments, in bytes |
+//! | `phase LOCAL REMOTE STATE` | open, disorder, cwr, recovery or loss |
+//! | `again LOCAL REMOTE` | a segment is sent again |
+//! | `missed COUNT` | events that were lost for want of room |
+//!
+//! Invariant: what was missed makes nothing a fact. After a gap, counts of bytes no longer say who had what when.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use radar::capture::{CaptureError, CaptureReader};
+
+/// The link type of events: the first of those that are for private use.
+pub const EVENT_LINK: u16 = 147;
+
+/// A call has returned at this time; in all, this much has been handed over (or read).
+type CallReturn = (u64, u64);
+
+/// The phase of a sender's congestion control, as Linux numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelPhase {
+    Open,
+    Disorder,
+    Cwr,
+    Recovery,
+    Loss,
+}
+
+impl KernelPhase {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Open, "open"),
+        (Self::Disorder, "disorder"),
+        (Self::Cwr, "cwr"),
+        (Self::Recovery, "recovery"),
+        (Self::Loss, "loss"),
+    ];
+
+    /// By the kernel's number.
+    pub fn numbered(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).map(|(phase, _)| *phase)
+    }
+}
+
+/// What happened at one end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelNews {
+    Open,
+    Sent(u64),
+    Received(u64),
+    /// Just before something arrived: the congestion window in segments, the peer's window in bytes.
+    Windows {
+        congestion: u64,
+        receive: u64,
+    },
+    Phase(KernelPhase),
+    Again,
+}
+
+/// What happened at one end of a connection, whose addresses those are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelEvent {
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub news: KernelNews,
+}
+
+impl fmt::Display for KernelEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { local, remote, news } = self;
+        match news {
+            KernelNews::Open => write!(f, "open {local} {remote}"),
+            KernelNews::Sent(bytes) => write!(f, "send {local} {remote} {bytes}"),
+            KernelNews::Received(bytes) => write!(f, "receive {local} {remote} {bytes}"),
+            KernelNews::Windows { congestion, receive } => write!(f, "ack {local} {remote} {congestion} {receive}"),
+            KernelNews::Phase(phase) => {
+                write!(f, "phase {local} {remote} {}", KernelPhase::ALL[*phase as usize].1)
+            }
+            KernelNews::Again => write!(f, "again {local} {remote}"),
+        }
+    }
+}
+
+impl KernelEvent {
+    /// The event that a line says; nothing if it says none.
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let verb = words.next()?;
+        let [local, remote] = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let news = match verb {
+            "open" => KernelNews::Open,
+            "send" => KernelNews::Sent(number()?),
+            "receive" => KernelNews::Received(number()?),
+            "ack" => KernelNews::Windows { congestion: number()?, receive: number()? },
+            "phase" => {
+                let name = words.next()?;
+                KernelNews::Phase(KernelPhase::ALL.iter().find(|(_, known)| *known == name)?.0)
+            }
+            "again" => KernelNews::Again,
+            _ => return None,
+        };
+        Some(Self { local, remote, news })
+    }
+}
+
+/// What is known of one end from one opening of its ports to the next.
+#[derive(Debug, Default)]
+struct EndLife {
+    from: u64,
+    /// Recorded from its beginning, and nothing missed since: bytes of calls are positions of the stream.
+    is_whole: bool,
+    sends: Vec<CallReturn>,
+    reads: Vec<CallReturn>,
+    windows: Vec<(u64, u64, u64)>,
+    losses: Vec<u64>,
+}
+
+/// When the application handed something over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandOver {
+    /// By a call that had returned by then, or did so right behind.
+    At(u64),
+    /// It was part of a call that returned only later: the application waited to hand over more.
+    InCall,
+}
+
+/// A call that returns this soon after the segment left is the one that sent it.
+const RETURN: u64 = 500_000;
+
+impl EndLife {
+    fn note(&mut self, at: u64, news: KernelNews) {
+        let add = |calls: &mut Vec<CallReturn>, bytes: u64| {
+            let before = calls.last().map_or(0, |(_, total)| *total);
+            calls.push((at, before + bytes));
+        };
+        match news {
+            KernelNews::Sent(bytes) => add(&mut self.sends, bytes),
+            KernelNews::Received(bytes) => add(&mut self.reads, bytes),
+            KernelNews::Windows { congestion, receive } => self.windows.push((at, congestion, receive)),
+            KernelNews::Phase(KernelPhase::Loss) => self.losses.push(at),
+            KernelNews::Open | KernelNews::Phase(_) | KernelNews::Again => {}
+        }
+    }
+}
+
+/// What is known of one end of a connection, and of those before and after it with the same ports.
+#[derive(Debug, Default)]
+pub(crate) struct EndEvidence {
+    lives: Vec<EndLife>,
+}
+
+impl EndEvidence {
+    /// A client hears of its opening when the answer to its SYN comes.
+    fn life(&self, at: u64) -> Option<&EndLife> {
+        let after = self.lives.partition_point(|life| life.from <= at + RETURN);
+        self.lives.get(after.checked_sub(1)?)
+    }
+
+    fn note(&mut self, at: u64, news: KernelNews) {
+        if news == KernelNews::Open || self.lives.is_empty() {
+            self.lives.push(EndLife { from: at, is_whole: news == KernelNews::Open, ..EndLife::default() });
+        }
+        if let Some(life) = self.lives.last_mut() {
+            life.note(at, news);
+        }
+    }
+
+    /// When the byte with this number, counted from the first, was handed over, of a segment that left at `at`.
+    pub(crate) fn handed_over(&self, byte: u64, at: u64) -> Option<HandOver> {
+        let life = self.life(at).filter(|life| life.is_whole)?;
+        let place = life.sends.partition_point(|(_, total)| *total <= byte);
+        let (returned, _) = *life.sends.get(place)?;
+        Some(if returned <= at + RETURN { HandOver::At(returned.min(at)) } else { HandOver::InCall })
+    }
+
+    /// Bytes read by then.
+    pub(crate) fn read_by(&self, at: u64) -> Option<u64> {
+        let life = self.life(at).filter(|life| life.is_whole)?;
+        let place = life.reads.partition_point(|(returned, _)| *returned <= at);
+        Some(place.checked_sub(1).map_or(0, |place| life.reads[place].1))
+    }
+
+    /// The windows just before the kernel looked at what the capture has at `at`: in segments, and in bytes.
+    pub(crate) fn windows_at(&self, at: u64) -> Option<(u64, u64)> {
+        let life = self.life(at)?;
+        let place = life.windows.partition_point(|(seen, ..)| *seen < at);
+        let is_soon = |seen: u64| seen <= at + RETURN;
+        let here = life.windows.get(place).filter(|(seen, ..)| is_soon(*seen));
+        here.or_else(|| life.windows.get(place.checked_sub(1)?)).map(|(_, congestion, receive)| (*congestion, *receive))
+    }
+
+    /// Whether the retransmission timer went off just before something left at `at`.
+    pub(crate) fn timed_out(&self, at: u64) -> bool {
+        let Some(life) = self.life(at) else { return false };
+        let place = life.losses.partition_point(|when| *when <= at + RETURN);
+        place.checked_sub(1).is_some_and(|place| life.losses[place] + 4 * RETURN >= at)
+    }
+}
+
+/// All that a recording says, by connection.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    ends: HashMap<(SocketAddr, SocketAddr), Arc<EndEvidence>>,
+    events: u64,
+    missed: u64,
+}
+
+impl Evidence {
+    /// Reads the events of a recording; its frames are passed over.
+    pub fn read(source: impl Read) -> Result<Self, CaptureError> {
+        let mut reader = CaptureReader::new(source)?;
+        let mut ends: HashMap<(SocketAddr, SocketAddr), EndEvidence> = HashMap::new();
+        let (mut events, mut missed) = (0, 0);
+        loop {
+            match reader.next() {
+                Ok(Some(record)) if record.link_number == u32::from(EVENT_LINK) => {
+                    let line = std::str::from_utf8(record.bytes).unwrap_or_default();
+                    if let Some(event) = KernelEvent::parse(line) {
+                        ends.entry((event.local, event.remote)).or_default().note(record.at.0, event.news);
+                        events += 1;
+                    } else if let Some(count) = line.strip_prefix("missed ").and_then(|count| count.parse::<u64>().ok())
+                    {
+                        missed += count;
+                        ends.values_mut().flat_map(|end| &mut end.lives).for_each(|life| life.is_whole = false);
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(CaptureError::Truncated { packets, .. }) if packets > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let ends = ends.into_iter().map(|(pair, end)| (pair, Arc::new(end))).collect();
+        Ok(Self { ends, events, missed })
+    }
+
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Events that the recorder had no room for.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    pub(crate) fn of(&self, local: SocketAddr, remote: SocketAddr) -> Option<Arc<EndEvidence>> {
+        self.ends.get(&(local, remote)).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(news: KernelNews) -> KernelEvent {
+        KernelEvent { local: "10.0.0.1:40000".parse().unwrap(), remote: "[2001:db8::1]:80".parse().unwrap(), news }
+    }
+
+    #[test]
+    fn an_event_is_the_line_that_says_it() {
+        let windows = KernelNews::Windows { congestion: 10, receive: 65_535 };
+        let all = [KernelNews::Open, KernelNews::Sent(1), KernelNews::Received(0), windows, KernelNews::Again];
+        let phases = (0..5).map(|number| KernelNews::Phase(KernelPhase::numbered(number).unwrap()));
+        for news in all.into_iter().chain(phases) {
+            let event = event(news);
+            assert_eq!(KernelEvent::parse(&event.to_string()), Some(event));
+        }
+        assert_eq!(KernelPhase::numbered(5), None);
+        for line in ["", "send 10.0.0.1:1 10.0.0.2:2", "send 10.0.0.1 10.0.0.2:2 5", "fly 10.0.0.1:1 10.0.0.2:2 5"] {
+            assert_eq!(KernelEvent::parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_handed_over_by_the_call_that_covers_them() {
+        let mut end = EndEvidence::default();
+        end.note(1_000, KernelNews::Open);
+        end.note(2_000_000, KernelNews::Sent(100));
+        end.note(9_000_000, KernelNews::Sent(50));
+        assert_eq!(end.handed_over(99, 3_000_000), Some(HandOver::At(2_000_000)));
+        assert_eq!(end.handed_over(100, 8_900_000), Some(HandOver::At(8_900_000)), "its call returns right behind");
+        assert_eq!(end.handed_over(100, 3_000_000), Some(HandOver::InCall));
+        assert_eq!(end.handed_over(150, 10_000_000), None, "no call has been seen for it");
+    }
+
+    #[test]
+    fn ports_that_are_used_again_begin_anew() {
+        let mut end = EndEvidence::default();
+        end.note(1_000, KernelNews::Sent(7));
+        assert_eq!(end.handed_over(0, 2_000), None, "recorded from its middle on");
+        end.note(5_000_000, KernelNews::Open);
+        end.note(6_000_000, KernelNews::Sent(7));
+        end.note(6_500_000, KernelNews::Received(3));
+        assert_eq!(end.handed_over(6, 6_000_000), Some(HandOver::At(6_000_000)));
+        assert_eq!((end.read_by(6_400_000), end.read_by(6_500_000)), (Some(0), Some(3)));
+    }
+
+    #[test]
+    fn windows_are_those_before_the_arrival() {
+        let mut end = EndEvidence::default();
+        end.note(1_000_000, KernelNews::Windows { congestion: 10, receive: 5 });
+        end.note(9_000_000, KernelNews::Windows { congestion: 20, receive: 6 });
+        assert_eq!(end.windows_at(8_950_000), Some((20, 6)), "the kernel looks a little later than the capture");
+        assert_eq!(end.windows_at(5_000_000), Some((10, 5)));
+        assert_eq!(end.windows_at(400_000), None);
+    }
+}
