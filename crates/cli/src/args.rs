@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Prob, whole_within};
 
 pub(crate) use bench::{BenchArgs, BenchBusyArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs};
-pub(crate) use connections::ExplainArgs;
+pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use fleet::{
     BenchFleetArgs, FabricArgs, FleetCommand, FleetWatchArgs, PlanArgs, PolicyArg, RepairedArgs, SimulateArgs,

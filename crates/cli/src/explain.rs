@@ -1,14 +1,18 @@
 //! `hitless explain`: why connections took as long as they did.
 
+mod record;
+
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
+use explain::evidence::KernelEvidence;
 use explain::{ExplainError, ExplainOptions, Explanation, OpenCapture};
 use radar::compare::{self, CaptureInput, CompareError, CompareOptions, MissingPacket};
 use report::flows::whole_file;
 use report::losses::{Captures, refusal};
 
-use crate::args::ExplainArgs;
+use crate::args::{ExplainArgs, ExplainCaptureArgs, ExplainCommand};
 use crate::captures::{CaptureSource, ReadProgress, is_same_file};
 use crate::output::{CommandResult, Failure, print, say};
 
@@ -16,14 +20,23 @@ use crate::output::{CommandResult, Failure, print, say};
 const CHARTED: usize = 10;
 
 pub(crate) fn run(args: &ExplainArgs, json: bool) -> CommandResult {
+    match (&args.command, &args.capture) {
+        (Some(ExplainCommand::Record(args)), _) => record::run(args, json),
+        (None, Some(args)) => explain_capture(args, json),
+        (None, None) => Err(Failure::Usage("CAPTURE is missing: a pcap or pcapng file".into())),
+    }
+}
+
+fn explain_capture(args: &ExplainCaptureArgs, json: bool) -> CommandResult {
     check_paths(args)?;
     let progress = ReadProgress::new();
     let source = CaptureSource::new(&args.capture, &progress)?;
     let other = args.other_end.as_deref().map(|path| CaptureSource::new(path, &progress)).transpose()?;
     let passes = 1 + u64::from(args.html.is_some());
     progress.expect(passes * source.len() + other.as_ref().map_or(0, |other| 3 * (source.len() + other.len())));
-    let options = ExplainOptions { flow: args.flow.clone().unwrap_or_default(), hz: args.hz };
     let open = || source.open();
+    let evidence = evidence(args, &open, &progress)?;
+    let options = ExplainOptions { flow: args.flow.clone().unwrap_or_default(), hz: args.hz, evidence };
     let failed = |error| failure(error, &args.capture);
     let mut explanation = explain::explain(&open, &options, &progress).map_err(failed)?;
     if explanation.is_empty() {
@@ -48,14 +61,43 @@ pub(crate) fn run(args: &ExplainArgs, json: bool) -> CommandResult {
     print(json, &explanation.answer(), || explanation.text())
 }
 
-fn write_page(args: &ExplainArgs, explanation: &Explanation) -> CommandResult {
+/// What a kernel said: by --evidence, or in the capture itself.
+fn evidence(
+    args: &ExplainCaptureArgs,
+    open: OpenCapture<'_>,
+    progress: &ReadProgress,
+) -> Result<Option<Arc<KernelEvidence>>, Failure> {
+    let Some(path) = &args.evidence else {
+        let has_events = explain::has_events(open).map_err(|error| failure(error, &args.capture))?;
+        let read = has_events.then(|| read_evidence(open, &args.capture)).transpose()?;
+        return Ok(read.map(Arc::new));
+    };
+    let source = CaptureSource::new(path, progress)?;
+    let read = read_evidence(&|| source.open(), path)?;
+    if read.events() == 0 {
+        let expected = "expected a recording of hitless explain record";
+        return Err(Failure::Usage(format!("--evidence {}: has no events of a kernel; {expected}", path.display())));
+    }
+    Ok(Some(Arc::new(read)))
+}
+
+fn read_evidence(open: OpenCapture<'_>, path: &Path) -> Result<KernelEvidence, Failure> {
+    let source = open().map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    let read = KernelEvidence::read(source).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    if read.missed() > 0 {
+        say(&format!("note: the recorder missed {} events: calls of applications prove less", read.missed()));
+    }
+    Ok(read)
+}
+
+fn write_page(args: &ExplainCaptureArgs, explanation: &Explanation) -> CommandResult {
     let Some(path) = &args.html else { return Ok(()) };
     let page = explanation.page(&args.capture.display().to_string());
     let written = whole_file(path, |out| out.write_all(page.as_bytes()));
     written.map_err(|error| Failure::Outside(format!("--html {error}")))
 }
 
-fn check_paths(args: &ExplainArgs) -> CommandResult {
+fn check_paths(args: &ExplainCaptureArgs) -> CommandResult {
     let captures = [Some(&args.capture), args.other_end.as_ref()];
     if let Some(path) = &args.html
         && captures.iter().flatten().any(|capture| is_same_file(path, capture))
@@ -107,7 +149,7 @@ fn missing(
     }
 }
 
-fn nothing(args: &ExplainArgs, explanation: &Explanation) -> String {
+fn nothing(args: &ExplainCaptureArgs, explanation: &Explanation) -> String {
     let answer = explanation.answer();
     let counts = format!("{} packets, {} of them not TCP, {} unusable", answer.packets, answer.not_tcp, answer.skipped);
     let hint = if args.flow.is_some() { "; --flow matches none of its connections" } else { "" };

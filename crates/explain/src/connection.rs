@@ -91,6 +91,8 @@ pub(crate) struct TrackedConnection {
     handshake: HandshakeState,
     time: SpentTime,
     senders: [TrackedSender; 2],
+    /// The only end whose kernel said something: the capture was taken there.
+    recorded_at: Option<EndSide>,
     answers: [AnswerTime; 2],
     /// Who sent payload last, with the packet's number.
     previous: Option<(EndSide, u64)>,
@@ -117,6 +119,12 @@ impl TrackedConnection {
             let known = options.evidence.as_ref().and_then(|evidence| evidence.of(local, remote));
             TrackedSender::new(side, options.hz, known)
         };
+        let senders = [sender(EndSide::Client, client, server), sender(EndSide::Server, server, client)];
+        let recorded_at = match [0, 1].map(|place| senders[place].known.is_some()) {
+            [true, false] => Some(EndSide::Client),
+            [false, true] => Some(EndSide::Server),
+            _ => None,
+        };
         Self {
             client,
             server,
@@ -124,7 +132,8 @@ impl TrackedConnection {
             options_cut: false,
             handshake: HandshakeState::new(first),
             time: SpentTime::new(first.at),
-            senders: [sender(EndSide::Client, client, server), sender(EndSide::Server, server, client)],
+            senders,
+            recorded_at,
             answers: [AnswerTime::default(); 2],
             previous: None,
             initiator: None,
@@ -212,7 +221,8 @@ impl TrackedConnection {
 
     /// Only what carries data or a number of its own can be recognized: equal acknowledgements are no copies.
     fn is_duplicate(&mut self, segment: &CapturedSegment) -> bool {
-        if segment.ip_id.is_none() && segment.len == 0 {
+        let has_number = segment.len > 0 || segment.syn() || segment.fin();
+        if segment.ip_id.is_none() && !has_number {
             return false;
         }
         let print = segment.fingerprint();
@@ -265,6 +275,9 @@ impl TrackedConnection {
 
     /// The round trip between the capture and an end; nothing for the one that is next to it.
     fn way(&self, side: EndSide) -> u64 {
+        if self.recorded_at == Some(side) {
+            return 0;
+        }
         let (own, other) = (self.answers[side.index()].least, self.answers[side.other().index()].least);
         match (own, other) {
             (Some(own), Some(other)) if own * 4 < other => 0,
@@ -278,6 +291,9 @@ impl TrackedConnection {
 
     /// Whether the capture was taken next to this end: on a path without any length, next to the client.
     fn is_near(&self, side: EndSide) -> bool {
+        if let Some(recorded) = self.recorded_at {
+            return recorded == side;
+        }
         let (own, other) = (self.way(side), self.way(side.other()));
         own < other || own == other && side == EndSide::Client
     }

@@ -5,6 +5,7 @@
 //!
 //! | line | |
 //! | --- | --- |
+//! | `recorded INTERFACE` | the first line of a recording |
 //! | `open LOCAL REMOTE` | the connection is established |
 //! | `send LOCAL REMOTE BYTES` | a call has returned that handed this over |
 //! | `receive LOCAL REMOTE BYTES` | a call has returned with this |
@@ -116,6 +117,23 @@ impl KernelEvent {
     }
 }
 
+/// A line of a recording.
+#[derive(Clone, Copy, Debug)]
+enum EventLine {
+    Event(KernelEvent),
+    Missed(u64),
+}
+
+impl EventLine {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let line = std::str::from_utf8(bytes).ok()?;
+        match line.strip_prefix("missed ") {
+            Some(count) => count.parse().ok().map(Self::Missed),
+            None => KernelEvent::parse(line).map(Self::Event),
+        }
+    }
+}
+
 /// What is known of one end from one opening of its ports to the next.
 #[derive(Debug, Default)]
 struct EndLife {
@@ -212,30 +230,22 @@ impl EndEvidence {
 
 /// All that a recording says, by connection.
 #[derive(Debug, Default)]
-pub struct Evidence {
+pub struct KernelEvidence {
     ends: HashMap<(SocketAddr, SocketAddr), Arc<EndEvidence>>,
     events: u64,
     missed: u64,
 }
 
-impl Evidence {
-    /// Reads the events of a recording; its frames are passed over.
+impl KernelEvidence {
+    /// Reads the events of a recording; its frames are passed over. Processors write theirs one after the other, so that only
+    /// their times show the order.
     pub fn read(source: impl Read) -> Result<Self, CaptureError> {
         let mut reader = CaptureReader::new(source)?;
-        let mut ends: HashMap<(SocketAddr, SocketAddr), EndEvidence> = HashMap::new();
-        let (mut events, mut missed) = (0, 0);
+        let mut lines: Vec<(u64, EventLine)> = Vec::new();
         loop {
             match reader.next() {
                 Ok(Some(record)) if record.link_number == u32::from(EVENT_LINK) => {
-                    let line = std::str::from_utf8(record.bytes).unwrap_or_default();
-                    if let Some(event) = KernelEvent::parse(line) {
-                        ends.entry((event.local, event.remote)).or_default().note(record.at.0, event.news);
-                        events += 1;
-                    } else if let Some(count) = line.strip_prefix("missed ").and_then(|count| count.parse::<u64>().ok())
-                    {
-                        missed += count;
-                        ends.values_mut().flat_map(|end| &mut end.lives).for_each(|life| life.is_whole = false);
-                    }
+                    lines.extend(EventLine::parse(record.bytes).map(|line| (record.at.0, line)));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => break,
@@ -243,8 +253,27 @@ impl Evidence {
                 Err(error) => return Err(error),
             }
         }
+        lines.sort_by_key(|(at, _)| *at);
+        Ok(Self::of_lines(&lines))
+    }
+
+    fn of_lines(lines: &[(u64, EventLine)]) -> Self {
+        let mut ends: HashMap<(SocketAddr, SocketAddr), EndEvidence> = HashMap::new();
+        let (mut events, mut missed) = (0, 0);
+        for (at, line) in lines {
+            match line {
+                EventLine::Event(event) => {
+                    ends.entry((event.local, event.remote)).or_default().note(*at, event.news);
+                    events += 1;
+                }
+                EventLine::Missed(count) => {
+                    missed += count;
+                    ends.values_mut().flat_map(|end| &mut end.lives).for_each(|life| life.is_whole = false);
+                }
+            }
+        }
         let ends = ends.into_iter().map(|(pair, end)| (pair, Arc::new(end))).collect();
-        Ok(Self { ends, events, missed })
+        Self { ends, events, missed }
     }
 
     pub fn events(&self) -> u64 {

@@ -13,7 +13,7 @@ use radar::capture::{CaptureError, CaptureReader};
 use units::Progress;
 
 use crate::connection::{ConnectionSummary, TrackedConnection};
-use crate::evidence::{EVENT_LINK, Evidence};
+use crate::evidence::{EVENT_LINK, KernelEvidence};
 use crate::filter::FlowFilter;
 use crate::packet::{CapturedSegment, FrameContent, read_frame};
 
@@ -25,7 +25,7 @@ pub struct ExplainOptions {
     /// Ticks of the senders' clocks in a second.
     pub hz: u32,
     /// What the kernel of one end said meanwhile, or of both.
-    pub evidence: Option<Arc<Evidence>>,
+    pub evidence: Option<Arc<KernelEvidence>>,
 }
 
 /// Both ends, in the order of their addresses.

@@ -2,12 +2,13 @@
 
 use std::io::{self, Read};
 
-use radar::capture::CaptureError;
+use radar::capture::{CaptureError, CaptureReader};
 use radar::compare::MissingPacket;
 use units::Progress;
 
 use crate::answer::{ConnectionAnswer, ExplainAnswer};
 use crate::connection::ConnectionSummary;
+use crate::evidence::EVENT_LINK;
 use crate::explainer::{CaptureCounts, CaptureExplainer, ExplainError, ExplainOptions};
 use crate::other_end;
 use crate::terms::TimeCause;
@@ -20,6 +21,14 @@ pub type OpenCapture<'a> = &'a dyn Fn() -> io::Result<Box<dyn Read>>;
 pub struct Explanation {
     pub(crate) connections: Vec<ConnectionSummary>,
     pub(crate) counts: CaptureCounts,
+}
+
+/// Whether a capture has events of a kernel: a recording begins with one.
+pub fn has_events(open: OpenCapture<'_>) -> Result<bool, ExplainError> {
+    let source = open().map_err(|error| ExplainError::Capture(CaptureError::Read(error)))?;
+    let mut reader = CaptureReader::new(source).map_err(ExplainError::Capture)?;
+    // What is damaged is found, and reported, when it is read.
+    Ok(matches!(reader.next(), Ok(Some(record)) if record.link_number == u32::from(EVENT_LINK)))
 }
 
 /// Reads a capture and explains its connections.

@@ -27,24 +27,28 @@ impl Clock {
 }
 
 /// The processor time that the calling thread has used.
-#[expect(unsafe_code, reason = "the standard library has no door to it")]
 pub fn thread_time() -> Duration {
-    // SAFETY: all zeros is a valid timespec, and the kernel writes no more than one.
-    let time = unsafe {
-        let mut time: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time);
-        time
-    };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    ask(libc::clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// What the kernel's own times count from: since boot, while the machine was awake.
+pub fn since_boot() -> Duration {
+    ask(libc::clock_gettime, libc::CLOCK_MONOTONIC)
 }
 
 /// Length of a tick of the kernel's timers (1/HZ).
-#[expect(unsafe_code, reason = "the standard library has no door to it")]
 pub fn tick() -> Duration {
+    ask(libc::clock_getres, libc::CLOCK_MONOTONIC_COARSE)
+}
+
+type ClockCall = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> libc::c_int;
+
+#[expect(unsafe_code, reason = "the standard library has no door to it")]
+fn ask(call: ClockCall, clock: libc::clockid_t) -> Duration {
     // SAFETY: all zeros is a valid timespec, and the kernel writes no more than one.
     let time = unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
-        libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut time);
+        call(clock, &mut time);
         time
     };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -2,18 +2,57 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use explain::FlowFilter;
-use units::whole_within;
+use units::{Span, whole_within};
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ExplainArgs {
+    #[command(subcommand)]
+    pub command: Option<ExplainCommand>,
+
+    #[command(flatten)]
+    pub capture: Option<ExplainCaptureArgs>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExplainCommand {
+    /// Record an interface's TCP, and what this kernel says of its connections meanwhile.
+    ///
+    /// Headers, calls of applications, windows, phases and retransmissions go into one file, which `hitless explain FILE` reads:
+    /// "application" and "window" are then facts and not inferences. Needs root.
+    Record(ExplainRecordArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainRecordArgs {
+    /// The interface whose connections are recorded.
+    #[arg(value_name = "IFACE")]
+    pub interface: String,
+
+    /// Where to: a new pcapng file.
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+
+    /// For how long; without it, until Ctrl-C.
+    #[arg(long = "for", value_name = "TIME")]
+    pub lasts: Option<Span>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainCaptureArgs {
     /// A capture: pcap or pcapng, also in gzip; `-` is standard input.
     pub capture: PathBuf,
 
     /// A capture of the other end, of the same time: losses are then facts. Clocks need not agree.
     #[arg(long, value_name = "CAPTURE2")]
     pub other_end: Option<PathBuf>,
+
+    /// A recording of `hitless explain record` at the same time: what its kernel said is used with CAPTURE. Not needed for what
+    /// CAPTURE itself contains.
+    #[arg(long, value_name = "FILE")]
+    pub evidence: Option<PathBuf>,
 
     /// Only these connections: ADDRESS, ADDRESS/BITS, :PORT or ADDRESS:PORT, several joined by `and`.
     #[arg(long, value_name = "EXPR")]

@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use explain::answer::{ConnectionAnswer, ExplainAnswer};
-use explain::evidence::{EVENT_LINK, Evidence};
+use explain::evidence::{EVENT_LINK, KernelEvidence};
 use explain::{ExplainError, ExplainOptions, FlowFilter, explain};
 use units::Unwatched;
 use wire::pcapng::{EnhancedPacket, PcapngWriter};
@@ -244,7 +244,7 @@ impl Tape {
             let packet = EnhancedPacket { interface, at, len, bytes: line.as_bytes(), ..EnhancedPacket::default() };
             writer.packet(&packet).unwrap();
         }
-        let evidence = Evidence::read(Cursor::new(writer.into_inner())).unwrap();
+        let evidence = KernelEvidence::read(Cursor::new(writer.into_inner())).unwrap();
         only(answer_with(self.pcap(), Some(Arc::new(evidence))).unwrap())
     }
 }
@@ -260,7 +260,7 @@ pub(crate) fn answer(bytes: Vec<u8>) -> Result<ExplainAnswer, ExplainError> {
     answer_with(bytes, None)
 }
 
-fn answer_with(bytes: Vec<u8>, evidence: Option<Arc<Evidence>>) -> Result<ExplainAnswer, ExplainError> {
+fn answer_with(bytes: Vec<u8>, evidence: Option<Arc<KernelEvidence>>) -> Result<ExplainAnswer, ExplainError> {
     let options = ExplainOptions { flow: FlowFilter::default(), hz: 250, evidence };
     let open = || -> std::io::Result<Box<dyn std::io::Read>> { Ok(Box::new(Cursor::new(bytes.clone()))) };
     explain(&open, &options, &Unwatched).map(|explanation| explanation.answer())

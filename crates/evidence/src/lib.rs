@@ -1,0 +1,23 @@
+//! What the kernel says of its own TCP connections, recorded beside their headers.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `tracefs` | a tracing instance of our own, in a mount namespace of our own |
+//! | `layout` | where the fields of an event are, as the running kernel says |
+//! | `pages` | the kernel's ring buffer, page by page |
+//! | `sockets` | raw events as events of connections |
+//! | `record` | the loop: frames and events into one file |
+//!
+//! Everything comes from tracepoints that any kernel since 6.3 has; nothing is loaded into it, and nothing is patched. The
+//! format of what is written, and what is made of it, is `explain::evidence`.
+//!
+//! Invariants: nothing is mounted outside of our own namespace, and the instance goes with the recorder; an event that was
+//! lost is counted in the file.
+
+mod layout;
+mod pages;
+mod record;
+mod sockets;
+mod tracefs;
+
+pub use record::{RecordConfig, RecordSummary, record};
