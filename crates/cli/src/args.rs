@@ -19,7 +19,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use units::{Prob, whole_within};
 
-pub(crate) use bench::{BenchArgs, BenchBusyArgs, BenchCommand, BenchMeloArgs, BenchRadarArgs, BenchSimArgs};
+pub(crate) use bench::{
+    BenchArgs, BenchBusyArgs, BenchCommand, BenchExplainArgs, BenchMeloArgs, BenchRadarArgs, BenchSimArgs,
+};
 pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use fleet::{

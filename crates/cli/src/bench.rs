@@ -1,6 +1,7 @@
 //! `hitless bench`: what protection costs and gains on this machine.
 
 mod busy;
+mod explain;
 mod fleet;
 mod melo;
 pub(crate) mod memory;
@@ -23,6 +24,7 @@ pub(crate) fn run(args: &BenchArgs, json: bool) -> CommandResult {
         Some(BenchCommand::Fleet(args)) => return fleet::run(args, json),
         Some(BenchCommand::Melo(args)) => return melo::run(args, json),
         Some(BenchCommand::Radar(args)) => return radar::run(args, json),
+        Some(BenchCommand::Explain(args)) => return explain::run(args, json),
         None => {}
     }
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));

@@ -61,6 +61,11 @@ pub(crate) enum BenchCommand {
     /// Writes two captures, of 80 bytes a packet each, and removes them.
     #[command(allow_negative_numbers = true)]
     Radar(BenchRadarArgs),
+
+    /// How fast captures are explained: packets a second on one core, and memory.
+    ///
+    /// Writes a capture of 100 bytes a packet, and removes it.
+    Explain(BenchExplainArgs),
 }
 
 #[derive(Debug, Args)]
@@ -76,6 +81,25 @@ pub(crate) struct BenchBusyArgs {
     /// Do without root even where there is root.
     #[arg(long)]
     pub rootless: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchExplainArgs {
+    /// Packets in the capture; a connection has some 100 of them.
+    #[arg(long, default_value = "10M")]
+    pub packets: Count,
+
+    /// Connections that are open at a time.
+    #[arg(long, default_value_t = 1_000, value_parser = whole_within::<u64>(1..=50_000))]
+    pub open: u64,
+
+    /// Where to write the capture; the folder for temporary files if not given.
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
+    pub rounds: u32,
 }
 
 #[derive(Debug, Args)]
