@@ -51,7 +51,8 @@ fn compare(args: &PacketdrillArgs, scripts: u64) -> Result<Vec<ScriptRow>, Failu
         return Err(Failure::Usage(format!("--out {}: expected a folder", folder.display())));
     }
     become_root_of_own_namespaces(false).map_err(|error| Failure::Outside(error.to_string()))?;
-    Ok(random::compare(&RandomPlan { scripts, seed: args.seed.unwrap_or(1), version: args.profile, folder }))
+    let plan = RandomPlan { scripts, seed: args.seed.unwrap_or(1), version: args.profile, folder };
+    random::compare(&plan).map_err(Failure::Outside)
 }
 
 /// All scripts, in the order of their names; one that cannot be read is an error before anything runs.

@@ -97,14 +97,14 @@ struct StartedCall {
 impl MachineSubject {
     /// A host with the TCP of that kernel.
     pub(crate) fn new(version: LinuxVersion) -> Self {
-        Self::with_ticks(version, 1_000)
+        Self::with_ticks(version, 1_000, Span::ZERO)
     }
 
-    /// The same with this many ticks a second.
-    pub(crate) fn with_ticks(version: LinuxVersion, hz: u32) -> Self {
+    /// The same with this many ticks a second, the first of them at `phase`.
+    pub(crate) fn with_ticks(version: LinuxVersion, hz: u32, phase: Span) -> Self {
         Self {
             now: Time::ZERO,
-            settings: HostSettings::new(version, hz),
+            settings: HostSettings::new(version, hz, phase),
             sockets: BTreeMap::new(),
             connection: ConnectionStage::None,
             left: VecDeque::new(),

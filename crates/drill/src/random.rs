@@ -5,23 +5,29 @@
 //! a seed; what came back is then fixed, and played to both. A difference is shrunk: steps are left out as long as both
 //! still differ.
 //!
-//! A timer of a kernel goes off on a tick, ours on a tick of its own. Scripts in which an event comes close to a timer are
-//! not used, because the order of both is then chance.
+//! A kernel's timers go off on its ticks, and a busy machine is late. So the kernel comes first, and our TCP then gets
+//! the same ticks and everything at the times at which it happened to the kernel. Scripts in which an event comes close to
+//! a timer are not used, because the order of both is then chance.
 
+mod compare;
 mod network;
 mod play;
+mod render;
 mod shrink;
+mod ticks;
 
 use std::path::Path;
 
 use linux::net::Namespace;
 use tcp::LinuxVersion;
-use units::Span;
+use units::{Span, Time};
 
 use crate::batch::{DrillTarget, DrillVerdict, ScriptRow, in_parallel};
 use crate::kernel::KernelSubject;
-use crate::subject::Subject;
-use play::{Difference, Played};
+use crate::subject::{DrillStop, Subject};
+use compare::Difference;
+use play::{Played, Schedule};
+use ticks::KernelTicks;
 
 /// Something that happens to the sender.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,32 +71,35 @@ pub struct RandomPlan<'a> {
 
 /// Scripts that wait beside each other.
 const AT_A_TIME: usize = 48;
-/// A difference must show in this many runs, of all that are tried, that were on time; without one, one run is enough.
+/// A difference must show in this many runs that say something, of all that are tried; without one, one run is enough.
 const RUNS_THAT_DIFFER: usize = 2;
 const MOST_RUNS: usize = 12;
 /// The same for a candidate of shrinking, of which there are many.
 const MOST_SHRINKING_RUNS: usize = 3;
-/// A run that was further behind its times than this may differ for that reason alone.
-const BUSY: Span = Span::from_ms(2);
+/// A run says nothing if it is not known when things happened to the kernel.
+const MOST_DOUBT: Span = Span::from_us(400);
+/// A tick may be seen this much earlier or later than it was measured.
+const TICK_ERROR: Span = Span::from_us(500);
 
 /// Draws scripts and compares; one row for each. The process must have the right to make network namespaces.
-pub fn compare(plan: &RandomPlan<'_>) -> Vec<ScriptRow> {
+pub fn compare(plan: &RandomPlan<'_>) -> Result<Vec<ScriptRow>, String> {
+    let ticks = KernelTicks::measure()?;
     let numbers: Vec<u64> = (0..plan.scripts).collect();
-    in_parallel(&numbers, AT_A_TIME, |number| one(plan, *number))
+    Ok(in_parallel(&numbers, AT_A_TIME, |number| one(plan, &ticks, *number)))
 }
 
-fn one(plan: &RandomPlan<'_>, number: u64) -> ScriptRow {
+fn one(plan: &RandomPlan<'_>, ticks: &KernelTicks, number: u64) -> ScriptRow {
     let script = network::draw(plan.seed, number, plan.version);
     let row = |file, result, why| ScriptRow { file, against: DrillTarget::Both, result, line: None, why };
-    match difference(&script, plan.version, MOST_RUNS) {
+    match difference(&script, plan.version, ticks, MOST_RUNS) {
         Ok(None) => row(script.name, DrillVerdict::Passed, None),
         Err(why) => row(script.name, DrillVerdict::NotApplicable, Some(why)),
         Ok(Some(found)) => {
             let (script, found) = shrink::shrunk(script, found, |candidate| {
-                difference(candidate, plan.version, MOST_SHRINKING_RUNS).ok().flatten()
+                difference(candidate, plan.version, ticks, MOST_SHRINKING_RUNS).ok().flatten()
             });
             let file = plan.folder.join(format!("{}.pkt", script.name));
-            let text = play::rendered(&script, plan.version, &found);
+            let text = render::rendered(&script, plan.version, &found);
             let written = std::fs::write(&file, text).err().map(|error| format!(" (not written: {error})"));
             row(
                 file.display().to_string(),
@@ -102,26 +111,74 @@ fn one(plan: &RandomPlan<'_>, number: u64) -> ScriptRow {
 }
 
 /// Where both differ.
-fn difference(script: &RandomScript, version: LinuxVersion, most_runs: usize) -> Result<Option<Difference>, String> {
-    let ours = play::on_machine(script, version)?;
+fn difference(
+    script: &RandomScript,
+    version: LinuxVersion,
+    ticks: &KernelTicks,
+    most_runs: usize,
+) -> Result<Option<Difference>, String> {
     let mut runs_that_differ = 0;
     for _ in 0..most_runs {
-        let (kernel, lag) = on_kernel(script)?;
-        let Some(found) = play::first_difference(&ours, &kernel) else { return Ok(None) };
-        runs_that_differ += usize::from(lag <= BUSY);
-        if runs_that_differ == RUNS_THAT_DIFFER {
-            return Ok(Some(found));
+        let (kernel, phase) = on_kernel(script, ticks)?;
+        let found = compare_with(script, version, &kernel, phase);
+        if let Compared::Equal = found {
+            return Ok(None);
+        }
+        if let Compared::Different(found) = found {
+            runs_that_differ += usize::from(kernel.doubt <= MOST_DOUBT);
+            if runs_that_differ == RUNS_THAT_DIFFER {
+                return Ok(Some(found));
+            }
         }
     }
     Err("this machine was too busy for the times of the script".to_owned())
 }
 
-/// What the kernel sent, and how far behind its times the script was.
-fn on_kernel(script: &RandomScript) -> Result<(Played, Span), String> {
+/// What a run of the kernel shows.
+enum Compared {
+    Equal,
+    Different(Difference),
+    /// Its outcome was chance.
+    Nothing,
+}
+
+/// Our TCP beside a run of the kernel. If the kernel may have seen a tick earlier or later, either is right.
+fn compare_with(script: &RandomScript, version: LinuxVersion, kernel: &Played, phase: Span) -> Compared {
+    let mut different = None;
+    for phase in [phase, phase + TICK_ERROR, phase.saturating_sub(TICK_ERROR)] {
+        match play::repeated(script, version, phase, Schedule::Repeated(&kernel.timeline)) {
+            Ok(Some(ours)) => match compare::first_difference(&ours, kernel) {
+                None => return Compared::Equal,
+                found => different = different.or(found),
+            },
+            Ok(None) | Err(_) => return Compared::Nothing,
+        }
+    }
+    different.map_or(Compared::Nothing, Compared::Different)
+}
+
+/// What the kernel sent, and the phase of its ticks.
+fn on_kernel(script: &RandomScript, ticks: &KernelTicks) -> Result<(Played, Span), String> {
+    in_namespace(|subject| {
+        play::prepare(script, subject)?;
+        let phase = ticks.phase_of(subject.now());
+        // Scripts are drawn with ticks that begin with the SYN.
+        let mut syn = Time::ZERO + phase;
+        while syn < subject.now() {
+            syn += ticks.period();
+        }
+        let played = play::play(script, subject, Schedule::Planned(syn), |_| {})?;
+        Ok((played, phase))
+    })
+}
+
+/// Lets `run` have this host's TCP in a network namespace of its own.
+fn in_namespace<T: Send>(run: impl FnOnce(&mut KernelSubject) -> Result<T, DrillStop> + Send) -> Result<T, String> {
     let run = || {
         let mut subject = KernelSubject::open().map_err(|error| error.to_string())?;
-        let played = play::play(script, &mut subject)?;
-        Ok((played, subject.lag()))
+        run(&mut subject).map_err(|stop| match stop {
+            DrillStop::Failed(why) | DrillStop::NotApplicable(why) => why,
+        })
     };
     Namespace::new().and_then(|namespace| namespace.with(run)).map_err(|error| error.to_string())?
 }

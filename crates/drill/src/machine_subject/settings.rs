@@ -24,12 +24,13 @@ pub(super) struct HostSettings {
     detection: LossDetection,
     tso: TsoConfig,
     rto_min: Span,
-    /// Ticks a second.
+    /// Ticks a second, and the first of them.
     hz: u32,
+    phase: Span,
 }
 
 impl HostSettings {
-    pub(super) fn new(version: LinuxVersion, hz: u32) -> Self {
+    pub(super) fn new(version: LinuxVersion, hz: u32, phase: Span) -> Self {
         let config = TcpConfig::linux(version);
         Self {
             sack: true,
@@ -44,6 +45,7 @@ impl HostSettings {
             tso: config.socket.map(|socket| socket.tso).unwrap_or_default(),
             rto_min: Span::from_ms(200),
             hz,
+            phase,
         }
     }
 
@@ -70,7 +72,7 @@ impl HostSettings {
             detection: self.detection,
             // Half of a buffer is for the kernel's own use (`tcp_adv_win_scale` = 1).
             receive_buffer: self.receive_buffer.1 / 2,
-            profile: TimerProfile::Linux { hz: self.hz, rto_min: self.rto_min, phase: Span::ZERO },
+            profile: TimerProfile::Linux { hz: self.hz, rto_min: self.rto_min, phase: self.phase },
             socket: Some(socket),
             ..TcpConfig::linux(self.version)
         }
@@ -162,7 +164,7 @@ mod tests {
     fn sysctl(name: &str, value: &str) -> Result<(), DrillStop> {
         let path = format!("net/ipv4/{name}");
         let setting = Setting::Sysctl { path, value: value.to_owned(), optional: false };
-        HostSettings::new(LinuxVersion::Current, 1_000).apply(&setting)
+        HostSettings::new(LinuxVersion::Current, 1_000, Span::ZERO).apply(&setting)
     }
 
     #[test]
@@ -173,14 +175,14 @@ mod tests {
         {
             assert!(matches!(sysctl(name, value), Err(DrillStop::NotApplicable(_))), "{name}");
         }
-        let mut settings = HostSettings::new(LinuxVersion::Current, 1_000);
+        let mut settings = HostSettings::new(LinuxVersion::Current, 1_000, Span::ZERO);
         assert!(settings.apply(&Setting::Queue(TunQueue::Fifo(0))).is_err());
         assert!(settings.apply(&Setting::Queue(TunQueue::Fair)).is_err());
     }
 
     #[test]
     fn the_scale_follows_from_the_largest_buffer() {
-        let mut settings = HostSettings::new(LinuxVersion::Current, 1_000);
+        let mut settings = HostSettings::new(LinuxVersion::Current, 1_000, Span::ZERO);
         assert_eq!(settings.window_scale(), 7);
         let rmem =
             Setting::Sysctl { path: "net/ipv4/tcp_rmem".into(), value: "4096 540000 15728640".into(), optional: true };

@@ -6,7 +6,7 @@ use faults::Random;
 use tcp::LinuxVersion;
 use units::{Span, StreamRanges, Time};
 
-use super::play::{self, MSS};
+use super::play::{self, MSS, Schedule, Timeline};
 use super::{RandomAction, RandomScript, RandomStep};
 use crate::machine_subject::MachineSubject;
 use crate::segment::{DrillSegment, TcpFlags};
@@ -15,7 +15,10 @@ use crate::subject::Subject;
 /// A script ends after this many milliseconds.
 const LONGEST: u64 = 2_000;
 /// A timer this close to an event may go off before it or after it.
-const TOO_CLOSE: Span = Span::from_ms(9);
+const TOO_CLOSE: Span = Span::from_ms(6);
+/// Events come together or at least this many milliseconds apart: whether less than a millisecond has passed since
+/// something left decides whether a kernel waits for more of the window.
+const APART: u64 = 3;
 /// Of scripts that turn out to be unusable.
 const MOST_DRAWS: u64 = 200;
 const MOST_STEPS: usize = 80;
@@ -48,6 +51,8 @@ struct Flight {
 
 struct DrawnNetwork {
     random: Random,
+    /// Milliseconds to the receiver; the way back takes `APART` longer.
+    forth: u64,
     script: RandomScript,
     loss: f64,
     reordering: f64,
@@ -71,14 +76,18 @@ impl DrawnNetwork {
         let mut choose = |values: &[f64]| values[random.below(values.len() as u64) as usize];
         let (loss, reordering) = (choose(&[0.0, 0.02, 0.1, 0.3]), choose(&[0.0, 0.0, 0.05, 0.2]));
         let (marking, lost_acks) = (choose(&[0.0, 0.0, 0.05]), choose(&[0.0, 0.0, 0.2]));
-        let rtt = Span::from_ms(choose(&[20.0, 40.0, 100.0]) as u64);
+        // Halves and quarters of the round trip, which decide what is lost, are no multiples of what events are apart.
+        let forth = choose(&[15.0, 21.0, 51.0]) as u64;
+        // The handshake is faster than what follows: no later round trip can be shorter than the shortest by chance.
+        let rtt = Span::from_ms(2 * forth);
         let mut writes = VecDeque::from([(0, 1 + random.below(30 * u64::from(MSS)) as u32)]);
         if random.unit() < 0.5 {
-            writes.push_back((1 + random.below(400), 1 + random.below(20 * u64::from(MSS)) as u32));
+            writes.push_back((APART * (1 + random.below(133)), 1 + random.below(20 * u64::from(MSS)) as u32));
         }
         let script = RandomScript { name, sack: random.unit() < 0.8, ecn: marking > 0.0, rtt, steps: Vec::new() };
         Self {
             acks_every: 1 + random.below(2),
+            forth,
             random,
             script,
             loss,
@@ -98,16 +107,22 @@ impl DrawnNetwork {
 
     /// Lets our TCP send and answers it, millisecond by millisecond; false if the script depends on chance.
     fn run(&mut self, version: LinuxVersion) -> bool {
-        let mut subject = play::machine(version);
-        let Ok(start) = play::handshake(&self.script, &mut subject) else { return false };
+        let mut subject = play::machine(version, Span::ZERO);
+        let opened = play::prepare(&self.script, &mut subject)
+            .and_then(|()| play::handshake(&self.script, &mut subject, Schedule::Planned(Time::ZERO)));
+        let Ok(Timeline { open, .. }) = opened else { return false };
+        // When something last left because of a timer.
+        let mut by_timer = None;
         for ms in 0..LONGEST {
-            let now = start + Span::from_ms(ms);
+            let now = open + Span::from_ms(ms);
             subject.advance(now);
-            self.take(&mut subject, ms);
+            if self.take(&mut subject, ms) {
+                by_timer = Some(now);
+            }
             self.deliver(ms);
             while let Some(action) = self.due(ms) {
                 let is_close = |at: Time| at.since(now.min(at)).max(now.since(at.min(now))) < TOO_CLOSE;
-                if subject.next_timer().is_some_and(is_close) {
+                if subject.next_timer().into_iter().chain(by_timer).any(is_close) {
                     return false;
                 }
                 if play::act(&action, &mut subject).is_err() || self.script.steps.len() >= MOST_STEPS {
@@ -128,26 +143,25 @@ impl DrawnNetwork {
         self.acks.pop_front_if(|(at, _)| *at <= ms).map(|(_, ack)| ack)
     }
 
-    /// Sends what left on its way.
-    fn take(&mut self, subject: &mut MachineSubject, ms: u64) {
+    /// Sends what left on its way; true if anything did.
+    fn take(&mut self, subject: &mut MachineSubject, ms: u64) -> bool {
         let now = subject.now();
+        let mut any = false;
         while let Some(sent) = subject.next_sent(now) {
+            any = true;
             let DrillSegment { seq, len, .. } = sent.segment;
             if len == 0 || self.random.unit() < self.loss {
                 continue;
             }
-            let half = self.half_trip();
-            let late = if self.random.unit() < self.reordering { 1 + self.random.below(half) } else { 0 };
+            let late = if self.random.unit() < self.reordering { APART + self.random.below(self.forth) } else { 0 };
             let marked = self.random.unit() < self.marking;
             let reduced = sent.segment.is(TcpFlags::CWR);
-            self.flights.push(Flight { arrives: ms + half + late, seq, end: seq + len, marked, reduced });
+            let arrives = (ms + self.forth + late).next_multiple_of(APART);
+            self.flights.push(Flight { arrives, seq, end: seq + len, marked, reduced });
         }
         // Stable: what left together and was not delayed arrives in order.
         self.flights.sort_by_key(|flight| flight.arrives);
-    }
-
-    fn half_trip(&self) -> u64 {
-        self.script.rtt.as_ps() / Span::from_ms(2).as_ps()
+        any
     }
 
     /// Lets segments arrive at the receiver, which answers.
@@ -195,6 +209,6 @@ impl DrawnNetwork {
             window: self.window,
             marked: self.echo && self.script.ecn,
         };
-        self.acks.push_back((ms + self.half_trip(), ack));
+        self.acks.push_back((ms + self.forth + APART, ack));
     }
 }

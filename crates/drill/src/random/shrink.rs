@@ -1,7 +1,7 @@
 //! A script that differs, with as few steps as still differ.
 
 use super::RandomScript;
-use super::play::Difference;
+use super::compare::Difference;
 
 /// Every try takes as long as the script.
 const MOST_TRIES: usize = 40;
