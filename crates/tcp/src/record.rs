@@ -13,6 +13,17 @@ pub(super) enum SegmentState {
     Lost,
 }
 
+/// Why a segment was sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyKind {
+    /// It was not.
+    None,
+    /// As a probe.
+    Probe,
+    /// It was taken for lost.
+    Repair,
+}
+
 /// 32 bytes: a window has thousands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentRecord {
@@ -22,13 +33,13 @@ pub(super) struct SegmentRecord {
     pub stamp: DeliveryStamp,
     pub len: u16,
     pub state: SegmentState,
-    pub resent: bool,
+    pub copy: CopyKind,
 }
 
 impl SegmentRecord {
     #[inline]
     pub(super) fn new(start: u64, len: u16, now: Time, stamp: DeliveryStamp) -> Self {
-        Self { start, sent_at: now, stamp, len, state: SegmentState::Flight, resent: false }
+        Self { start, sent_at: now, stamp, len, state: SegmentState::Flight, copy: CopyKind::None }
     }
 
     #[inline]
@@ -39,6 +50,11 @@ impl SegmentRecord {
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
         u64::from(self.len)
+    }
+
+    #[inline]
+    pub(super) fn is_resent(&self) -> bool {
+        self.copy != CopyKind::None
     }
 
     /// `RACK_sent_after` (RFC 8985 §6.1): of two that left at the same time, the later in the stream.
@@ -62,7 +78,7 @@ pub(super) struct DeliveredBytes {
     acked_sent: Option<(Time, Time)>,
     /// Something sent again was among those: it may have filled the gap that held the others up, and of itself nobody
     /// knows which copy it was (Karn).
-    acked_resent: bool,
+    pub acked_resent: bool,
     /// When the earliest segment left, among those that SACK reports and that left once.
     pub sack_sent: Option<Time>,
     /// The one that left last, unless it may be an earlier copy that arrived.
@@ -97,7 +113,7 @@ impl DeliveredBytes {
     /// A segment that was not known to have arrived is acknowledged in order.
     #[inline]
     pub(super) fn acked(&mut self, record: &SegmentRecord) {
-        self.acked_resent |= record.resent;
+        self.acked_resent |= record.is_resent();
         let first = self.acked_sent.map_or(record.sent_at, |(first, _)| first);
         self.acked_sent = Some((first, record.sent_at));
         self.add(record);
@@ -112,7 +128,7 @@ impl DeliveredBytes {
 
     /// The same, by SACK.
     pub(super) fn sacked(&mut self, record: &SegmentRecord) {
-        if !record.resent {
+        if !record.is_resent() {
             self.sack_sent = Some(self.sack_sent.map_or(record.sent_at, |earliest| earliest.min(record.sent_at)));
         }
         self.add(record);
@@ -122,7 +138,7 @@ impl DeliveredBytes {
     fn add(&mut self, record: &SegmentRecord) {
         self.bytes += record.bytes();
         self.segments += 1;
-        if record.resent {
+        if record.is_resent() {
             self.resent = true;
             if self.may_be_an_earlier_copy(record) {
                 return;

@@ -21,7 +21,7 @@ use units::{Span, Time};
 
 use super::delivery::DeliveryStamp;
 use super::rack::{RackState, RackVerdict};
-use super::record::{DeliveredBytes, SegmentRecord, SegmentState};
+use super::record::{CopyKind, DeliveredBytes, SegmentRecord, SegmentState};
 use units::StreamRanges;
 
 #[derive(Debug, Default)]
@@ -32,8 +32,9 @@ pub(super) struct Scoreboard {
     sacked: u64,
     sacked_segments: u32,
     lost_segments: u32,
-    /// Ever found lost.
+    /// Ever found lost; and copies that were.
     lost_ever: u64,
+    lost_copies: u64,
     sacked_ranges: StreamRanges,
     /// RACK has judged all segments below that left once.
     judged: u64,
@@ -78,6 +79,25 @@ impl Scoreboard {
 
     pub(super) fn lost_ever(&self) -> u64 {
         self.lost_ever
+    }
+
+    /// Copies ever found lost.
+    pub(super) fn lost_copies(&self) -> u64 {
+        self.lost_copies
+    }
+
+    /// Segments taken for lost whose copies are in flight.
+    fn copies_of_lost(&self) -> impl Iterator<Item = &SegmentRecord> {
+        self.records.iter().filter(|record| record.state == SegmentState::Flight && record.copy == CopyKind::Repair)
+    }
+
+    pub(super) fn has_copies_of_lost(&self) -> bool {
+        self.copies_of_lost().next().is_some()
+    }
+
+    /// Segments taken for lost, whether sent again or not (`lost_out`).
+    pub(super) fn lost_and_resent(&self) -> u64 {
+        self.lost_segments() + self.copies_of_lost().count() as u64
     }
 
     #[inline]
@@ -238,7 +258,7 @@ impl Scoreboard {
             if record.state == SegmentState::Sacked {
                 index = self.behind_sacked(index);
             } else {
-                if record.state == SegmentState::Flight && !record.resent {
+                if record.state == SegmentState::Flight && !record.is_resent() {
                     match judge.verdict(record) {
                         RackVerdict::TooYoung => break,
                         RackVerdict::Lost => self.mark_lost(index),
@@ -263,7 +283,7 @@ impl Scoreboard {
         while let Some(&(start, sent_at)) = self.resent.get(place) {
             let index = self.index_of(start);
             let fresh = |record: &&SegmentRecord| {
-                record.state == SegmentState::Flight && record.resent && record.sent_at == sent_at
+                record.state == SegmentState::Flight && record.is_resent() && record.sent_at == sent_at
             };
             match self.records.get(index).filter(fresh).map(|record| judge.verdict(record)) {
                 Some(RackVerdict::TooYoung) => break,
@@ -272,7 +292,10 @@ impl Scoreboard {
                     place += 1;
                     continue;
                 }
-                Some(RackVerdict::Lost) => self.mark_lost(index),
+                Some(RackVerdict::Lost) => {
+                    self.lost_copies += 1;
+                    self.mark_lost(index);
+                }
                 None => {}
             }
             if place == 0 {
@@ -317,7 +340,7 @@ impl Scoreboard {
     }
 
     fn mark_original_lost(&mut self, index: usize) {
-        if self.records[index].state == SegmentState::Flight && !self.records[index].resent {
+        if self.records[index].state == SegmentState::Flight && !self.records[index].is_resent() {
             self.mark_lost(index);
         }
     }
@@ -367,9 +390,14 @@ impl Scoreboard {
 
     /// Nothing was lost after all: what is not sent again yet need not be.
     pub(super) fn forget_losses(&mut self) {
-        for record in self.records.iter_mut().filter(|record| record.state == SegmentState::Lost) {
-            record.state = SegmentState::Flight;
-            self.flight += record.bytes();
+        for record in &mut self.records {
+            if record.state == SegmentState::Lost {
+                record.state = SegmentState::Flight;
+                self.flight += record.bytes();
+            }
+            if record.copy == CopyKind::Repair {
+                record.copy = CopyKind::Probe;
+            }
         }
         self.lost = 0;
         self.lost_segments = 0;
@@ -409,6 +437,30 @@ impl Scoreboard {
         self.records.iter().rposition(|record| record.state != SegmentState::Sacked)
     }
 
+    /// A segment that lies on both sides of `position` becomes two.
+    pub(super) fn split(&mut self, index: usize, position: u64) {
+        let record = &mut self.records[index];
+        if !(record.start < position && position < record.end()) {
+            return;
+        }
+        let rest = SegmentRecord { start: position, len: (record.end() - position) as u16, ..*record };
+        record.len -= rest.len;
+        self.records.insert(index + 1, rest);
+        match rest.state {
+            SegmentState::Flight if rest.is_resent() => {
+                let place = self.resent.partition_point(|(_, sent_at)| *sent_at <= rest.sent_at);
+                self.resent.insert(place, (position, rest.sent_at));
+            }
+            SegmentState::Flight => {}
+            SegmentState::Lost => {
+                self.lost_segments += 1;
+                let place = self.repairs.partition_point(|start| *start < position);
+                self.repairs.insert(place, position);
+            }
+            SegmentState::Sacked => self.sacked_segments += 1,
+        }
+    }
+
     /// A segment leaves again; returns its position and length.
     pub(super) fn resend(&mut self, index: usize, now: Time, stamp: DeliveryStamp) -> (u64, u16) {
         let record = &mut self.records[index];
@@ -416,9 +468,11 @@ impl Scoreboard {
             self.lost -= record.bytes();
             self.lost_segments -= 1;
             self.flight += record.bytes();
+            record.copy = CopyKind::Repair;
+        } else if record.copy == CopyKind::None {
+            record.copy = CopyKind::Probe;
         }
         record.state = SegmentState::Flight;
-        record.resent = true;
         record.sent_at = now;
         record.stamp = stamp;
         self.resent.push_back((record.start, now));

@@ -16,6 +16,7 @@ mod counting;
 mod egress;
 mod facts;
 mod forced;
+mod frto;
 mod persist;
 mod queue;
 mod repair;
@@ -26,6 +27,7 @@ mod waits;
 use units::{Span, Time};
 
 use self::counting::DupackCounter;
+use self::frto::TimeoutDoubt;
 use self::queue::SendSocket;
 use self::timers::LossTimer;
 use self::usage::WindowUsage;
@@ -122,6 +124,7 @@ pub(super) struct TcpSender {
     pacer: TcpPacer,
     prr: Prr,
     undo: Option<Undo>,
+    doubt: TimeoutDoubt,
     probed: Option<TailLossProbe>,
     ecn: EcnResponse,
     /// Echoes are answered again once more than this is acknowledged.
@@ -178,6 +181,7 @@ impl TcpSender {
             pacer: TcpPacer::default(),
             prr: Prr::default(),
             undo: None,
+            doubt: TimeoutDoubt::Off,
             probed: None,
             ecn: EcnResponse::new(config),
             echo_heeded_until: None,

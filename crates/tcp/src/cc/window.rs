@@ -46,7 +46,7 @@ impl<W: Windowed> CongestionControl for W {
     }
 
     fn on_loss(&mut self, _now: Time, _flight: u64) {
-        if W::LOSS_BEATS_MARK || self.shared().heeds_losses() {
+        if W::LOSS_BEATS_MARK || self.shared().heeds_losses() || self.shared().is_timed_out() {
             let target = self.reduction();
             self.shared_mut().enter_recovery(target);
         } else {
@@ -226,6 +226,11 @@ impl CongestionWindow {
     /// Whether a loss is news. After a timeout it is as soon as anything was acknowledged (RFC 5681 §3.1).
     pub(super) fn heeds_losses(&self) -> bool {
         matches!(self.stage, CongestionState::Open | CongestionState::Loss { advanced: true })
+    }
+
+    /// The retransmission timer went off.
+    pub(super) fn is_timed_out(&self) -> bool {
+        matches!(self.stage, CongestionState::Loss { .. })
     }
 
     /// Losses were found: down to `target`, to be held until [`CongestionWindow::recovered`].

@@ -7,6 +7,7 @@ use super::super::cc::{AckSample, CongestionControl};
 use super::super::connection::{TcpConnection, TcpNote, TcpProgress};
 use super::super::record::{DeliveredBytes, before, timestamp};
 use super::super::segment::TcpSegment;
+use super::frto::TimeoutDoubt;
 use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
 
 /// How things were before an acknowledgement.
@@ -28,23 +29,36 @@ impl TcpSender {
         let echo = if self.timestamps { segment.echo } else { timestamp(now) };
         let mut got = DeliveredBytes::new(now, self.rtt.min(), echo);
         let dsack = !segment.sack.is_empty() && self.take_sacks(segment, &mut got);
-        self.advance(now, segment, &mut got);
-        let duplicate = self.counting.is_some() && self.count(segment, &before, &mut got);
-        if segment.ece && self.ecn != EcnResponse::Off {
+        let reopened = self.advance(now, segment, &mut got);
+        let duplicate = self.counting.is_some() && self.count(segment, &before, reopened, &mut got);
+        let says_nothing = self.una == before.una && got.bytes == 0 && !dsack && self.probed.is_none();
+        let echoes = segment.ece && self.ecn != EcnResponse::Off;
+        // A kernel answers a mark last, if no loss is being repaired (`tcp_try_to_open`).
+        if echoes && (self.socket.is_none() || says_nothing) {
             self.heed_echo(now, before.flight);
         }
-        if self.una == before.una && got.bytes == 0 && !dsack && self.probed.is_none() {
+        if says_nothing {
             return;
         }
         self.learn(now, segment, &before, &got);
         self.end_probe(now, segment, &before, dsack, out);
         // Before the timer: once all is repaired, the tail may be probed.
-        self.leave_phase(now, echo, self.una > before.una, out);
-        if self.una > before.una || self.renews_timer(now, &got) {
+        let advanced = self.una > before.una;
+        let lost_beyond = self.leave_phase(now, echo, advanced, &got, out);
+        if self.doubt != TimeoutDoubt::Off {
+            self.judge_timeout(advanced, duplicate || self.board.sacked() > before.sacked);
+        }
+        if advanced || self.renews_timer(now, &got) {
             self.restart_timer(now, out);
         }
-        if (got.newest.is_some() || duplicate) && !self.board.is_empty() {
+        if (got.newest.is_some() || duplicate || self.repairs_next(&before)) && !self.board.is_empty() {
             self.detect_losses(now, out);
+        }
+        if lost_beyond && self.phase == Phase::Open {
+            self.enter_recovery(now, out);
+        }
+        if echoes && self.socket.is_some() {
+            self.heed_echo(now, before.flight);
         }
         if got.bytes > 0 {
             self.tell_control(now, segment, &before, &got);
@@ -55,20 +69,47 @@ impl TcpSender {
 
     /// For [`TcpSender::on_ack`] where duplicate acknowledgements count: whether this is one. What duplicates have said
     /// before is not delivered again.
-    fn count(&mut self, segment: &TcpSegment, before: &AckBaseline, got: &mut DeliveredBytes) -> bool {
+    fn count(
+        &mut self,
+        segment: &TcpSegment,
+        before: &AckBaseline,
+        reopened: Option<bool>,
+        got: &mut DeliveredBytes,
+    ) -> bool {
+        let outstanding = before.una < self.nxt && !self.board.is_empty() && self.duplicates_count();
+        let holes = if self.socket.is_some() { self.board.lost_and_resent() } else { 1 };
         let Some(counter) = &mut self.counting else { return false };
-        let outstanding = before.una < self.nxt && !self.board.is_empty();
-        let duplicate = counter.on_ack(segment, self.una - before.una, outstanding);
+        let duplicate = counter.on_ack(segment, self.una - before.una, reopened, outstanding);
         if duplicate {
-            counter.limit(self.board.segments(), &mut self.rack);
+            counter.limit(self.board.segments(), holes, &mut self.rack);
             got.bytes += self.mss;
             got.segments += 1;
         } else if self.una > before.una {
             let counted = counter.forget(got.segments);
             got.bytes -= (counted * self.mss).min(got.bytes.saturating_sub(self.mss));
             got.segments -= counted as u32;
+            // Only within a repair do the others still say something.
+            if self.socket.is_some() && !matches!(self.phase, Phase::Recovery { until } if self.una < until) {
+                counter.reset();
+            }
         }
         duplicate
+    }
+
+    /// Without SACK, a socket counts no duplicates after a timeout until new data left, and none at the end of a repair.
+    fn duplicates_count(&self) -> bool {
+        match self.phase {
+            _ if self.socket.is_none() => true,
+            Phase::Open => true,
+            Phase::Recovery { until } => self.una < until,
+            Phase::Loss { until } => self.nxt > until && self.una < until,
+        }
+    }
+
+    /// Without SACK each acknowledgement that advances during a repair names the next segment to repair, whatever was
+    /// learnt of the one before.
+    fn repairs_next(&self, before: &AckBaseline) -> bool {
+        self.una > before.una && self.counting.as_ref().is_some_and(|counter| counter.is_newreno())
     }
 
     #[inline]
@@ -113,10 +154,12 @@ impl TcpSender {
         }
     }
 
+    /// Whether the segment was an update of the window, which a socket knows.
     #[inline]
-    fn advance(&mut self, now: Time, segment: &TcpSegment, got: &mut DeliveredBytes) {
+    fn advance(&mut self, now: Time, segment: &TcpSegment, got: &mut DeliveredBytes) -> Option<bool> {
+        let mut reopened = None;
         if self.socket.is_some() {
-            self.update_window(now, segment);
+            reopened = Some(self.update_window(now, segment));
         } else {
             // A peer without a socket never closes its window; one that does is taken to have room for a segment, since
             // there is no other way to learn when it opens again.
@@ -127,6 +170,7 @@ impl TcpSender {
             self.una = segment.ack;
             self.board.ack(segment.ack, got);
         }
+        reopened
     }
 
     /// Round trip, order of arrival and rate of delivery.
@@ -203,7 +247,11 @@ impl TcpSender {
     /// RFC 3168 §6.1.2: once a window. DCTCP counts marks instead. `flight` includes what this acknowledgement delivers:
     /// the controller is notified of that delivery afterwards.
     fn heed_echo(&mut self, now: Time, flight: u64) {
-        let is_news = self.echo_heeded_until.is_none_or(|until| self.una > until);
+        let is_news = if self.socket.is_some() && self.gentle_marks {
+            !self.glides()
+        } else {
+            self.echo_heeded_until.is_none_or(|until| self.una > until)
+        };
         if self.ecn == EcnResponse::Classic && is_news && self.phase == Phase::Open {
             self.echo_heeded_until = Some(self.nxt);
             self.tell_cwr = true;

@@ -62,19 +62,27 @@ impl DupackCounter {
     }
 
     /// Whether it is a duplicate of the one before, of a connection without SACK with something `outstanding`.
-    pub(super) fn on_ack(&mut self, segment: &TcpSegment, advanced: u64, outstanding: bool) -> bool {
+    /// A socket knows whether it was an update of the window: a smaller window is none (`FLAG_WIN_UPDATE`).
+    pub(super) fn on_ack(
+        &mut self,
+        segment: &TcpSegment,
+        advanced: u64,
+        reopened: Option<bool>,
+        outstanding: bool,
+    ) -> bool {
         let offered = u64::from(segment.window);
         let same_window = std::mem::replace(&mut self.window, offered) == offered;
+        let same_window = reopened.map_or(same_window, |reopened| !reopened);
         self.advanced = advanced > 0;
         let duplicate = !self.sack && outstanding && advanced == 0 && same_window && segment.len == 0;
         self.dupacks += u64::from(duplicate);
         duplicate
     }
 
-    /// More cannot have arrived than is outstanding, beside the one that is missing; if more duplicates come, they were
-    /// out of order (`tcp_limit_reno_sacked`).
-    pub(super) fn limit(&mut self, outstanding: u64, rack: &mut Rack) {
-        let most = outstanding.saturating_sub(1);
+    /// More cannot have arrived than is outstanding, beside those that are missing; if more duplicates come, they were out
+    /// of order (`tcp_limit_reno_sacked`).
+    pub(super) fn limit(&mut self, outstanding: u64, holes: u64, rack: &mut Rack) {
+        let most = outstanding.saturating_sub(holes.max(1));
         if self.dupacks > most {
             self.dupacks = most;
             rack.degree_mut().grow(outstanding);
@@ -107,7 +115,9 @@ impl TcpSender {
                     self.board.mark_head_lost();
                 }
             }
-            (false, Phase::Recovery { .. }) if advanced => self.board.mark_head_lost(),
+            (false, Phase::Recovery { until }) if advanced && (self.una < until || self.socket.is_none()) => {
+                self.board.mark_head_lost();
+            }
             (false, _) => {}
             (true, Phase::Open) => self.count_to_recovery(now, out),
             (true, Phase::Recovery { .. }) => self.mark_counted(),

@@ -41,7 +41,7 @@ impl TcpSender {
         }
         let (next, len) = if self.board.lost() > 0 {
             if self.socket.is_some() {
-                return self.next_repair_of_socket(now);
+                return self.next_in_doubt(now).unwrap_or_else(|| self.next_repair_of_socket(now));
             }
             (NextSend::Repair, self.board.next_repair_len())
         } else if let Some(socket) = &self.socket {
@@ -61,13 +61,14 @@ impl TcpSender {
         }
     }
 
-    /// Beyond a window that has retreated nothing leaves again but the first, which probes it (`__tcp_retransmit_skb`).
+    /// Beyond a window that has retreated nothing leaves again but the first, which probes it; what lies partly beyond is
+    /// cut (`__tcp_retransmit_skb`).
     fn next_repair_of_socket(&self, now: Time) -> NextSend {
         let Some(start) = self.board.next_repair_start() else { return NextSend::Nothing };
         let flight = self.charged_flight();
         if flight > 0 && flight + self.mss > self.window() {
             NextSend::Full
-        } else if start > self.una && start + self.board.next_repair_len() > self.edge {
+        } else if start > self.una && start >= self.edge {
             NextSend::Nothing
         } else if self.pacer.release > now {
             NextSend::Later(self.pacer.release)
@@ -230,6 +231,9 @@ impl TcpSender {
         cause: TcpRetransmitCause,
         out: &mut O,
     ) -> OutgoingPayload {
+        if self.socket.is_some() {
+            self.board.split(index, self.edge);
+        }
         let stamp = self.delivery.stamp(now, false);
         let at = self.send_time(now, true);
         let (seq, len) = self.board.resend(index, at, stamp);

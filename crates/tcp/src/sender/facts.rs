@@ -76,7 +76,7 @@ impl TcpSender {
         let mut copies = 0;
         let mut lost = 0;
         for record in self.board.records() {
-            copies += u32::from(record.state == SegmentState::Flight && record.resent);
+            copies += u32::from(record.state == SegmentState::Flight && record.is_resent());
             lost += u32::from(record.state == SegmentState::Lost);
         }
         let probes = u32::from(self.probed.is_some_and(|probe| probe.again)).min(copies);

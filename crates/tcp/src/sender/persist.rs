@@ -21,15 +21,16 @@ const PROBE_MAX: Span = Span::from_ms(120_000);
 const RETRIES: u32 = 15;
 
 impl TcpSender {
-    /// `tcp_ack_update_window`: by a newer segment, or a larger window of the same.
-    pub(super) fn update_window(&mut self, now: Time, segment: &TcpSegment) {
+    /// `tcp_ack_update_window`: by a newer segment, or a larger window of the same. Returns whether it was.
+    pub(super) fn update_window(&mut self, now: Time, segment: &TcpSegment) -> bool {
         let una = self.una;
-        let Some(socket) = &mut self.socket else { return };
+        let Some(socket) = &mut self.socket else { return false };
         let offered = u64::from(segment.window);
         let newer = segment.ack > una || signed(segment.seq, socket.window_from) > 0;
         let same = segment.seq == socket.window_from && (offered > socket.window || offered == 0);
         let mut opened = false;
-        if segment.ack >= una && (newer || same) {
+        let updates = segment.ack >= una && (newer || same);
+        if updates {
             socket.window_from = segment.seq;
             opened = socket.window != offered;
             socket.window = offered;
@@ -49,6 +50,7 @@ impl TcpSender {
         if opened && self.board.is_empty() && self.unsent() > 0 {
             self.restart_after_idle(now);
         }
+        updates
     }
 
     /// After an event: takes in what was blocked, and sees to it that a window probe is due if only that can help.

@@ -5,6 +5,7 @@ use units::{Span, Time};
 
 use super::super::cc::CongestionControl;
 use super::super::connection::{TcpConnection, TcpNote};
+use super::super::record::DeliveredBytes;
 use super::super::undo::Undo;
 use super::{Phase, TcpSender};
 
@@ -19,26 +20,38 @@ impl TcpSender {
         let repairing = self.phase != Phase::Open;
         let window =
             self.rack.reordering_window(self.rtt.min().min(srtt), srtt, repairing, self.board.sacked_segments());
+        let lost_copies = self.board.lost_copies();
         let wait = self.board.detect(&self.rack.judge(now, window));
         if wait > Span::ZERO {
             self.wait_for_order(now, wait, out);
         }
-        if self.board.lost() > 0 && self.phase == Phase::Open {
+        // A socket whose copy got lost repairs gently again, even after a timeout (`FLAG_LOST_RETRANS`).
+        let again = self.socket.is_some() && self.board.lost_copies() > lost_copies && self.is_timed_out();
+        if self.board.lost() > 0 && self.phase == Phase::Open || again {
             self.enter_recovery(now, out);
         }
+    }
+
+    pub(super) fn is_timed_out(&self) -> bool {
+        matches!(self.phase, Phase::Loss { .. })
     }
 
     pub(super) fn enter_recovery<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let flight = self.pipe();
         let prior = self.control.window();
-        self.gliding = None;
+        // What a mark began goes on (`tcp_in_cwnd_reduction`).
+        let reduced = self.gliding.take().is_some() && self.socket.is_some();
         self.control.on_loss(now, flight);
-        self.prr = self.new_prr(prior);
+        if !reduced {
+            self.prr = self.new_prr(prior);
+        }
         self.prr.on_ack(0, flight, false, self.mss);
         self.phase = Phase::Recovery { until: self.nxt };
         self.undo = Some(Undo::new(self.una));
         self.probed = None;
-        self.tell_reduced(out);
+        if !reduced {
+            self.tell_reduced(out);
+        }
     }
 
     pub(super) fn enter_loss(&mut self, now: Time) {
@@ -47,6 +60,7 @@ impl TcpSender {
         self.board.time_out(now, rtt);
         self.gliding = None;
         self.control.on_timeout(now, self.pipe());
+        self.suspect_timeout();
         // Copies of a repair under way count on: what they repaired was lost.
         if self.phase == Phase::Open {
             self.undo = Some(Undo::new(self.una));
@@ -82,17 +96,26 @@ impl TcpSender {
         self.tell_reduced(out);
     }
 
-    /// After an acknowledgement that may end the repair. `advanced` if it acknowledged something in order.
-    pub(super) fn leave_phase<O: Out<TcpConnection>>(&mut self, now: Time, echo: u32, advanced: bool, out: &mut O) {
+    /// After an acknowledgement that may end the repair. `advanced` if it acknowledged something in order. Returns whether
+    /// a repair ended while copies of segments behind it are in flight: a kernel still counts these as lost.
+    pub(super) fn leave_phase<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        echo: u32,
+        advanced: bool,
+        got: &DeliveredBytes,
+        out: &mut O,
+    ) -> bool {
         let (until, timed_out) = match self.phase {
-            Phase::Open => return,
+            Phase::Open => return false,
             Phase::Recovery { until } => (until, false),
             Phase::Loss { until } => (until, true),
         };
         // Without SACK, an acknowledgement of just that may be followed by duplicates (RFC 6582 §3.2, step 1).
         let newreno = self.counting.as_ref().is_some_and(|counter| counter.is_newreno());
         let over = self.una > until || self.una == until && (!newreno || self.board.is_empty());
-        if self.undo.is_some_and(|undo| is_spurious(&undo, echo, advanced, timed_out, over)) {
+        let spurious = self.undo.is_some_and(|undo| is_spurious(&undo, echo, advanced, timed_out, over));
+        if spurious || timed_out && self.is_timeout_spurious(until, got) {
             self.undo_reduction(now, out);
         }
         if over || self.undo.is_none() {
@@ -103,7 +126,9 @@ impl TcpSender {
             }
             self.control.on_recovered(now);
             self.rack.on_recovered();
+            return over && self.socket.is_some() && self.board.has_copies_of_lost();
         }
+        false
     }
 
     fn undo_reduction<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {

@@ -235,6 +235,14 @@ impl TcpSender {
     fn on_overdue<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         self.timer.pending = Some(LossTimerKind::Reorder);
         self.wait_for_rto(now, out);
+        let (lost, repairing) = (self.board.lost(), matches!(self.phase, Phase::Recovery { .. }));
         self.detect_losses(now, out);
+        // A kernel repairs gently from here on, and takes one segment for delivered (`tcp_rack_reo_timeout`).
+        if self.socket.is_some() && self.board.lost() > lost && !repairing {
+            if self.is_timed_out() {
+                self.enter_recovery(now, out);
+            }
+            self.prr.on_ack(self.mss, self.pipe(), false, self.mss);
+        }
     }
 }
