@@ -143,6 +143,10 @@ pub(crate) trait CongestionControl {
     fn undo(&mut self, now: Time);
     /// Sending begins again after an idle time.
     fn on_idle_restart(&mut self, now: Time);
+    /// A socket sends with nothing in flight, `idle` after it last did.
+    fn on_first_sent(&mut self, _now: Time, _idle: Span) {}
+    /// All that was in flight when a mark was heeded is acknowledged, and more.
+    fn on_mark_answered(&mut self) {}
     fn window(&self) -> u64;
     fn threshold(&self) -> u64;
     /// `None` to send as the window allows.
@@ -279,6 +283,14 @@ impl CongestionControl for TcpController {
     #[inline]
     fn on_idle_restart(&mut self, now: Time) {
         each!(self, control => control.on_idle_restart(now));
+    }
+
+    fn on_first_sent(&mut self, now: Time, idle: Span) {
+        each!(self, control => control.on_first_sent(now, idle));
+    }
+
+    fn on_mark_answered(&mut self) {
+        each!(self, control => control.on_mark_answered());
     }
 
     #[inline]

@@ -42,6 +42,9 @@ pub struct TcpConfig {
     /// Whether the flight glides down to a window that a mark reduced (RFC 6937), as in Linux since 3.7; otherwise
     /// nothing leaves until it has fallen.
     pub gentle_marks: bool,
+    /// What probe and reordering timers wait longer, since a tick may come at once; `None`: two ticks. Newer kernels have
+    /// two milliseconds (`TCP_TIMEOUT_MIN_US`).
+    pub timer_slack: Option<Span>,
     /// Whether a repair speeds up with each acknowledgement that advances without a new loss (Linux since 5.14), instead
     /// of each that delivers a copy.
     pub prr_follows_advances: bool,
@@ -67,6 +70,7 @@ impl Default for TcpConfig {
             timestamps: true,
             detection: LossDetection::RACK,
             gentle_marks: false,
+            timer_slack: None,
             prr_follows_advances: false,
             socket: None,
         }
@@ -116,7 +120,8 @@ impl TcpConfig {
         let current = version == LinuxVersion::Current;
         let tso = TsoConfig { push: !old, by_distance: current, ..TsoConfig::default() };
         let socket = Some(TcpSocketConfig { tso, ..TcpSocketConfig::default() });
-        Self { detection, gentle_marks: true, prr_follows_advances: current, socket, ..Self::default() }
+        let timer_slack = current.then_some(Span::from_ms(2));
+        Self { detection, gentle_marks: true, timer_slack, prr_follows_advances: current, socket, ..Self::default() }
     }
 }
 

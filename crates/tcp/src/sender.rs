@@ -150,7 +150,8 @@ impl TcpSender {
         // A FIN rides on a full segment, and lengths have 16 bits.
         let mss = config.mss.clamp(1, u32::from(u16::MAX) - u32::from(config.socket.is_some()));
         let initial_window = u64::from(config.initial_window) * u64::from(mss);
-        let timing = TcpTiming::new(&config.profile);
+        let mut timing = TcpTiming::new(&config.profile);
+        timing.slack = config.timer_slack.unwrap_or(timing.slack);
         let cc = CcConfig {
             mss,
             initial_window,

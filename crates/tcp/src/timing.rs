@@ -120,7 +120,7 @@ impl TcpTiming {
                 wait.from + if capped { span.min(left) } else { span }
             }
             Some(grid) => {
-                let jiffies = grid.count(wait.span) + grid.count(wait.extra);
+                let jiffies = grid.count(wait.span + wait.extra);
                 let jiffies = if capped { jiffies.min(grid.count(left)) } else { jiffies };
                 grid.fires(grid.tick(wait.from), jiffies)
             }

@@ -123,6 +123,10 @@ impl Windowed for Cubic {
     fn after_restart(&mut self, now: Time) {
         self.curve.skip(now.since(self.last_ack), now);
     }
+
+    fn after_pause(&mut self, now: Time, idle: Span) {
+        self.curve.skip(idle, now);
+    }
 }
 
 /// When t was 0.

@@ -17,7 +17,7 @@
 
 mod adopt;
 
-use units::Time;
+use units::{Span, Time};
 
 use super::{AckSample, CcConfig, CongestionControl, MAX_MSS, MAX_WINDOW, PacingRate};
 
@@ -37,6 +37,7 @@ pub(super) trait Windowed {
     fn after_timeout(&mut self, _now: Time) {}
     fn after_undo(&mut self) {}
     fn after_restart(&mut self, _now: Time) {}
+    fn after_pause(&mut self, _now: Time, _idle: Span) {}
 }
 
 impl<W: Windowed> CongestionControl for W {
@@ -80,6 +81,14 @@ impl<W: Windowed> CongestionControl for W {
     fn on_idle_restart(&mut self, now: Time) {
         self.shared_mut().restart();
         self.after_restart(now);
+    }
+
+    fn on_first_sent(&mut self, now: Time, idle: Span) {
+        self.after_pause(now, idle);
+    }
+
+    fn on_mark_answered(&mut self) {
+        self.shared_mut().end_cwr();
     }
 
     #[inline]
@@ -253,6 +262,12 @@ impl CongestionWindow {
         self.prior = None;
         self.reduce(target);
         self.stage = CongestionState::Cwr { left: flight };
+    }
+
+    fn end_cwr(&mut self) {
+        if let CongestionState::Cwr { .. } = self.stage {
+            self.stage = CongestionState::Open;
+        }
     }
 
     /// The timer went off: one segment beside the `flight` that is not taken for lost (`tcp_enter_loss`), and slow start

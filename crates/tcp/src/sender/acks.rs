@@ -268,7 +268,12 @@ impl TcpSender {
     /// Whether a reduction for a mark is under way; it ends once more than was in flight then is acknowledged.
     #[inline]
     fn glides(&mut self) -> bool {
-        self.gliding = self.gliding.filter(|until| self.una <= *until);
+        if self.gliding.is_some_and(|until| self.una > until) {
+            self.gliding = None;
+            if self.socket.is_some() {
+                self.control.on_mark_answered();
+            }
+        }
         self.gliding.is_some() && self.phase == Phase::Open
     }
 

@@ -202,6 +202,9 @@ impl TcpSender {
     #[inline]
     fn send_some(&mut self, now: Time, len: u64) -> OutgoingPayload {
         let seq = self.nxt;
+        if self.socket.is_some() {
+            self.note_pause(now);
+        }
         let stamp = self.delivery.stamp(now, self.board.is_empty());
         let at = self.send_time(now, false);
         self.board.push(seq, len as u16, at, stamp);
@@ -212,6 +215,15 @@ impl TcpSender {
         let cwr = self.ecn == EcnResponse::Classic && std::mem::take(&mut self.tell_cwr);
         let capable = self.ecn != EcnResponse::Off;
         OutgoingPayload { seq, len: len as u32, capable, cwr, flags: SegmentFlags::NONE }
+    }
+
+    /// Nothing is in flight: growth goes on from where it was (`CA_EVENT_TX_START`), unless a restart has seen to that.
+    fn note_pause(&mut self, now: Time) {
+        let Some(last) = self.last_sent.filter(|_| self.charged_flight() == 0) else { return };
+        let idle = now.since(last);
+        if !self.idle_restart || idle <= self.rtt.rto() {
+            self.control.on_first_sent(now, idle);
+        }
     }
 
     /// Loss detection goes by the order of times, and with a socket none of it may be chance.
@@ -266,6 +278,12 @@ impl TcpSender {
     /// Called after something left: `next` shows whether the window was the limit.
     #[inline]
     pub(crate) fn note_usage(&mut self, next: NextSend) {
+        if self.socket.is_some() {
+            // A kernel counts segments that are not acknowledged, and calls a window full that has room for no more.
+            let outstanding = self.board.segments() * self.mss;
+            let full = next == NextSend::Full || self.charged_flight() >= self.window();
+            return self.usage.on_sent(self.una, self.nxt, outstanding, full);
+        }
         self.usage.on_sent(self.una, self.nxt, self.flight(), next == NextSend::Full);
     }
 }

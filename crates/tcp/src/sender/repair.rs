@@ -40,13 +40,14 @@ impl TcpSender {
         let flight = self.pipe();
         let prior = self.control.window();
         // What a mark began goes on (`tcp_in_cwnd_reduction`).
-        let reduced = self.gliding.take().is_some() && self.socket.is_some();
+        let gliding = self.gliding.take().filter(|_| self.socket.is_some());
+        let reduced = gliding.is_some();
         self.control.on_loss(now, flight);
         if !reduced {
             self.prr = self.new_prr(prior);
         }
         self.prr.on_ack(0, flight, false, self.mss);
-        self.phase = Phase::Recovery { until: self.nxt };
+        self.phase = Phase::Recovery { until: gliding.unwrap_or(self.nxt) };
         self.undo = Some(Undo::new(self.una));
         self.probed = None;
         if !reduced {
@@ -91,6 +92,11 @@ impl TcpSender {
 
     /// A probe turned out to have repaired a loss (RFC 8985 §7.4.2): the reduction that this calls for, and no more.
     pub(super) fn reduce_for_probe<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
+        if self.socket.is_some() {
+            // Even while a mark is answered (`tcp_process_tlp_ack`).
+            self.gliding = None;
+            self.control.on_mark_answered();
+        }
         self.control.on_loss(now, self.board.flight());
         self.control.on_recovered(now);
         self.tell_reduced(out);
@@ -113,7 +119,8 @@ impl TcpSender {
         };
         // Without SACK, an acknowledgement of just that may be followed by duplicates (RFC 6582 §3.2, step 1).
         let newreno = self.counting.as_ref().is_some_and(|counter| counter.is_newreno());
-        let over = self.una > until || self.una == until && (!newreno || self.board.is_empty());
+        let reopens = !newreno || self.board.is_empty() && self.socket.is_none();
+        let over = self.una > until || self.una == until && reopens;
         let spurious = self.undo.is_some_and(|undo| is_spurious(&undo, echo, advanced, timed_out, over));
         if spurious || timed_out && self.is_timeout_spurious(until, got) {
             self.undo_reduction(now, out);

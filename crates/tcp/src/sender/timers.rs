@@ -131,10 +131,11 @@ impl TcpSender {
         sent.map(|sent| Time::from_ps(sent.as_ps() / 1_000 * 1_000))
     }
 
-    /// §7.2: only while nothing is missing.
+    /// §7.2: only while nothing is missing. A kernel that answers a mark does not look at what is.
     #[inline]
     fn may_probe(&self) -> bool {
-        self.probes && self.phase == Phase::Open && self.board.sacked() == 0
+        let missing = self.board.sacked() > 0 && (self.socket.is_none() || self.gliding.is_none());
+        self.probes && self.phase == Phase::Open && !missing
     }
 
     /// `cap_from` is when the retransmission timer counts from: it may be due earlier.
