@@ -54,11 +54,14 @@ pub struct TsoConfig {
     pub push: bool,
     /// Whether near peers get larger ones (`tcp_tso_rtt_log`): Linux since 5.18.
     pub by_distance: bool,
+    /// Whether a part of the window waits only if the next acknowledgement is due within a millisecond (Linux 6.18),
+    /// instead of within half a round trip.
+    pub by_next_ack: bool,
 }
 
 impl Default for TsoConfig {
     fn default() -> Self {
-        Self { min_segments: 2, window_divisor: 3, push: true, by_distance: true }
+        Self { min_segments: 2, window_divisor: 3, push: true, by_distance: true, by_next_ack: true }
     }
 }
 

@@ -81,11 +81,14 @@ impl TcpSender {
         let Some(counter) = &mut self.counting else { return false };
         let duplicate = counter.on_ack(segment, self.una - before.una, reopened, outstanding);
         if duplicate {
-            counter.limit(self.board.segments(), holes, &mut self.rack);
+            counter.limit(self.board.segments(), holes, 0, &mut self.rack);
             got.bytes += self.mss;
             got.segments += 1;
         } else if self.una > before.una {
             let counted = counter.forget(got.segments);
+            if self.socket.is_some() {
+                counter.limit(self.board.segments(), holes, u64::from(got.segments), &mut self.rack);
+            }
             got.bytes -= (counted * self.mss).min(got.bytes.saturating_sub(self.mss));
             got.segments -= counted as u32;
             // Only within a repair do the others still say something.
@@ -128,7 +131,13 @@ impl TcpSender {
         let position = |offset: i32| segment.ack.checked_add_signed(i64::from(offset));
         let blocks = segment.sack.blocks();
         let mut dsack = false;
-        for (place, block) in blocks.iter().enumerate() {
+        // In the order of the stream, as a kernel has it: of what arrived, it takes the round trip of the last.
+        let mut order = [0, 1, 2, 3];
+        if self.socket.is_some() {
+            order.sort_by_key(|place| blocks.get(*place).map(|block| block.0));
+        }
+        for place in order {
+            let Some(block) = blocks.get(place) else { continue };
             let (Some(from), Some(to)) = (position(block.0), position(block.1)) else { continue };
             if from >= to || to > self.nxt {
                 continue;

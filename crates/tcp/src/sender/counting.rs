@@ -81,11 +81,11 @@ impl DupackCounter {
 
     /// More cannot have arrived than is outstanding, beside those that are missing; if more duplicates come, they were out
     /// of order (`tcp_limit_reno_sacked`).
-    pub(super) fn limit(&mut self, outstanding: u64, holes: u64, rack: &mut Rack) {
+    pub(super) fn limit(&mut self, outstanding: u64, holes: u64, acknowledged: u64, rack: &mut Rack) {
         let most = outstanding.saturating_sub(holes.max(1));
         if self.dupacks > most {
             self.dupacks = most;
-            rack.degree_mut().grow(outstanding);
+            rack.degree_mut().grow(outstanding + acknowledged);
         }
     }
 

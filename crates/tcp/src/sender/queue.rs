@@ -13,6 +13,9 @@ use super::TcpSender;
 use super::buffers::SendBuffers;
 use super::waits::{SendClocks, SendWait};
 
+/// A part of the window waits for an acknowledgement that is due within this.
+const DEFER_AT_MOST: Span = Span::from_ms(1);
+
 #[derive(Debug)]
 pub(super) struct SendSocket {
     pub(super) nodelay: bool,
@@ -255,7 +258,11 @@ impl TcpSender {
         let room = congestion.min(receiver);
         let enough = self.window().min(socket.window) / divisor;
         let burst = self.burst_limit(socket.buffers.tso) * self.mss;
-        if room >= enough || room >= burst || now.since(head) < srtt / 2 {
+        let late = match socket.buffers.tso.by_next_ack {
+            true => (head + srtt).since(now) > (srtt / 2).min(DEFER_AT_MOST),
+            false => now.since(head) < srtt / 2,
+        };
+        if room >= enough || room >= burst || late {
             return false;
         }
         let waiting = self.unsent();
