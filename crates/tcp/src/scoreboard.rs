@@ -91,8 +91,9 @@ impl Scoreboard {
         self.records.iter().filter(|record| record.state == SegmentState::Flight && record.copy == CopyKind::Repair)
     }
 
-    pub(super) fn has_copies_of_lost(&self) -> bool {
-        self.copies_of_lost().next().is_some()
+    /// Whether any segment is taken for lost, sent again or not.
+    pub(super) fn has_lost(&self) -> bool {
+        self.lost > 0 || self.copies_of_lost().next().is_some()
     }
 
     /// Segments taken for lost, whether sent again or not (`lost_out`).

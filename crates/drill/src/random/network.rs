@@ -77,7 +77,8 @@ impl DrawnNetwork {
         let (loss, reordering) = (choose(&[0.0, 0.02, 0.1, 0.3]), choose(&[0.0, 0.0, 0.05, 0.2]));
         let (marking, lost_acks) = (choose(&[0.0, 0.0, 0.05]), choose(&[0.0, 0.0, 0.2]));
         // Halves and quarters of the round trip, which decide what is lost, are no multiples of what events are apart.
-        let forth = choose(&[15.0, 21.0, 51.0]) as u64;
+        // Nor is a timeout close to 252 ms, 63 ticks of 4 ms, where timers become coarser.
+        let forth = choose(&[15.0, 33.0, 51.0]) as u64;
         // The handshake is faster than what follows: no later round trip can be shorter than the shortest by chance.
         let rtt = Span::from_ms(2 * forth);
         let mut writes = VecDeque::from([(0, 1 + random.below(30 * u64::from(MSS)) as u32)]);

@@ -81,9 +81,11 @@ impl TcpSender {
         let Some(counter) = &mut self.counting else { return false };
         let duplicate = counter.on_ack(segment, self.una - before.una, reopened, outstanding);
         if duplicate {
-            counter.limit(self.board.segments(), holes, 0, &mut self.rack);
-            got.bytes += self.mss;
-            got.segments += 1;
+            let counts = counter.limit(self.board.segments(), holes, 0, &mut self.rack);
+            if counts || self.socket.is_none() {
+                got.bytes += self.mss;
+                got.segments += 1;
+            }
         } else if self.una > before.una {
             let counted = counter.forget(got.segments);
             if self.socket.is_some() {

@@ -220,6 +220,7 @@ impl TcpSender {
         };
         socket.more = more;
         socket.looked = now;
+        socket.copies_only = false;
         socket.same_event = false;
         let begins = socket.buffers.blocked == 0;
         socket.buffers.blocked = socket.buffers.blocked.saturating_add(bytes);

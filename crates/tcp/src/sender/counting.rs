@@ -81,12 +81,15 @@ impl DupackCounter {
 
     /// More cannot have arrived than is outstanding, beside those that are missing; if more duplicates come, they were out
     /// of order (`tcp_limit_reno_sacked`).
-    pub(super) fn limit(&mut self, outstanding: u64, holes: u64, acknowledged: u64, rack: &mut Rack) {
+    /// Returns whether they are as many as were counted.
+    pub(super) fn limit(&mut self, outstanding: u64, holes: u64, acknowledged: u64, rack: &mut Rack) -> bool {
         let most = outstanding.saturating_sub(holes.max(1));
-        if self.dupacks > most {
+        let counts = self.dupacks <= most;
+        if !counts {
             self.dupacks = most;
             rack.degree_mut().grow(outstanding + acknowledged);
         }
+        counts
     }
 
     /// `segments` are acknowledged: one filled the hole, the others had been counted. Returns how many had been.

@@ -79,7 +79,7 @@ impl TcpSender {
 
     /// In the order of `tcp_write_xmit`: the congestion window, the peer's, then what holds small segments back.
     fn next_of_socket(&self, now: Time, socket: &SendSocket) -> NextSend {
-        if self.unsent() == 0 {
+        if self.unsent() == 0 || socket.copies_only {
             return NextSend::Nothing;
         }
         let flight = self.charged_flight();

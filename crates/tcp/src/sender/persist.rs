@@ -39,6 +39,7 @@ impl TcpSender {
         }
         socket.probes = 0;
         socket.looked = now;
+        socket.copies_only = false;
         socket.same_event = false;
         if segment.ack > una {
             socket.silent_since = None;

@@ -47,6 +47,8 @@ pub(super) struct SendSocket {
     ordered: Time,
     ordered_copy: bool,
     pub(super) same_event: bool,
+    /// The reordering timer lets copies go, but nothing new (`tcp_rack_reo_timeout`).
+    pub(super) copies_only: bool,
     /// When there was last a reason to look at what may leave: a segment that arrived, or a write.
     pub(super) looked: Time,
     pub(super) counters: SendCounters,
@@ -104,6 +106,7 @@ impl SendSocket {
             ordered: Time::ZERO,
             ordered_copy: false,
             same_event: false,
+            copies_only: false,
             looked: Time::ZERO,
             counters: SendCounters::default(),
             clocks: SendClocks::default(),

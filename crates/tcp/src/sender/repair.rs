@@ -103,7 +103,7 @@ impl TcpSender {
     }
 
     /// After an acknowledgement that may end the repair. `advanced` if it acknowledged something in order. Returns whether
-    /// a repair ended while copies of segments behind it are in flight: a kernel still counts these as lost.
+    /// a repair ended while segments behind it are lost: with its copy in flight, too, a segment is so to a kernel.
     pub(super) fn leave_phase<O: Out<TcpConnection>>(
         &mut self,
         now: Time,
@@ -133,7 +133,7 @@ impl TcpSender {
             }
             self.control.on_recovered(now);
             self.rack.on_recovered();
-            return over && self.socket.is_some() && self.board.has_copies_of_lost();
+            return over && self.socket.is_some() && self.board.has_lost();
         }
         false
     }

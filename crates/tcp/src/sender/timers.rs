@@ -238,6 +238,9 @@ impl TcpSender {
         self.wait_for_rto(now, out);
         let (lost, repairing) = (self.board.lost(), matches!(self.phase, Phase::Recovery { .. }));
         self.detect_losses(now, out);
+        if let Some(socket) = &mut self.socket {
+            socket.copies_only = true;
+        }
         // A kernel repairs gently from here on, and takes one segment for delivered (`tcp_rack_reo_timeout`).
         if self.socket.is_some() && self.board.lost() > lost && !repairing {
             if self.is_timed_out() {
