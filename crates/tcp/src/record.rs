@@ -79,6 +79,8 @@ pub(super) struct DeliveredBytes {
     /// Something sent again was among those: it may have filled the gap that held the others up, and of itself nobody
     /// knows which copy it was (Karn).
     pub acked_resent: bool,
+    /// The same of one that was known to have arrived: a kernel takes no round trip then, either.
+    pub sacked_resent: bool,
     /// When the earliest segment left, among those that SACK reports and that left once.
     pub sack_sent: Option<Time>,
     /// The one that left last, unless it may be an earlier copy that arrived.
@@ -102,6 +104,7 @@ impl DeliveredBytes {
             segments: 0,
             acked_sent: None,
             acked_resent: false,
+            sacked_resent: false,
             sack_sent: None,
             newest: None,
             last_sent: None,

@@ -13,6 +13,7 @@
 //! Invariants: `flight`, `lost` and `sacked` are the sums over the records in that state; each lost record has an
 //! entry in `repairs`; ranges in `sacked_ranges` begin and end with records.
 
+mod cut;
 mod lookup;
 
 use std::collections::VecDeque;
@@ -153,6 +154,7 @@ impl Scoreboard {
                 SegmentState::Sacked => {
                     self.sacked -= record.bytes();
                     self.sacked_segments -= 1;
+                    got.sacked_resent |= record.is_resent();
                     continue;
                 }
             }
@@ -436,30 +438,6 @@ impl Scoreboard {
     /// The last segment that the peer is not known to hold.
     pub(super) fn last_unsacked(&self) -> Option<usize> {
         self.records.iter().rposition(|record| record.state != SegmentState::Sacked)
-    }
-
-    /// A segment that lies on both sides of `position` becomes two.
-    pub(super) fn split(&mut self, index: usize, position: u64) {
-        let record = &mut self.records[index];
-        if !(record.start < position && position < record.end()) {
-            return;
-        }
-        let rest = SegmentRecord { start: position, len: (record.end() - position) as u16, ..*record };
-        record.len -= rest.len;
-        self.records.insert(index + 1, rest);
-        match rest.state {
-            SegmentState::Flight if rest.is_resent() => {
-                let place = self.resent.partition_point(|(_, sent_at)| *sent_at <= rest.sent_at);
-                self.resent.insert(place, (position, rest.sent_at));
-            }
-            SegmentState::Flight => {}
-            SegmentState::Lost => {
-                self.lost_segments += 1;
-                let place = self.repairs.partition_point(|start| *start < position);
-                self.repairs.insert(place, position);
-            }
-            SegmentState::Sacked => self.sacked_segments += 1,
-        }
     }
 
     /// A segment leaves again; returns its position and length.

@@ -94,7 +94,12 @@ impl TcpSender {
             got.bytes -= (counted * self.mss).min(got.bytes.saturating_sub(self.mss));
             got.segments -= counted as u32;
             // Only within a repair do the others still say something.
-            if self.socket.is_some() && !matches!(self.phase, Phase::Recovery { until } if self.una < until) {
+            let is_over = match self.phase {
+                Phase::Open => true,
+                Phase::Recovery { until } => self.una >= until,
+                Phase::Loss { until } => self.una <= until,
+            };
+            if self.socket.is_some() && is_over {
                 counter.reset();
             }
         }
@@ -212,7 +217,8 @@ impl TcpSender {
     /// timestamps from the future are ignored.
     #[inline]
     fn learn_rtt(&mut self, now: Time, segment: &TcpSegment, advanced: bool, got: &DeliveredBytes) {
-        let sample = match got.measured() {
+        let unsure = got.sacked_resent && self.socket.is_some() && got.sack_sent.is_none();
+        let sample = match got.measured().filter(|_| !unsure) {
             Some((first, last)) => {
                 self.rtt.observe_min(now.since(last));
                 now.since(first)

@@ -176,6 +176,11 @@ impl SendBuffers {
         (index < self.parts.len()).then_some(index)
     }
 
+    /// Where the buffer ends that holds this byte.
+    pub(super) fn end_of(&self, position: u64) -> Option<u64> {
+        self.part_of(position).map(|index| self.parts[index].end)
+    }
+
     /// A new segment leaves; super-frames have up to `limit` segments.
     fn on_new(&mut self, limit: u64) {
         let Burst { sent, left } = self.burst;

@@ -24,6 +24,7 @@ const EARLY_BELOW: u64 = 4;
 #[derive(Debug)]
 pub(super) struct DupackCounter {
     sack: bool,
+    socket: bool,
     fack: bool,
     early_retransmit: bool,
     pub(super) rack: RackUse,
@@ -42,6 +43,7 @@ impl DupackCounter {
         (!config.sack || detection.rack != RackUse::Always).then(|| {
             Box::new(Self {
                 sack: config.sack,
+                socket: config.socket.is_some(),
                 fack: detection.fack,
                 early_retransmit: detection.early_retransmit,
                 rack: if config.sack { detection.rack } else { RackUse::Off },
@@ -87,7 +89,12 @@ impl DupackCounter {
         let counts = self.dupacks <= most;
         if !counts {
             self.dupacks = most;
-            rack.degree_mut().grow(outstanding + acknowledged);
+            let degree = rack.degree_mut();
+            degree.grow(outstanding + acknowledged);
+            // A kernel takes it as it is, even if it is less (`tcp_check_reno_reordering`).
+            if self.socket {
+                degree.segments = degree.segments.min(u32::try_from(outstanding + acknowledged).unwrap_or(u32::MAX));
+            }
         }
         counts
     }
@@ -204,6 +211,15 @@ impl TcpSender {
             self.board.mark_first_lost(lost);
         } else {
             self.board.mark_lost_below(threshold);
+        }
+    }
+}
+
+impl TcpSender {
+    /// A repair after a timeout is over: what was counted during it still says that the first segment is lost.
+    pub(super) fn judge_counted(&mut self) {
+        if self.socket.is_some() && counter_reaches(self.counting.as_deref(), &self.rack) {
+            self.board.mark_head_lost();
         }
     }
 }

@@ -235,6 +235,19 @@ impl TcpSender {
         }
     }
 
+    /// A copy that is shorter than a segment takes along what follows: the rest of its buffer, and whole buffers that fit
+    /// (`tcp_fragment`, `tcp_retrans_try_collapse`).
+    fn gather(&mut self, index: usize) {
+        let Some(socket) = &self.socket else { return };
+        let until = self.edge.max(self.una + self.mss);
+        while let Some((end, rest)) = self.board.room_for_next(index, self.mss, until) {
+            let same_buffer = socket.buffers.end_of(end - 1).is_some_and(|buffer| buffer > end);
+            if !self.board.take_from_next(index, rest, same_buffer) {
+                break;
+            }
+        }
+    }
+
     /// RFC 3168 §6.1.5: a classic sender's copies may not be marked.
     pub(super) fn resend<O: Out<TcpConnection>>(
         &mut self,
@@ -245,6 +258,7 @@ impl TcpSender {
     ) -> OutgoingPayload {
         if self.socket.is_some() {
             self.board.split(index, self.edge);
+            self.gather(index);
         }
         let stamp = self.delivery.stamp(now, false);
         let at = self.send_time(now, true);

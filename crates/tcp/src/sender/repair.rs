@@ -128,6 +128,9 @@ impl TcpSender {
         if over || self.undo.is_none() {
             self.phase = Phase::Open;
             self.undo = None;
+            if timed_out && newreno {
+                self.judge_counted();
+            }
             if let Some(counter) = &mut self.counting {
                 counter.reset();
             }
