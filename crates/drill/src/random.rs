@@ -79,7 +79,7 @@ const MOST_SHRINKING_RUNS: usize = 3;
 /// A run says nothing if it is not known when things happened to the kernel.
 const MOST_DOUBT: Span = Span::from_us(400);
 /// A tick may be seen this much earlier or later than it was measured.
-const TICK_ERROR: Span = Span::from_us(500);
+const TICK_ERROR: Span = Span::from_us(1_000);
 
 /// Draws scripts and compares; one row for each. The process must have the right to make network namespaces.
 pub fn compare(plan: &RandomPlan<'_>) -> Result<Vec<ScriptRow>, String> {

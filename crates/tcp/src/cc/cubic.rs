@@ -110,6 +110,10 @@ impl Windowed for Cubic {
 
     fn after_timeout(&mut self, now: Time) {
         self.curve.forget();
+        if self.window.is_whole() {
+            // A kernel cannot return to it (`bictcp_reset`).
+            (self.curve.prior_max, self.curve.epoch) = (0, CubicEpoch::None);
+        }
         if let Some(ticks) = &mut self.ticks {
             ticks.forget();
         }

@@ -162,6 +162,11 @@ impl CongestionWindow {
         u64::from(self.mss)
     }
 
+    /// Counts as a kernel does.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     /// What a threshold is a multiple of.
     fn unit(&self) -> u64 {
         if self.whole { self.mss() } else { 1 }

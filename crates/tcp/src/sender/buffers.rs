@@ -195,7 +195,8 @@ impl SendBuffers {
     fn end_new(&mut self, seq: u64, end: u64, more: bool) -> bool {
         let Some(index) = self.part_of(seq) else { return false };
         let part = self.parts[index];
-        if self.burst.left > 0 && more && part.end > end {
+        // Newer kernels fill a super-frame from the next buffer (`tcp_grow_skb`).
+        if self.burst.left > 0 && more && (part.end > end || self.tso.by_distance) {
             return false;
         }
         let several = self.burst.sent > 1;

@@ -268,8 +268,12 @@ impl TcpSender {
         if room >= enough || room >= burst || late {
             return false;
         }
-        let waiting = self.unsent();
-        waiting > self.mss && (room <= waiting || socket.fin.is_none())
+        // What the first buffer holds leaves at once if it is one segment, or if it fits and others follow.
+        let buffer = socket.buffers.end_of(self.nxt).map_or(0, |end| end - self.nxt);
+        if buffer <= self.mss || buffer <= room && buffer < self.unsent() {
+            return false;
+        }
+        room <= self.unsent() || socket.fin.is_none()
     }
 
     /// Sets the clock of what the sender waits for now.

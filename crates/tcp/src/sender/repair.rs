@@ -59,6 +59,9 @@ impl TcpSender {
         self.forget_counts();
         let rtt = if self.counting.is_some() { Span::ZERO } else { self.rack.rtt() };
         self.board.time_out(now, rtt);
+        if self.socket.is_some() {
+            self.end_reduction(now);
+        }
         self.gliding = None;
         self.control.on_timeout(now, self.pipe());
         self.suspect_timeout();
@@ -69,6 +72,16 @@ impl TcpSender {
         self.phase = Phase::Loss { until: self.nxt };
         self.probed = None;
         self.tell_cwr = true;
+    }
+
+    /// A reduction whose end is acknowledged is over, although nothing more than that was: what follows is news.
+    fn end_reduction(&mut self, now: Time) {
+        if matches!(self.phase, Phase::Recovery { until } if self.una >= until) {
+            self.control.on_recovered(now);
+        }
+        if self.gliding.is_some_and(|until| self.una >= until) {
+            self.control.on_mark_answered();
+        }
     }
 
     /// The retransmission timer went off: what was counted until now says nothing any more.
@@ -144,7 +157,10 @@ impl TcpSender {
     fn undo_reduction<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         self.undo = None;
         self.board.forget_losses();
+        let threshold = self.control.threshold();
         self.control.undo(now);
+        // The peer need not hear of it (`tcp_ecn_withdraw_cwr`).
+        self.tell_cwr &= self.socket.is_none() || self.control.threshold() <= threshold;
         out.note(TcpNote::Undone);
     }
 }
