@@ -13,6 +13,7 @@
 //! Invariants: `flight`, `lost` and `sacked` are the sums over the records in that state; each lost record has an
 //! entry in `repairs`; ranges in `sacked_ranges` begin and end with records.
 
+mod copies;
 mod cut;
 mod lookup;
 
@@ -80,26 +81,6 @@ impl Scoreboard {
 
     pub(super) fn lost_ever(&self) -> u64 {
         self.lost_ever
-    }
-
-    /// Copies ever found lost.
-    pub(super) fn lost_copies(&self) -> u64 {
-        self.lost_copies
-    }
-
-    /// Segments taken for lost whose copies are in flight.
-    fn copies_of_lost(&self) -> impl Iterator<Item = &SegmentRecord> {
-        self.records.iter().filter(|record| record.state == SegmentState::Flight && record.copy == CopyKind::Repair)
-    }
-
-    /// Whether any segment is taken for lost, sent again or not.
-    pub(super) fn has_lost(&self) -> bool {
-        self.lost > 0 || self.copies_of_lost().next().is_some()
-    }
-
-    /// Segments taken for lost, whether sent again or not (`lost_out`).
-    pub(super) fn lost_and_resent(&self) -> u64 {
-        self.lost_segments() + self.copies_of_lost().count() as u64
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use faults::Random;
 use tcp::LinuxVersion;
 use units::{Span, StreamRanges, Time};
 
-use super::play::{self, MSS, Schedule, Timeline};
+use super::play::{self, MSS, PlayTimes, Schedule};
 use super::{RandomAction, RandomScript, RandomStep};
 use crate::machine_subject::MachineSubject;
 use crate::segment::{DrillSegment, TcpFlags};
@@ -111,7 +111,7 @@ impl DrawnNetwork {
         let mut subject = play::machine(version, Span::ZERO);
         let opened = play::prepare(&self.script, &mut subject)
             .and_then(|()| play::handshake(&self.script, &mut subject, Schedule::Planned(Time::ZERO)));
-        let Ok(Timeline { open, .. }) = opened else { return false };
+        let Ok(PlayTimes { open, .. }) = opened else { return false };
         // When something last left because of a timer.
         let mut by_timer = None;
         for ms in 0..LONGEST {

@@ -21,7 +21,7 @@ const TOO_CLOSE: Span = Span::from_ms(2);
 
 /// When things happened to a subject, on its clock.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Timeline {
+pub(super) struct PlayTimes {
     /// The peer's SYN, and its answer to the SYN-ACK.
     pub(super) syn: Time,
     pub(super) open: Time,
@@ -34,7 +34,7 @@ pub(super) enum Schedule<'a> {
     /// As the script says, from this SYN on.
     Planned(Time),
     /// As they happened to another subject.
-    Repeated(&'a Timeline),
+    Repeated(&'a PlayTimes),
 }
 
 impl Schedule<'_> {
@@ -64,7 +64,7 @@ impl Schedule<'_> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Played {
     pub(super) segments: Vec<(Time, DrillSegment)>,
-    pub(super) timeline: Timeline,
+    pub(super) timeline: PlayTimes,
     pub(super) end: Time,
     /// How uncertain the times of the timeline are.
     pub(super) doubt: Span,
@@ -92,7 +92,7 @@ pub(super) fn handshake(
     script: &RandomScript,
     subject: &mut impl Subject,
     schedule: Schedule<'_>,
-) -> Result<Timeline, DrillStop> {
+) -> Result<PlayTimes, DrillStop> {
     subject.advance(schedule.syn());
     let syn = subject.now();
     let flags = TcpFlags::SYN.with(TcpFlags::ECE, script.ecn).with(TcpFlags::CWR, script.ecn);
@@ -113,7 +113,7 @@ pub(super) fn handshake(
     if accepted.value != CONNECTION {
         return DrillStop::failed("the connection was not accepted");
     }
-    Ok(Timeline { syn, open, steps: Vec::new() })
+    Ok(PlayTimes { syn, open, steps: Vec::new() })
 }
 
 pub(super) fn syn_options(script: &RandomScript) -> Vec<HeaderOption> {

@@ -1,0 +1,26 @@
+//! What was taken for lost: a kernel counts a segment as that until it arrives, also while its copy is in flight.
+
+use super::Scoreboard;
+use crate::record::{CopyKind, SegmentRecord, SegmentState};
+
+impl Scoreboard {
+    /// Copies ever found lost.
+    pub(crate) fn lost_copies(&self) -> u64 {
+        self.lost_copies
+    }
+
+    /// Segments taken for lost whose copies are in flight.
+    fn copies_of_lost(&self) -> impl Iterator<Item = &SegmentRecord> {
+        self.records.iter().filter(|record| record.state == SegmentState::Flight && record.copy == CopyKind::Repair)
+    }
+
+    /// Whether any segment is taken for lost, sent again or not.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost > 0 || self.copies_of_lost().next().is_some()
+    }
+
+    /// Segments taken for lost, whether sent again or not (`lost_out`).
+    pub(crate) fn lost_and_resent(&self) -> u64 {
+        self.lost_segments() + self.copies_of_lost().count() as u64
+    }
+}
