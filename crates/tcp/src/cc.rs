@@ -147,6 +147,8 @@ pub(crate) trait CongestionControl {
     fn on_first_sent(&mut self, _now: Time, _idle: Span) {}
     /// All that was in flight when a mark was heeded is acknowledged, and more.
     fn on_mark_answered(&mut self) {}
+    /// A reduction stopped here, short of its threshold.
+    fn on_reduction_stopped(&mut self, _window: u64) {}
     fn window(&self) -> u64;
     fn threshold(&self) -> u64;
     /// `None` to send as the window allows.
@@ -291,6 +293,10 @@ impl CongestionControl for TcpController {
 
     fn on_mark_answered(&mut self) {
         each!(self, control => control.on_mark_answered());
+    }
+
+    fn on_reduction_stopped(&mut self, window: u64) {
+        each!(self, control => control.on_reduction_stopped(window));
     }
 
     #[inline]

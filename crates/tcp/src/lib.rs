@@ -11,6 +11,7 @@
 //! | `sender/timers` | RFC 8985 §7 and §8, RFC 6298 §5: probes and the retransmission timer |
 //! | `sender/acks`, `sender/repair`, `sender/egress` | what an acknowledgement changes, the phases of a repair, what leaves next |
 //! | `prr` | RFC 6937: what may leave during a repair |
+//! | `sender/frto` | RFC 5682: whether a timeout was spurious, with a socket |
 //! | `undo` | RFC 3522, RFC 3708, RFC 4015: finding out that nothing was lost |
 //! | `rtt`, `timing` | RFC 6298: the timeout; a kernel's ticks |
 //! | `receiver` | RFC 2018 §4, RFC 2883: blocks; RFC 5681 §4.2: delayed acknowledgements; RFC 3168, RFC 8257: marks |
@@ -26,8 +27,8 @@
 //! A connection has a socket only if [`TcpConfig::socket`] asks for one. Without, the receiver consumes at once, and
 //! there is no close, no Nagle's algorithm, no shut window and no PAWS; nor does the flight glide down after a mark.
 //!
-//! Deliberately absent: the handshake (the driver's), compression of SACKs, F-RTO (timestamps show the same), decay of a
-//! window that is not used, growth of the receive buffer. Timestamps count microseconds, where those of Linux 5.4 count
+//! Deliberately absent: the handshake (the driver's), compression of SACKs, F-RTO without a socket (timestamps show the
+//! same), decay of a window that is not used, growth of the receive buffer. Timestamps count microseconds, where those of Linux 5.4 count
 //! milliseconds.
 
 pub mod cc;

@@ -91,6 +91,11 @@ impl<W: Windowed> CongestionControl for W {
         self.shared_mut().end_cwr();
     }
 
+    fn on_reduction_stopped(&mut self, window: u64) {
+        let least = self.shared().mss();
+        self.shared_mut().size = window.max(least);
+    }
+
     #[inline]
     fn window(&self) -> u64 {
         self.shared().size

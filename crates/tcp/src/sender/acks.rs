@@ -34,7 +34,7 @@ impl TcpSender {
         let says_nothing = self.una == before.una && got.bytes == 0 && !dsack && self.probed.is_none();
         let echoes = segment.ece && self.ecn != EcnResponse::Off;
         // A kernel answers a mark last, if no loss is being repaired (`tcp_try_to_open`).
-        if echoes && (self.socket.is_none() || says_nothing) {
+        if echoes && (self.socket.is_none() || says_nothing && !self.board.is_empty()) {
             self.heed_echo(now, before.flight);
         }
         if says_nothing {
@@ -97,7 +97,7 @@ impl TcpSender {
             let is_over = match self.phase {
                 Phase::Open => true,
                 Phase::Recovery { until } => self.una >= until,
-                Phase::Loss { until } => self.una <= until,
+                Phase::Loss { until } => self.una < until,
             };
             if self.socket.is_some() && is_over {
                 counter.reset();

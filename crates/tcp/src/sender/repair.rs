@@ -42,8 +42,8 @@ impl TcpSender {
         // What a mark began goes on (`tcp_in_cwnd_reduction`).
         let gliding = self.gliding.take().filter(|_| self.socket.is_some());
         let reduced = gliding.is_some();
-        self.control.on_loss(now, flight);
         if !reduced {
+            self.control.on_loss(now, flight);
             self.prr = self.new_prr(prior);
         }
         self.prr.on_ack(0, flight, false, self.mss);
@@ -77,7 +77,9 @@ impl TcpSender {
     /// A reduction whose end is acknowledged is over, although nothing more than that was: what follows is news.
     fn end_reduction(&mut self, now: Time) {
         if matches!(self.phase, Phase::Recovery { until } if self.una >= until) {
+            let window = self.window();
             self.control.on_recovered(now);
+            self.control.on_reduction_stopped(window);
         }
         if self.gliding.is_some_and(|until| self.una >= until) {
             self.control.on_mark_answered();
@@ -148,6 +150,9 @@ impl TcpSender {
                 counter.reset();
             }
             self.control.on_recovered(now);
+            if self.socket.is_some() {
+                self.control.on_mark_answered();
+            }
             self.rack.on_recovered();
             return over && self.socket.is_some() && self.board.has_lost();
         }
