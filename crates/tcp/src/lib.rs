@@ -28,8 +28,8 @@
 //! there is no close, no Nagle's algorithm, no shut window and no PAWS; nor does the flight glide down after a mark.
 //!
 //! Deliberately absent: the handshake (the driver's), compression of SACKs, F-RTO without a socket (timestamps show the
-//! same), decay of a window that is not used, growth of the receive buffer. Timestamps count microseconds, where those of Linux 5.4 count
-//! milliseconds.
+//! same), decay of a window that is not used, growth of the receive buffer. Timestamps count microseconds, where those of
+//! Linux 5.4 count milliseconds.
 
 pub mod cc;
 mod closing;
