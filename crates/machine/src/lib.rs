@@ -17,7 +17,7 @@ use std::fmt::Debug;
 
 use units::Time;
 
-pub use switch::{Conversation, DropReason, Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
+pub use switch::{Conversation, DropReason, Forward, QueueRoom, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 
 /// Which of a machine's wires. A link endpoint has one, port 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,6 +33,10 @@ pub trait SwitchProgram {
     /// What the program writes on a frame to read it at the next hook; `()` if nothing.
     type Tag: Copy + Default + Debug;
 
+    /// Whether all frames are the program's own, sent again as they were in another run: hosts take them and do nothing, and
+    /// [`admits`](Self::admits) says which join a queue.
+    const REPLAYS: bool = false;
+
     /// Whether the program wants to see frames leave. If not, a driver may send them on their way ahead of time.
     fn watches_departures(&self) -> bool {
         false
@@ -45,6 +49,12 @@ pub trait SwitchProgram {
 
     /// A frame has been routed to a port and is about to join its queue.
     fn on_route(&mut self, now: Time, at: Visit, frame: &mut Self::Frame, tag: &mut Self::Tag) -> Forward;
+
+    /// Whether a frame that has been routed joins its queue; asked only of a program that replays.
+    #[inline]
+    fn admits(&mut self, _at: SwitchPort, room: QueueRoom, _tag: &mut Self::Tag) -> bool {
+        room.fits
+    }
 
     /// Another program of the switch makes `extra` more copies of a frame that this program has passed.
     #[inline]
@@ -191,6 +201,15 @@ pub enum DropReason {
     Expired,
     /// The next switch has a rule to drop such frames, and counts them.
     Filtered,
+}
+
+/// How much room a queue has for a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueRoom {
+    /// Whether the buffer takes the frame.
+    pub fits: bool,
+    /// Bytes until the queue is as long as it may be now: exact if there are few, otherwise no fewer than said.
+    pub left: i64,
 }
 
 /// A port of a switch, both by number.

@@ -16,6 +16,7 @@
 //! | `forwarding`, `rules` | packets through switches, also through such as have wrong rules |
 //! | `programs` | what switches do besides: meters, flow counters, repeaters, telemetry, one file each |
 //! | `protected`, `link_layer` | links under a link protocol (`crate::protocols`, one file each) |
+//! | `queue_replay` | all packets of a run, recorded and sent again through the same network, and how alike the queues are (DETER) |
 //! | `observe`, `levels`, `outcome` | samples, counters, lengths of queues; what is known in the end |
 //! | `index`, `address` | numbers that say what they number; what a packet would look like on a real wire |
 //!
@@ -46,6 +47,7 @@ mod port;
 mod profile;
 mod programs;
 mod protected;
+pub mod queue_replay;
 mod rack;
 mod rules;
 mod setup;

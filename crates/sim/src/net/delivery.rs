@@ -25,6 +25,9 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             let packet = self.packets.get_mut(id);
             self.program.on_host_receives(now, packet.came_by.0, packet, self.tags.get_mut(id));
         }
+        if P::REPLAYS {
+            return self.discard(id);
+        }
         if self.hosts[host].reserves {
             return self.reach_rack(now, host, id);
         }
@@ -168,6 +171,13 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let begin = port.busy_until.max(now);
         port.busy_until = begin + port.sending_time(self.packets.get(id).len);
         self.transmit(begin, at, id);
+    }
+
+    /// A packet of a program that replays leaves the host that it is from.
+    pub(super) fn send_from_host(&mut self, now: Time, id: PacketId) {
+        let from = self.packets.get(id).route.from();
+        self.show_sent(now, from, id);
+        self.send_behind(now, self.hosts.port_of(from), id);
     }
 
     /// A packet of an end's segment.

@@ -1,6 +1,6 @@
 //! Packets on their way through switches.
 
-use machine::{DropReason, Forward, SwitchPort, SwitchProgram, Ticket, Visit};
+use machine::{DropReason, Forward, QueueRoom, SwitchPort, SwitchProgram, Ticket, Visit};
 use units::{Span, Time};
 
 use super::events::NetworkEvent;
@@ -130,13 +130,12 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     /// A packet joins the queue of a switch port if there is room.
     #[inline]
     fn join_queue(&mut self, now: Time, switch: SwitchId, at: DirectedLink, id: PacketId) {
-        let packet = self.packets.get_mut(id);
-        let bytes = self.fabric.ports[at].on_wire(packet.len);
-        if !self.fabric.admits(now, switch, at, bytes) {
+        let bytes = self.fabric.ports[at].on_wire(self.packets.get(id).len);
+        if !self.admits(now, switch, at, bytes, id) {
             self.fabric.ports[at].counters.dropped += 1;
             return self.lose(now, at, DropReason::Full, id);
         }
-        let port = &mut self.fabric.ports[at];
+        let (port, packet) = (&mut self.fabric.ports[at], self.packets.get_mut(id));
         let backlog = port.backlog(now);
         if port.marks(backlog, packet.class, || self.random.unit()) {
             mark(port, packet);
@@ -158,6 +157,23 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
             self.account(now, at, id, switch, 1);
         }
         if passes { self.depart(now, at, id, time) } else { self.serve(now, at) }
+    }
+
+    /// Whether a packet of this many bytes joins the queue of a switch port; if so, it is counted.
+    #[inline]
+    fn admits(&mut self, now: Time, switch: SwitchId, at: DirectedLink, bytes: u64, id: PacketId) -> bool {
+        if !P::REPLAYS {
+            return self.fabric.admits(now, switch, at, bytes);
+        }
+        let fabric = &mut self.fabric;
+        let left = fabric.switches[switch].room(now, &fabric.ports, at);
+        let fits = fabric.admits(now, switch, at, bytes);
+        let place = SwitchPort { switch: switch.0, port: at.0 };
+        let joins = self.program.admits(place, QueueRoom { fits, left }, self.tags.get_mut(id));
+        if joins != fits {
+            fabric.switches[switch].overrule(bytes, joins);
+        }
+        joins
     }
 
     /// A packet's first bit is on the wire at `begin`, its last when the port is free again.

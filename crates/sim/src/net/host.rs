@@ -321,10 +321,13 @@ impl SimHost {
     /// latency is waiting, half is work.
     pub(super) fn receive(&mut self, now: Time, packet: PacketId) -> Option<Time> {
         self.received.push(packet);
-        (self.received.len() == 1).then(|| {
+        let first = self.received.len() == 1;
+        if first {
             self.pipeline = self.latency.draw(&mut self.random);
-            now + self.pipeline / 2
-        })
+        } else if self.latency.is_per_packet() {
+            self.pipeline = self.pipeline.max(self.latency.draw(&mut self.random));
+        }
+        first.then(|| now + self.pipeline / 2)
     }
 
     /// The interrupt has come. When the processor will be done with all of it.
@@ -348,7 +351,7 @@ impl SimHost {
 
     /// A packet comes in that the interface handles itself, one by one and in order. When it will be done.
     pub(super) fn pipe(&mut self, now: Time) -> Time {
-        if self.in_pipeline == 0 {
+        if self.in_pipeline == 0 || self.latency.is_per_packet() {
             self.pipeline = self.latency.draw(&mut self.random);
         }
         self.in_pipeline += 1;
@@ -398,6 +401,23 @@ mod tests {
         host.piped();
         host.piped();
         assert_ne!(host.pipe(us(100)).since(us(100)), first.since(us(1)), "drawn anew");
+    }
+
+    #[test]
+    fn a_normal_latency_is_drawn_for_every_packet_and_without_deviation_it_is_fixed() {
+        let (mean, us) = (Span::from_us(10), |us| Time::ZERO + Span::from_us(us));
+        let run = |latency| {
+            let mut host = SimHost::new(NodeId(0), DirectedLink(0), false, latency, Random::new(1, 0));
+            let first = host.receive(us(1), PacketId(1));
+            (2..50).for_each(|number| assert_eq!(host.receive(us(2), PacketId(number)), None));
+            (first, host.interrupt(us(6)))
+        };
+        let normal = |deviation| run(HostLatency::Normal { mean, deviation });
+        assert_eq!(normal(Span::ZERO), run(HostLatency::Fixed(mean)));
+        let (first, processed) = normal(Span::from_ns(100));
+        let first = first.unwrap();
+        assert!(first != us(6) && first.since(us(5)) < Span::from_us(2), "{first:?}");
+        assert!(processed > us(11) + Span::from_ns(50), "the slowest of 49: {processed:?}");
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     }
 
     /// A connection begins, with both its ends and the routes between them.
-    fn connect(
+    pub(super) fn connect(
         &mut self,
         now: Time,
         source: TrafficId,

@@ -150,6 +150,9 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
                 self.hosts.ends[packet.to()].made += 1;
                 let id = self.packets.insert(packet);
                 self.tags.begin(id, P::clear);
+                if P::REPLAYS {
+                    return self.send_from_host(now, id);
+                }
                 self.send_for_program(now, SwitchId(at.switch), DirectedLink(at.port), id);
             }
         }

@@ -151,6 +151,12 @@ pub enum HostLatency {
         median: Span,
         sigma: f64,
     },
+    /// Drawn for every packet; what is processed at the same time takes as long as the slowest of it. With a deviation of zero
+    /// the same as `Fixed`.
+    Normal {
+        mean: Span,
+        deviation: Span,
+    },
 }
 
 impl HostLatency {
@@ -158,23 +164,33 @@ impl HostLatency {
         match *self {
             Self::None => Span::ZERO,
             Self::Fixed(span) => span,
-            Self::LogNormal { median, sigma } => {
-                // Box and Muller; the other one of the pair is not worth keeping.
-                let radius = (2.0 * random.exponential()).sqrt();
-                let normal = radius * (std::f64::consts::TAU * random.unit()).cos();
-                median.scale((sigma * normal).exp())
+            Self::LogNormal { median, sigma } => median.scale((sigma * standard_normal(random)).exp()),
+            Self::Normal { mean, deviation } => {
+                let off = standard_normal(random) * deviation.as_ps() as f64;
+                Span::from_ps(mean.as_ps().saturating_add_signed(off as i64))
             }
         }
+    }
+
+    /// Whether packets that are processed together are drawn for one by one.
+    pub(crate) fn is_per_packet(&self) -> bool {
+        matches!(self, Self::Normal { .. })
     }
 
     /// What it is in most cases.
     pub fn typical(&self) -> Span {
         match *self {
             Self::None => Span::ZERO,
-            Self::Fixed(span) => span,
+            Self::Fixed(span) | Self::Normal { mean: span, .. } => span,
             Self::LogNormal { median, .. } => median,
         }
     }
+}
+
+fn standard_normal(random: &mut Random) -> f64 {
+    // Box and Muller; the other one of the pair is not worth keeping.
+    let radius = (2.0 * random.exponential()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
 #[derive(Clone, Debug)]

@@ -16,6 +16,9 @@ use super::pfc::{IngressShare, Pfc};
 use super::port::{CLASSES, SimPort};
 use crate::topology::DirectedLink;
 
+/// From here on it is computed exactly how much room a queue has, where that is asked for; in bytes.
+const NEARLY_FULL: i64 = 32_768;
+
 /// All ports of a network.
 pub(super) type Ports = IndexVec<DirectedLink, SimPort>;
 
@@ -95,6 +98,20 @@ impl SimSwitch {
         let free = self.settings.buffer.get().saturating_sub(self.bound);
         let share = ((free as f64 * self.settings.alpha) as u64).min(self.settings.buffer.get());
         self.settings.port_limit.map_or(share, |limit| share.min(limit.get()))
+    }
+
+    /// Bytes until the queue of a port is as long as it may be now: exact below [`NEARLY_FULL`], otherwise no fewer than said.
+    pub(super) fn room(&mut self, now: Time, all: &Ports, at: DirectedLink) -> i64 {
+        let backlog = all[at].backlog_bytes(now) as i64;
+        if (self.limit() as i64) < backlog + NEARLY_FULL {
+            self.bound = self.occupied(now, all);
+        }
+        self.limit() as i64 - backlog
+    }
+
+    /// A packet joins a queue that has no room for it, or does not although there is room.
+    pub(super) fn overrule(&mut self, bytes: u64, joins: bool) {
+        self.bound = if joins { self.bound + bytes } else { self.bound.saturating_sub(bytes) };
     }
 
     #[cold]

@@ -1,0 +1,127 @@
+//! What queues hold, by flow, and what packets that join them see of it.
+
+use units::Time;
+
+use crate::topology::DirectedLink;
+
+/// One direction of a connection: twice its number, plus one from the host that its flow is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+impl StreamId {
+    /// Of the connection with this number, in the order of their starts.
+    pub fn new(connection: u32, forward: bool) -> Self {
+        Self(connection * 2 + u32::from(!forward))
+    }
+
+    /// Its connection, and which of its two lists of packets.
+    pub fn place(self) -> (usize, usize) {
+        (self.0 as usize / 2, self.0 as usize % 2)
+    }
+}
+
+/// What one stream has in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowBytes {
+    pub stream: StreamId,
+    /// Of its frames, check included.
+    pub bytes: u32,
+}
+
+/// A packet at a port that it has been routed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueView {
+    pub at: Time,
+    pub port: DirectedLink,
+    pub stream: StreamId,
+    /// The number of its transmission within the stream.
+    pub number: u32,
+    /// Switches that it has passed before.
+    pub hop: u8,
+    /// Where the contents of the queue begin, and how many streams are in it.
+    from: u32,
+    streams: u32,
+}
+
+impl QueueView {
+    /// What makes it the same in another run.
+    pub(super) fn key(&self) -> (u32, u32, u8) {
+        (self.stream.0, self.number, self.hop)
+    }
+}
+
+/// What packets saw, in the order in which they did.
+#[derive(Clone, Debug, Default)]
+pub struct QueueViews {
+    pub views: Vec<QueueView>,
+    contents: Vec<FlowBytes>,
+}
+
+impl QueueViews {
+    /// What waited in the queue that a packet was about to join, without what was being sent; in no particular order.
+    pub fn content(&self, view: &QueueView) -> &[FlowBytes] {
+        &self.contents[view.from as usize..][..view.streams as usize]
+    }
+}
+
+/// What is written on a packet: which it is, and how far it has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PacketTag {
+    pub stream: StreamId,
+    pub number: u32,
+    pub hop: u8,
+}
+
+/// All queues of a network while it runs.
+#[derive(Debug)]
+pub(super) struct QueueContents {
+    ports: Vec<Vec<FlowBytes>>,
+    /// Of how many packets one is looked at; always the same ones.
+    one_in: u32,
+    pub views: QueueViews,
+}
+
+impl QueueContents {
+    pub(super) fn new(ports: usize, one_in: u32) -> Self {
+        Self { ports: vec![Vec::new(); ports], one_in: one_in.max(1), views: QueueViews::default() }
+    }
+
+    /// A packet has been routed to a port: it sees the queue, and joins it.
+    #[inline]
+    pub(super) fn join(&mut self, now: Time, port: u32, len: u16, tag: &mut PacketTag) {
+        let content = &mut self.ports[port as usize];
+        if is_chosen(tag, self.one_in) {
+            let QueueViews { views, contents } = &mut self.views;
+            let (from, streams) = (contents.len() as u32, content.len() as u32);
+            let PacketTag { stream, number, hop } = *tag;
+            views.push(QueueView { at: now, port: DirectedLink(port), stream, number, hop, from, streams });
+            contents.extend_from_slice(content);
+        }
+        tag.hop += 1;
+        match content.iter_mut().find(|flow| flow.stream == tag.stream) {
+            Some(flow) => flow.bytes += u32::from(len),
+            None => content.push(FlowBytes { stream: tag.stream, bytes: u32::from(len) }),
+        }
+    }
+
+    /// A packet leaves a queue, or has not been let into it.
+    #[inline]
+    pub(super) fn leave(&mut self, port: u32, len: u16, tag: &PacketTag) {
+        let content = &mut self.ports[port as usize];
+        let Some(at) = content.iter().position(|flow| flow.stream == tag.stream) else { return };
+        content[at].bytes -= u32::from(len);
+        if content[at].bytes == 0 {
+            content.swap_remove(at);
+        }
+    }
+
+    pub(super) fn of_port(&self, port: DirectedLink) -> &[FlowBytes] {
+        &self.ports[port.index()]
+    }
+}
+
+/// Whether a packet is one of those that are looked at.
+fn is_chosen(tag: &PacketTag, one_in: u32) -> bool {
+    let mixed = (u64::from(tag.stream.0) << 32 | u64::from(tag.number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ mixed >> 32) as u32).wrapping_mul(0x85eb_ca6b) >> 8 < (1 << 24) / one_in
+}
