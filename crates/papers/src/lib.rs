@@ -3,6 +3,7 @@
 //! The claims of a [`Paper`] are the files in its folder under `experiments/`; a file says which runner makes its runs.
 //! With any runner, a claim ends as a [`ClaimResult`].
 
+mod deter;
 mod files;
 mod flowradar;
 mod hpcc;
@@ -32,7 +33,7 @@ pub struct Paper {
 }
 
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: [Paper; 7] = [
+pub const PAPERS: [Paper; 8] = [
     linkguardian::PAPER,
     rdma_corruption::PAPER,
     melo::PAPER,
@@ -40,6 +41,7 @@ pub const PAPERS: [Paper; 7] = [
     flowradar::PAPER,
     hpcc::PAPER,
     pl2::PAPER,
+    deter::PAPER,
 ];
 
 /// A paper's claims, or those of them that were chosen, in the order of the report.

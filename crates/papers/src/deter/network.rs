@@ -1,0 +1,180 @@
+//! det.queue and det.drop, from the same runs (§6.5.4.2).
+
+use chart::{Axis, Chart, Line, LinesChart};
+use report::claim::{ClaimError, MeasuredValue, RunScale};
+use report::parallel;
+use report::runner::{ComputedValues, Effort};
+use sim::net::NetworkSetup;
+use sim::net::queue_replay::{QueueComparison, QueueRecording, ReplayTags, compare};
+use units::Span;
+
+use super::runs::{self, SampleCost};
+use super::sampling::THRESHOLDS;
+
+/// In percent; the one that takes longest is run first.
+const LOADS: [u32; 4] = [80, 50, 30, 10];
+/// One in so many packets is asked what it sees.
+const ONE_IN: u32 = 64;
+/// The threshold of the thesis, in µs.
+const USUAL: u64 = 5;
+
+/// A run at one load.
+struct LoadRun {
+    load: u32,
+    setup: NetworkSetup,
+    recording: QueueRecording,
+}
+
+/// A replay of one of the runs.
+#[derive(Clone, Copy, Debug)]
+struct ReplayTask {
+    run: usize,
+    us: u64,
+    tags: ReplayTags,
+}
+
+/// What came of one.
+struct LoadReplay {
+    load: u32,
+    us: u64,
+    tags: ReplayTags,
+    comparison: QueueComparison,
+    overflows: f64,
+    cost: SampleCost,
+}
+
+pub(super) fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec<ComputedValues>>, ClaimError> {
+    let tasks = tasks(wanted);
+    effort.progress.expect_parts(LOADS.len() + tasks.len());
+    let Some(runs) = collect(parallel::map(&LOADS, effort.jobs, |load| simulate(*load, effort)))? else {
+        return Ok(None);
+    };
+    let Some(replays) = collect(parallel::map(&tasks, effort.jobs, |task| replay(*task, &runs, effort)))? else {
+        return Ok(None);
+    };
+    let computed = |id: &&str| if *id == "det.queue" { queues(&replays) } else { drops(&replays) };
+    Ok(Some(wanted.iter().map(computed).collect()))
+}
+
+fn collect<T>(results: Vec<Result<Option<T>, ClaimError>>) -> Result<Option<Vec<T>>, ClaimError> {
+    results.into_iter().collect()
+}
+
+fn tasks(wanted: &[&str]) -> Vec<ReplayTask> {
+    let drops = wanted.contains(&"det.drop");
+    let thresholds: &[u64] = if wanted.contains(&"det.queue") { &THRESHOLDS } else { &[USUAL] };
+    let of_run = |run| {
+        let tagged = thresholds.iter().map(move |us| ReplayTask { run, us: *us, tags: ReplayTags::Used });
+        tagged.chain(drops.then_some(ReplayTask { run, us: USUAL, tags: ReplayTags::Ignored }))
+    };
+    (0..LOADS.len()).flat_map(of_run).collect()
+}
+
+fn simulate(load: u32, effort: &Effort<'_>) -> Result<Option<LoadRun>, ClaimError> {
+    let until = if effort.scale == RunScale::Full { "10ms" } else { "3ms" };
+    let sets = [format!("traffic.0.load={}", f64::from(load) / 100.0), format!("run.until={until}")];
+    let setup = runs::setup("fat-tree.toml", &sets, effort.seed)?;
+    let recording = runs::record(&setup, ONE_IN, effort)?;
+    effort.progress.part_done();
+    Ok(recording.map(|recording| LoadRun { load, setup, recording }))
+}
+
+fn replay(task: ReplayTask, runs: &[LoadRun], effort: &Effort<'_>) -> Result<Option<LoadReplay>, ClaimError> {
+    let LoadRun { load, setup, recording } = &runs[task.run];
+    let (connections, cost) = runs::sampled(setup, recording, Span::from_us(task.us))?;
+    let replay = runs::replay(setup, &connections, task.tags, ONE_IN, effort)?;
+    effort.progress.part_done();
+    Ok(replay.map(|replay| {
+        let comparison = compare(recording, &replay);
+        let overflows = replay.overflows as f64 / cost.packets.max(1) as f64;
+        LoadReplay { load: *load, us: task.us, tags: task.tags, comparison, overflows, cost }
+    }))
+}
+
+fn find(replays: &[LoadReplay], load: u32, us: u64, tags: ReplayTags) -> Option<&LoadReplay> {
+    replays.iter().find(|replay| (replay.load, replay.us, replay.tags) == (load, us, tags))
+}
+
+fn queues(replays: &[LoadReplay]) -> ComputedValues {
+    let mut computed = ComputedValues::default();
+    let of = |load, us| find(replays, load, us, ReplayTags::Used);
+    let mut value = |name: String, value: Option<f64>, views: u64| {
+        computed.values.push((name, value.map(|value| MeasuredValue::exact(value, views))));
+    };
+    for replay in replays.iter().filter(|replay| replay.tags == ReplayTags::Used) {
+        let LoadReplay { load, us, comparison, cost, .. } = replay;
+        let queues = comparison.queues;
+        value(format!("{load}.{us}us.mean"), Some(queues.mean), queues.views);
+        value(format!("{load}.{us}us.p99"), Some(queues.p99), queues.views);
+        value(format!("{load}.{us}us.lengths"), Some(queues.mean_of_lengths), queues.views);
+        value(format!("{load}.{us}us.per-sample"), Some(cost.packets_per_sample()), cost.samples);
+        value(format!("{load}.{us}us.bytes"), Some(cost.bytes_per_packet()), cost.packets);
+        if *us == USUAL {
+            value(format!("{load}.length"), Some(queues.mean_length), queues.views);
+        }
+    }
+    let measures: [(&str, fn(&QueueComparison) -> f64); 2] =
+        [("mean", |comparison| comparison.queues.mean), ("p99", |comparison| comparison.queues.p99)];
+    for (name, measure) in measures {
+        let at = |load, us| of(load, us).map(|replay| measure(&replay.comparison));
+        let ratio = |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one / other);
+        for load in LOADS {
+            let cost = at(load, USUAL).zip(at(load, 2)).map(|(usual, less)| usual - less);
+            value(format!("{load}.cost.{name}"), cost, 2);
+        }
+        value(format!("load.{name}"), ratio(at(80, USUAL), at(10, USUAL)), 2);
+        value(format!("threshold.{name}"), ratio(at(30, 10), at(30, 2)), 2);
+    }
+    for (name, measure) in measures {
+        computed.charts.push(chart(replays, name, measure));
+    }
+    computed
+}
+
+/// Fig. 6.8.
+fn chart(replays: &[LoadReplay], name: &str, measure: fn(&QueueComparison) -> f64) -> Chart {
+    let line = |us: u64| {
+        let mut loads = LOADS;
+        loads.sort_unstable();
+        let point = |load| {
+            let replay = find(replays, load, us, ReplayTags::Used)?;
+            Some((f64::from(load), measure(&replay.comparison)))
+        };
+        let paper = match (us, name) {
+            (USUAL, "mean") => vec![(30.0, 0.78), (80.0, 1.7)],
+            (USUAL, _) => vec![(30.0, 5.7), (80.0, 9.7)],
+            _ => Vec::new(),
+        };
+        Line::new(format!("{us} µs"), loads.into_iter().filter_map(point).collect()).with_paper(paper)
+    };
+    Chart::Lines(LinesChart {
+        title: format!("Queue content difference, {name}"),
+        caption: "Of all queues of the fat-tree, by load and by the threshold of sampling.".into(),
+        x: Axis::linear("load, %"),
+        y: Axis::linear("MTU"),
+        lines: THRESHOLDS.into_iter().map(line).collect(),
+    })
+}
+
+fn drops(replays: &[LoadReplay]) -> ComputedValues {
+    let mut computed = ComputedValues::default();
+    for load in LOADS {
+        let of = |tags| find(replays, load, USUAL, tags).map(|replay| (replay.comparison.drops, replay.overflows));
+        let (Some((with, overflows)), Some((without, _))) = (of(ReplayTags::Used), of(ReplayTags::Ignored)) else {
+            continue;
+        };
+        let mut value = |name: &str, value: Option<f64>, of: u64| {
+            computed.values.push((format!("{load}.{name}"), value.map(|value| MeasuredValue::exact(value, of))));
+        };
+        value("tags", with.error(), with.in_either);
+        value("no-tags", without.error(), without.in_either);
+        let gain =
+            with.error().zip(without.error()).filter(|(with, _)| *with > 0.0).map(|(with, without)| without / with);
+        value("gain", gain, with.in_either);
+        value("false-drops", Some(with.false_drops as f64), with.in_either);
+        value("wrong-place", Some(with.wrong_place as f64 / with.in_either.max(1) as f64), with.in_either);
+        value("drops", Some(with.in_run as f64), with.in_run);
+        value("overflows", Some(overflows), with.in_run);
+    }
+    computed
+}
