@@ -42,7 +42,7 @@ fn replayed(
 ) -> (QueueComparison, u64) {
     let options = ReplayOptions { tags, one_in: 1, question: None };
     let replay = replay(setup, connections, options, &Unwatched).unwrap();
-    (compare(recording, &replay), replay.overflows)
+    (compare(recording, &replay, Time::ZERO), replay.overflows)
 }
 
 #[test]
@@ -66,6 +66,10 @@ fn packets_at_their_own_times_find_the_very_same_queues() {
     assert_eq!(comparison.queues.views, recording.views.views.len() as u64);
     assert_eq!((comparison.queues.mean, comparison.queues.p99), (0.0, 0.0));
     assert_eq!(comparison.drops.error(), Some(0.0), "{:?}", comparison.drops);
+    let options = ReplayOptions { tags: ReplayTags::Ignored, one_in: 1, question: None };
+    let again = replay(&setup, &recording.connections, options, &Unwatched).unwrap();
+    let late = compare(&recording, &again, Time::ZERO + Span::from_ms(1)).queues.views;
+    assert!(late > 0 && late < comparison.queues.views, "{late}");
     assert!(comparison.queues.mean_length > 5.0, "the test is about queues: {:?}", comparison.queues);
 }
 

@@ -30,8 +30,8 @@ const REPLAYS: u64 = 100;
 /// No shorter than the timeouts, less what precedes the tick.
 const FIRST_TIMEOUT: Span = Span::from_ms(12);
 const SECOND_TIMEOUT: Span = Span::from_ms(27);
-/// A replay that ends within a tick of the run has taken the same time.
-const TICK_MS: f64 = 4.0;
+/// A replay that takes as long as the run, give or take so many ms, has its problem.
+const ALIKE_MS: f64 = 4.0;
 
 /// What became of the short flow of a run.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ fn is_correlated(connection: &RecordedConnection) -> bool {
 /// Whether a replay has the problem of the run.
 fn reproduces(replay: &ShortFlow, run: &ShortFlow) -> bool {
     let apart = replay.fct.zip(run.fct).map(|(replay, run)| (replay - run).abs());
-    replay.correlated && apart.is_some_and(|apart| apart <= TICK_MS)
+    replay.correlated && apart.is_some_and(|apart| apart <= ALIKE_MS)
 }
 
 /// When in ms the queues of a replay first differ from those of the run as packets see them; and by how much over time (Fig. 6.4).

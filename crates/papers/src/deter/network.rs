@@ -6,7 +6,7 @@ use report::parallel;
 use report::runner::{ComputedValues, Effort};
 use sim::net::NetworkSetup;
 use sim::net::queue_replay::{QueueComparison, QueueRecording, ReplayTags, compare};
-use units::Span;
+use units::{Span, Time};
 
 use super::runs::{self, SampleCost};
 use super::sampling::THRESHOLDS;
@@ -71,8 +71,8 @@ fn tasks(wanted: &[&str]) -> Vec<ReplayTask> {
 }
 
 fn simulate(load: u32, effort: &Effort<'_>) -> Result<Option<LoadRun>, ClaimError> {
-    let until = if effort.scale == RunScale::Full { "10ms" } else { "3ms" };
-    let sets = [format!("traffic.0.load={}", f64::from(load) / 100.0), format!("run.until={until}")];
+    let ms = if effort.scale == RunScale::Full { 20 } else { 6 };
+    let sets = [format!("traffic.0.load={}", f64::from(load) / 100.0), format!("run.until={ms}ms")];
     let setup = runs::setup("fat-tree.toml", &sets, effort.seed)?;
     let recording = runs::record(&setup, ONE_IN, effort)?;
     effort.progress.part_done();
@@ -85,7 +85,8 @@ fn replay(task: ReplayTask, runs: &[LoadRun], effort: &Effort<'_>) -> Result<Opt
     let replay = runs::replay(setup, &connections, task.tags, ONE_IN, effort)?;
     effort.progress.part_done();
     Ok(replay.map(|replay| {
-        let comparison = compare(recording, &replay);
+        let half = Span::from_ps(setup.until.as_ps() / 2);
+        let comparison = compare(recording, &replay, Time::ZERO + half);
         let overflows = replay.overflows as f64 / cost.packets.max(1) as f64;
         LoadReplay { load: *load, us: task.us, tags: task.tags, comparison, overflows, cost }
     }))
@@ -106,7 +107,8 @@ fn queues(replays: &[LoadReplay]) -> ComputedValues {
         let queues = comparison.queues;
         value(format!("{load}.{us}us.mean"), Some(queues.mean), queues.views);
         value(format!("{load}.{us}us.p99"), Some(queues.p99), queues.views);
-        value(format!("{load}.{us}us.lengths"), Some(queues.mean_of_lengths), queues.views);
+        value(format!("{load}.{us}us.lengths.mean"), Some(queues.mean_of_lengths), queues.views);
+        value(format!("{load}.{us}us.lengths.p99"), Some(queues.p99_of_lengths), queues.views);
         value(format!("{load}.{us}us.per-sample"), Some(cost.packets_per_sample()), cost.samples);
         value(format!("{load}.{us}us.bytes"), Some(cost.bytes_per_packet()), cost.packets);
         if *us == USUAL {

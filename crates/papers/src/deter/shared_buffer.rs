@@ -3,7 +3,7 @@
 use chart::{Axis, Chart, Line, LinesChart};
 use report::claim::{ClaimError, MeasuredValue};
 use report::runner::{ComputedValues, Effort};
-use sim::net::queue_replay::{MTU_FRAME, QueueViews, ReplayTags, compare};
+use sim::net::queue_replay::{MTU_FRAME, PacketFate, QueueViews, ReplayTags, compare};
 use sim::topology::DirectedLink;
 use units::{Span, Time};
 use wire::ethernet::on_wire;
@@ -36,15 +36,15 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     };
     let full = others.iter().map(|(_, bytes)| *bytes).reduce(f64::max);
     value("alone", lengths.iter().filter(|(at, _)| *at < BURST).map(|(_, bytes)| *bytes).reduce(f64::max));
-    value("shared", full.and_then(|full| shortest_while(&lengths, &others, 0.95 * full)));
+    value("shared", where_they_meet(&lengths, &others));
     value("second", full);
     value("drops", Some(dropped.iter().filter(in_burst).count() as f64));
     let in_run = recording.packets().filter(|(.., packet)| {
         let at = ms(packet.at);
-        packet.fate == sim::net::queue_replay::PacketFate::Dropped(first) && in_burst(&&at)
+        packet.fate == PacketFate::Dropped(first) && in_burst(&&at)
     });
     value("drops.run", Some(in_run.count() as f64));
-    value("difference", Some(compare(&recording, &replay).queues.mean));
+    value("difference", Some(compare(&recording, &replay, Time::ZERO).queues.mean));
     computed.charts.push(chart(&lengths, &others, &dropped));
     Ok(Some(computed))
 }
@@ -61,13 +61,16 @@ fn lengths(views: &QueueViews, port: DirectedLink) -> Vec<(f64, f64)> {
     at_port.map(|view| (ms(view.at), f64::from(length(view)) * counted)).collect()
 }
 
-/// The shortest that one queue was between the first and the last time that the other was as long as this.
-fn shortest_while(lengths: &[(f64, f64)], others: &[(f64, f64)], long: f64) -> Option<f64> {
-    let mut long = others.iter().filter(|(_, bytes)| *bytes >= long).map(|(at, _)| *at);
-    let from = long.next()?;
-    let until = long.last().unwrap_or(from);
-    let within = lengths.iter().filter(|(at, _)| (from..=until).contains(at));
-    within.map(|(_, bytes)| *bytes).reduce(f64::min)
+/// How long one queue was when the other first was as long.
+fn where_they_meet(lengths: &[(f64, f64)], others: &[(f64, f64)]) -> Option<f64> {
+    let mut before = lengths.iter().filter(|(at, _)| *at >= BURST).peekable();
+    others.iter().filter(|(at, _)| *at >= BURST).find_map(|(at, other)| {
+        let mut length = None;
+        while let Some((_, bytes)) = before.next_if(|(earlier, _)| earlier <= at) {
+            length = Some(*bytes);
+        }
+        length.filter(|bytes| other >= bytes)
+    })
 }
 
 fn chart(lengths: &[(f64, f64)], others: &[(f64, f64)], dropped: &[f64]) -> Chart {

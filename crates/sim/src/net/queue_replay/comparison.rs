@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use units::Time;
+
 use super::MTU_FRAME;
 use super::contents::{FlowBytes, QueueView, StreamId};
 use super::recording::{PacketFate, QueueRecording};
@@ -49,9 +51,9 @@ impl DropDifference {
     }
 }
 
-/// Compares a replay with what was recorded of the run.
-pub fn compare(recording: &QueueRecording, replay: &QueueReplay) -> QueueComparison {
-    let (queues, by_port) = queue_differences(recording, replay);
+/// Compares a replay with what was recorded of the run: all drops, and what packets saw of queues from a time of the run on.
+pub fn compare(recording: &QueueRecording, replay: &QueueReplay, from: Time) -> QueueComparison {
+    let (queues, by_port) = queue_differences(recording, replay, from);
     let (drops, mut drops_by_port) = drop_differences(recording, replay);
     let mut ports: Vec<_> = by_port
         .into_iter()
@@ -74,8 +76,10 @@ struct ViewDifference {
 fn queue_differences(
     recording: &QueueRecording,
     replay: &QueueReplay,
+    from: Time,
 ) -> (QueueDifference, Vec<(DirectedLink, QueueDifference)>) {
-    let run: HashMap<_, &QueueView> = recording.views.views.iter().map(|view| (view.key(), view)).collect();
+    let views = recording.views.views.iter().filter(|view| view.at >= from);
+    let run: HashMap<_, &QueueView> = views.map(|view| (view.key(), view)).collect();
     let both = replay.views.views.iter().filter_map(|view| {
         let seen = run.get(&view.key()).filter(|seen| seen.port == view.port)?;
         let (run, replay) = (recording.views.content(seen), replay.views.content(view));
