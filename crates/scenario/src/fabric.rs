@@ -277,10 +277,13 @@ pub(crate) fn host_latency(table: &ScenarioReader<'_>) -> ReadResult<HostLatency
     let latency = table.span("latency", Span::ZERO..=LONGEST_HOST_LATENCY)?;
     let Some(median) = latency else { return Ok(HostLatency::None) };
     let sigma = table.number("sigma", |sigma| (0.0..=LARGEST_SIGMA).contains(&sigma), "0 to 2, of the logarithm")?;
-    Ok(match sigma {
-        None | Some(0.0) => HostLatency::Fixed(median),
-        Some(sigma) => HostLatency::LogNormal { median, sigma },
-    })
+    let deviation = table.span("deviation", Span::ZERO..=LONGEST_HOST_LATENCY)?;
+    match (sigma, deviation) {
+        (Some(_), Some(_)) => Err(table.wrong("deviation", "expected either sigma or deviation")),
+        (None, Some(deviation)) => Ok(HostLatency::Normal { mean: median, deviation }),
+        (None | Some(0.0), None) => Ok(HostLatency::Fixed(median)),
+        (Some(sigma), None) => Ok(HostLatency::LogNormal { median, sigma }),
+    }
 }
 
 /// The rate of the links by which these hosts send, if it is one.
@@ -360,6 +363,18 @@ mod tests {
                  buffer of 200.0 KB"
                 .to_owned())
         );
+    }
+
+    #[test]
+    fn hosts_vary_by_the_logarithm_or_by_packets_and_not_by_both() {
+        let one = "kind = \"single-switch\"\nhosts = 2\nrate = \"10G\"\ndelay = \"1us\"";
+        let latency =
+            |keys: &str| setup(one, &format!("\n[host]\nlatency = \"10us\"\n{keys}")).map(|it| it.host_latency);
+        let (mean, deviation) = (Span::from_us(10), Span::from_ns(100));
+        assert_eq!(latency("deviation = \"100ns\""), Ok(HostLatency::Normal { mean, deviation }));
+        assert_eq!(latency(""), Ok(HostLatency::Fixed(mean)));
+        let both = latency("sigma = 0.5\ndeviation = \"100ns\"").unwrap_err();
+        assert!(both.ends_with("host.deviation: expected either sigma or deviation"), "{both}");
     }
 
     #[test]

@@ -61,7 +61,7 @@ const ECN: Keys = &[("min", One), ("max", One), ("probability", One), ("at", One
 
 const PFC: Keys = &[("alpha", One), ("per_rate", One), ("headroom", One), ("hysteresis", One)];
 
-const HOST: Keys = &[("latency", One), ("sigma", One), ("handshake", One)];
+const HOST: Keys = &[("latency", One), ("sigma", One), ("deviation", One), ("handshake", One)];
 
 /// Before those of protocols and behind them.
 const LINK_BEGIN: Keys = &[

@@ -18,6 +18,9 @@ const ONE_IN: u32 = 64;
 /// The threshold of the thesis, in µs.
 const USUAL: u64 = 5;
 
+/// A value of a comparison.
+type TakeMeasure = fn(&QueueComparison) -> f64;
+
 /// A run at one load.
 struct LoadRun {
     load: u32,
@@ -115,7 +118,7 @@ fn queues(replays: &[LoadReplay]) -> ComputedValues {
             value(format!("{load}.length"), Some(queues.mean_length), queues.views);
         }
     }
-    let measures: [(&str, fn(&QueueComparison) -> f64); 2] =
+    let measures: [(&str, TakeMeasure); 2] =
         [("mean", |comparison| comparison.queues.mean), ("p99", |comparison| comparison.queues.p99)];
     for (name, measure) in measures {
         let at = |load, us| of(load, us).map(|replay| measure(&replay.comparison));
@@ -134,7 +137,7 @@ fn queues(replays: &[LoadReplay]) -> ComputedValues {
 }
 
 /// Fig. 6.8.
-fn chart(replays: &[LoadReplay], name: &str, measure: fn(&QueueComparison) -> f64) -> Chart {
+fn chart(replays: &[LoadReplay], name: &str, measure: TakeMeasure) -> Chart {
     let line = |us: u64| {
         let mut loads = LOADS;
         loads.sort_unstable();
