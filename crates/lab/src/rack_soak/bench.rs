@@ -280,12 +280,14 @@ impl<'a> RackBench<'a> {
     fn leave_and_join(&self, host: RackDaemon<'a>) -> Result<u32, LinkError> {
         let number = self.plan.hosts - 1;
         let pause = self.plan.duration / (2 * self.plan.joins + 1);
+        let begun = self.clock.elapsed();
         let (mut host, mut joins) = (Some(host), 0);
-        while joins < self.plan.joins && self.rest(pause) {
+        // What a leave and a join take is not added: as many fit as were asked for, as long as there is time.
+        while joins < self.plan.joins && self.rest_until(begun + pause * (2 * joins + 1)) {
             if let Some(host) = host.take() {
                 host.end();
             }
-            if !self.rest(pause) {
+            if !self.rest_until(begun + pause * (2 * joins + 2)) {
                 break;
             }
             host = self.start_host(number)?;
@@ -300,10 +302,9 @@ impl<'a> RackBench<'a> {
     }
 
     /// False if it is over before.
-    fn rest(&self, pause: Duration) -> bool {
-        let until = self.clock.elapsed() + pause;
-        while self.clock.elapsed() < until && !self.over.is_stopped() {
-            std::thread::sleep(SAMPLE_EVERY.min(pause));
+    fn rest_until(&self, due: Duration) -> bool {
+        while self.clock.elapsed() < due && !self.over.is_stopped() {
+            std::thread::sleep(SAMPLE_EVERY.min(due.saturating_sub(self.clock.elapsed())));
         }
         !self.over.is_stopped()
     }
