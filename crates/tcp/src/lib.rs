@@ -53,6 +53,10 @@ mod socket;
 mod timing;
 mod undo;
 
+/// Changes whenever a connection would do something else with the same calls: logs of connections are replayed only by the
+/// TCP that wrote them.
+pub const BEHAVIOUR: u32 = 1;
+
 pub use config::{LinuxVersion, Reordering, TcpConfig, TimerProfile};
 pub use connection::{TcpCommand, TcpConnection, TcpNote, TcpProgress, TcpRetransmitCause, TcpTimer};
 pub use detection::{LossDetection, RackUse};

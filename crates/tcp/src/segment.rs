@@ -51,6 +51,12 @@ impl SegmentFlags {
     /// There is no timestamp option: `timestamp` and `echo` say nothing.
     pub const NO_TIMESTAMP: Self = Self(16);
 
+    /// All of them, one bit each.
+    #[inline]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// Whether all of `other` are set.
     #[inline]
     pub const fn has(self, other: Self) -> bool {

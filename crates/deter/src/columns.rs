@@ -1,0 +1,344 @@
+//! What happened at one end, as columns.
+//!
+//! | column | holds |
+//! | --- | --- |
+//! | order | which call came: a frame, a pull and whether something left, a timer, a command, a step of a handshake |
+//! | calls | what commands asked for |
+//! | network | of arriving frames, those that were not the next of the peer's, or not marked as they left |
+//! | decisions | what time decided (level *decisions*) |
+//! | ticks | clocks of the kernel as they were read (level *decisions*) |
+//! | times | the time of each call (level *times*), and when frames left the host |
+//!
+//! While a block is recorded its columns are plain bytes; they are coded when the block is full, each as a stream of its
+//! own, so that nothing but plain writes happens between the calls of a connection.
+
+use tcp::{TcpCommand, TcpTimer};
+use units::Span;
+use wire::ip::Ecn;
+
+use crate::LoggedHandshake;
+use crate::bytes::{LogReader, put, put_signed};
+use crate::coder::{BitModel, NumberModel, RangeDecoder, RangeEncoder};
+use crate::header::{of_span, span};
+use crate::log::LogFault;
+
+units::counters! {
+    /// What columns take, in bytes.
+    ColumnBytes as u64:
+    /// Which call came.
+    order,
+    /// What commands asked for.
+    calls,
+    /// What the network did.
+    network,
+    /// What time decided.
+    decisions,
+    /// Clocks as they were read.
+    ticks,
+    /// When calls came and frames left.
+    times,
+}
+
+/// A call, as the column of the order has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallToken {
+    Frame,
+    /// A frame that the network did something to; only while a block is recorded.
+    OddFrame,
+    Sent,
+    Idle,
+    LossTimer,
+    AckTimer,
+    Command,
+    Handshake,
+}
+
+impl CallToken {
+    const ALL: [Self; 8] = [
+        Self::Frame,
+        Self::OddFrame,
+        Self::Sent,
+        Self::Idle,
+        Self::LossTimer,
+        Self::AckTimer,
+        Self::Command,
+        Self::Handshake,
+    ];
+
+    pub(crate) fn timer(self) -> Option<TcpTimer> {
+        match self {
+            Self::LossTimer => Some(TcpTimer::Loss),
+            Self::AckTimer => Some(TcpTimer::Ack),
+            _ => None,
+        }
+    }
+}
+
+/// Which frame arrived, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// How far its number is from the next one in order: beyond it if some are missing, below it if it comes late or again.
+    pub displaced: i64,
+    /// How it is marked, if not as it left.
+    pub remarked: Option<Ecn>,
+}
+
+/// The three calls before the next one are what it depends on.
+const CONTEXT: usize = 1 << 9;
+
+/// Models of calls in their order.
+#[derive(Debug)]
+pub(crate) struct OrderModel {
+    bits: Vec<[BitModel; 8]>,
+    last: usize,
+}
+
+impl OrderModel {
+    pub(crate) fn new() -> Self {
+        Self { bits: vec![Default::default(); CONTEXT], last: 0 }
+    }
+
+    fn encode(&mut self, encoder: &mut RangeEncoder, token: u8) {
+        let bits = &mut self.bits[self.last];
+        let mut node = 1;
+        for at in (0..3).rev() {
+            let bit = token >> at & 1 == 1;
+            encoder.bit(&mut bits[node], bit);
+            node = node << 1 | usize::from(bit);
+        }
+        self.last = (self.last << 3 | usize::from(token)) % CONTEXT;
+    }
+
+    pub(crate) fn decode(&mut self, decoder: &mut RangeDecoder<'_>) -> CallToken {
+        let bits = &mut self.bits[self.last];
+        let mut node = 1;
+        for _ in 0..3 {
+            node = node << 1 | usize::from(decoder.bit(&mut bits[node]));
+        }
+        self.last = (self.last << 3 | node & 7) % CONTEXT;
+        CallToken::ALL[node & 7]
+    }
+}
+
+/// Models of what the network does.
+#[derive(Debug, Default)]
+pub(crate) struct NetworkModel {
+    remarked: [BitModel; 16],
+    experienced: BitModel,
+    displaced: [BitModel; 4],
+    late: BitModel,
+    distance: [NumberModel; 2],
+    /// The latest answers, one bit each.
+    marks: usize,
+    moves: usize,
+}
+
+impl NetworkModel {
+    fn encode(&mut self, encoder: &mut RangeEncoder, arrival: Arrival) {
+        let (remarked, moved) = (arrival.remarked.is_some(), arrival.displaced != 0);
+        encoder.bit(&mut self.remarked[self.marks], remarked);
+        if let Some(ecn) = arrival.remarked {
+            encoder.bit(&mut self.experienced, ecn != Ecn::Experienced);
+            if ecn != Ecn::Experienced {
+                encoder.even(ecn == Ecn::Capable);
+            }
+        }
+        encoder.bit(&mut self.displaced[self.moves], moved);
+        if moved {
+            let late = arrival.displaced < 0;
+            encoder.bit(&mut self.late, late);
+            encoder.number(&mut self.distance[usize::from(late)], arrival.displaced.unsigned_abs() - 1);
+        }
+        self.turn(remarked, moved);
+    }
+
+    pub(crate) fn decode(&mut self, decoder: &mut RangeDecoder<'_>) -> Result<Arrival, LogFault> {
+        let mut arrival = Arrival::default();
+        if decoder.bit(&mut self.remarked[self.marks]) {
+            let other = decoder.bit(&mut self.experienced);
+            arrival.remarked = Some(match (other, other && decoder.even()) {
+                (false, _) => Ecn::Experienced,
+                (true, true) => Ecn::Capable,
+                (true, false) => Ecn::NotCapable,
+            });
+        }
+        if decoder.bit(&mut self.displaced[self.moves]) {
+            let late = decoder.bit(&mut self.late);
+            let distance = decoder.number(&mut self.distance[usize::from(late)]);
+            let distance = distance.and_then(|distance| i64::try_from(distance + 1).ok());
+            let distance = distance.ok_or(LogFault::Value("distance"))?;
+            arrival.displaced = if late { -distance } else { distance };
+        }
+        self.turn(arrival.remarked.is_some(), arrival.displaced != 0);
+        Ok(arrival)
+    }
+
+    fn turn(&mut self, remarked: bool, moved: bool) {
+        self.marks = (self.marks << 1 | usize::from(remarked)) % self.remarked.len();
+        self.moves = (self.moves << 1 | usize::from(moved)) % self.displaced.len();
+    }
+}
+
+/// The columns of a block that is being recorded.
+#[derive(Debug, Default)]
+pub(crate) struct RawColumns {
+    pub tokens: Vec<u8>,
+    pub calls: Vec<u8>,
+    network: Vec<u8>,
+    pub times: Vec<u8>,
+    pub departures: Vec<u8>,
+    pub digests: Vec<u8>,
+}
+
+impl RawColumns {
+    #[inline]
+    pub(crate) fn token(&mut self, token: CallToken) {
+        self.tokens.push(token as u8);
+    }
+
+    pub(crate) fn odd_frame(&mut self, arrival: Arrival) {
+        self.token(CallToken::OddFrame);
+        self.network.push(arrival.remarked.map_or(0, |ecn| ecn as u8 + 1));
+        put_signed(&mut self.network, arrival.displaced);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tokens.is_empty() && self.departures.is_empty()
+    }
+
+    /// Codes the block, and begins the next one.
+    pub(crate) fn encode(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out, self.tokens.len() as u64);
+        let mut order = OrderModel::new();
+        let (mut encoder, mut odd) = (RangeEncoder::new(), RangeEncoder::new());
+        let (mut network, mut details) = (NetworkModel::default(), LogReader::new(&self.network));
+        for token in &self.tokens {
+            let is_odd = *token == CallToken::OddFrame as u8;
+            order.encode(&mut encoder, if is_odd { CallToken::Frame as u8 } else { *token });
+            if is_odd {
+                network.encode(&mut odd, odd_detail(&mut details));
+            } else if *token == CallToken::Frame as u8 {
+                network.encode(&mut odd, Arrival::default());
+            }
+        }
+        let (order, network) = (encoder.finish(), odd.finish());
+        for column in [&order, &self.calls, &network, &self.times, &self.departures, &self.digests] {
+            put(&mut out, column.len() as u64);
+            out.extend(column);
+        }
+        for column in [&mut self.tokens, &mut self.calls, &mut self.network] {
+            column.clear();
+        }
+        for column in [&mut self.times, &mut self.departures, &mut self.digests] {
+            column.clear();
+        }
+        out
+    }
+}
+
+/// What was written of an odd frame, here and not read from anywhere else.
+fn odd_detail(details: &mut LogReader<'_>) -> Arrival {
+    let remarked = match details.byte().unwrap_or_default() {
+        0 => None,
+        1 => Some(Ecn::NotCapable),
+        2 => Some(Ecn::Capable),
+        _ => Some(Ecn::Experienced),
+    };
+    Arrival { displaced: details.signed().unwrap_or_default(), remarked }
+}
+
+/// The columns of a block that has been read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EncodedColumns<'a> {
+    pub calls_made: u64,
+    pub order: &'a [u8],
+    pub calls: &'a [u8],
+    pub network: &'a [u8],
+    pub times: &'a [u8],
+    pub departures: &'a [u8],
+    pub digests: &'a [u8],
+}
+
+impl<'a> EncodedColumns<'a> {
+    pub(crate) fn parse(content: &'a [u8]) -> Result<Self, LogFault> {
+        let mut reader = LogReader::new(content);
+        let calls_made = reader.number()?;
+        let mut column = || {
+            let len = reader.small("length")?;
+            reader.take(len)
+        };
+        let [order, calls, network] = [column()?, column()?, column()?];
+        let [times, departures, digests] = [column()?, column()?, column()?];
+        if !reader.is_empty() {
+            return Err(LogFault::Value("column"));
+        }
+        Ok(Self { calls_made, order, calls, network, times, departures, digests })
+    }
+
+    pub(crate) fn bytes(&self) -> ColumnBytes {
+        ColumnBytes {
+            order: self.order.len() as u64,
+            calls: self.calls.len() as u64,
+            network: self.network.len() as u64,
+            decisions: 0,
+            ticks: 0,
+            times: (self.times.len() + self.departures.len()) as u64,
+        }
+    }
+}
+
+/// Writes a command into the column of calls.
+pub(crate) fn put_command(out: &mut Vec<u8>, command: TcpCommand) {
+    let (kind, value) = match command {
+        TcpCommand::Send(bytes) => (0, bytes),
+        TcpCommand::SendMore(bytes) => (1, bytes),
+        TcpCommand::Read(bytes) => (2, bytes),
+        TcpCommand::SendBuffer(bytes) => (3, bytes),
+        TcpCommand::NoDelay(on) => (4, u64::from(on)),
+        TcpCommand::Cork(on) => (5, u64::from(on)),
+        TcpCommand::UserTimeout(limit) => {
+            out.push(6);
+            return of_span(limit, out);
+        }
+        TcpCommand::ShutdownRead => (7, 0),
+        TcpCommand::ShutdownWrite => (8, 0),
+        TcpCommand::Close => (9, 0),
+        TcpCommand::Abort => (10, 0),
+    };
+    out.push(kind);
+    if kind < 6 {
+        put(out, value);
+    }
+}
+
+pub(crate) fn command(reader: &mut LogReader<'_>) -> Result<TcpCommand, LogFault> {
+    Ok(match reader.byte()? {
+        0 => TcpCommand::Send(reader.number()?),
+        1 => TcpCommand::SendMore(reader.number()?),
+        2 => TcpCommand::Read(reader.number()?),
+        3 => TcpCommand::SendBuffer(reader.number()?),
+        4 => TcpCommand::NoDelay(reader.number()? == 1),
+        5 => TcpCommand::Cork(reader.number()? == 1),
+        6 => TcpCommand::UserTimeout(span(reader)?),
+        7 => TcpCommand::ShutdownRead,
+        8 => TcpCommand::ShutdownWrite,
+        9 => TcpCommand::Close,
+        10 => TcpCommand::Abort,
+        _ => return Err(LogFault::Value("command")),
+    })
+}
+
+pub(crate) fn handshake_step(reader: &mut LogReader<'_>) -> Result<LoggedHandshake, LogFault> {
+    match reader.byte()? {
+        0 => Ok(LoggedHandshake::Syn),
+        1 => Ok(LoggedHandshake::SynAck),
+        _ => Err(LogFault::Value("step of a handshake")),
+    }
+}
+
+/// When a frame left its host, beyond the time at which it was made: how many left at once before it, and how much later.
+pub(crate) fn put_departure(out: &mut Vec<u8>, at_once: u64, later: Span) {
+    put(out, at_once);
+    put(out, later.as_ps());
+}

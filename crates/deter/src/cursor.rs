@@ -1,0 +1,174 @@
+//! The calls of one end from the first to the last, block after block.
+
+use tcp::{TcpCommand, TcpTimer};
+use units::{Span, Time};
+use wire::ip::Ecn;
+
+use crate::bytes::LogReader;
+use crate::coder::RangeDecoder;
+use crate::columns::{CallToken, EncodedColumns, NetworkModel, OrderModel, command, handshake_step};
+use crate::header::RecordLevel;
+use crate::log::{LogError, LogFault};
+use crate::{LogSide, LoggedHandshake};
+
+/// A call that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoggedCall {
+    /// The peer's frame of this number, marked like this if not as it left.
+    Frame {
+        number: u64,
+        remarked: Option<Ecn>,
+    },
+    Pull {
+        sent: bool,
+    },
+    Timer(TcpTimer),
+    Command(TcpCommand),
+    Handshake(LoggedHandshake),
+}
+
+/// Reads the calls of one end.
+#[derive(Debug)]
+pub(crate) struct EndCursor<'a> {
+    level: RecordLevel,
+    blocks: &'a [(usize, EncodedColumns<'a>)],
+    block: Option<BlockCursor<'a>>,
+    /// Of the last call.
+    now: Time,
+    /// Number of the peer's frame that is the next in order.
+    next: u64,
+    /// Calls so far.
+    pub calls: u64,
+    departures: DepartureCursor<'a>,
+}
+
+#[derive(Debug)]
+struct BlockCursor<'a> {
+    at: usize,
+    left: u64,
+    order: (RangeDecoder<'a>, OrderModel),
+    network: (RangeDecoder<'a>, NetworkModel),
+    calls: LogReader<'a>,
+    times: LogReader<'a>,
+    digests: LogReader<'a>,
+}
+
+impl<'a> BlockCursor<'a> {
+    fn new(at: usize, columns: &EncodedColumns<'a>) -> Self {
+        Self {
+            at,
+            left: columns.calls_made,
+            order: (RangeDecoder::new(columns.order), OrderModel::new()),
+            network: (RangeDecoder::new(columns.network), NetworkModel::default()),
+            calls: LogReader::new(columns.calls),
+            times: LogReader::new(columns.times),
+            digests: LogReader::new(columns.digests),
+        }
+    }
+
+    /// Whether all that it holds was read.
+    fn is_used_up(&self) -> bool {
+        self.calls.is_empty() && self.times.is_empty() && self.digests.is_empty()
+    }
+}
+
+impl<'a> EndCursor<'a> {
+    pub(crate) fn new(level: RecordLevel, began: Time, blocks: &'a [(usize, EncodedColumns<'a>)]) -> Self {
+        let departures = DepartureCursor { blocks, left: LogReader::new(&[]), at_once: 0, later: None };
+        Self { level, blocks, block: None, now: began, next: 0, calls: 0, departures }
+    }
+
+    /// The next call and its time; `None` behind the last.
+    pub(crate) fn next(&mut self) -> Result<Option<(Time, LoggedCall)>, LogError> {
+        while self.block.as_ref().is_none_or(|block| block.left == 0) {
+            if let Some(block) = &self.block
+                && !block.is_used_up()
+            {
+                return Err(LogError { at: block.at, fault: LogFault::Value("column") });
+            }
+            let Some(((at, columns), rest)) = self.blocks.split_first() else { return Ok(None) };
+            self.blocks = rest;
+            self.block = Some(BlockCursor::new(*at, columns));
+        }
+        let at = self.place();
+        self.in_block().map(Some).map_err(|fault| LogError { at, fault })
+    }
+
+    /// Position of the block that is read, in bytes.
+    pub(crate) fn place(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.at)
+    }
+
+    fn in_block(&mut self) -> Result<(Time, LoggedCall), LogFault> {
+        let block = self.block.as_mut().ok_or(LogFault::Short)?;
+        block.left -= 1;
+        self.calls += 1;
+        let call = match block.order.1.decode(&mut block.order.0) {
+            CallToken::Frame => {
+                let arrival = block.network.1.decode(&mut block.network.0)?;
+                let number = self.next.checked_add_signed(arrival.displaced).ok_or(LogFault::Value("frame"))?;
+                self.next = self.next.max(number.checked_add(1).ok_or(LogFault::Value("frame"))?);
+                LoggedCall::Frame { number, remarked: arrival.remarked }
+            }
+            CallToken::Sent => LoggedCall::Pull { sent: true },
+            CallToken::Idle => LoggedCall::Pull { sent: false },
+            CallToken::Command => LoggedCall::Command(command(&mut block.calls)?),
+            CallToken::Handshake => LoggedCall::Handshake(handshake_step(&mut block.calls)?),
+            token => LoggedCall::Timer(token.timer().ok_or(LogFault::Value("call"))?),
+        };
+        if self.level == RecordLevel::Times {
+            let later = self.now.as_ps().checked_add(block.times.number()?);
+            self.now = Time::from_ps(later.ok_or(LogFault::Value("time"))?);
+        }
+        Ok((self.now, call))
+    }
+
+    /// The next digest, which belongs to the call that was last read.
+    pub(crate) fn digest(&mut self) -> Result<u64, LogError> {
+        let at = self.place();
+        let block = self.block.as_mut().ok_or(LogError { at, fault: LogFault::Short })?;
+        block.digests.word().map_err(|fault| LogError { at, fault })
+    }
+
+    /// When the next frame left the host, that was made at `made`.
+    pub(crate) fn departure(&mut self, made: Time) -> Result<Time, LogError> {
+        let at = self.place();
+        let later = self.departures.next().map_err(|fault| LogError { at, fault })?;
+        let departure = made.as_ps().checked_add(later.as_ps());
+        departure.map(Time::from_ps).ok_or(LogError { at, fault: LogFault::Value("time") })
+    }
+}
+
+/// How much later than they were made frames left, over all blocks of an end.
+#[derive(Debug)]
+struct DepartureCursor<'a> {
+    blocks: &'a [(usize, EncodedColumns<'a>)],
+    left: LogReader<'a>,
+    at_once: u64,
+    /// Of the frame behind those that left at once.
+    later: Option<Span>,
+}
+
+impl DepartureCursor<'_> {
+    fn next(&mut self) -> Result<Span, LogFault> {
+        if self.later.is_none() {
+            while self.left.is_empty() {
+                let Some(((_, columns), rest)) = self.blocks.split_first() else { return Ok(Span::ZERO) };
+                self.left = LogReader::new(columns.departures);
+                self.blocks = rest;
+            }
+            self.at_once = self.left.number()?;
+            self.later = Some(Span::from_ps(self.left.number()?));
+        }
+        if self.at_once > 0 {
+            self.at_once -= 1;
+            return Ok(Span::ZERO);
+        }
+        Ok(self.later.take().unwrap_or(Span::ZERO))
+    }
+}
+
+/// For messages: a segment that an end has not.
+pub(crate) fn missing(cursor: &EndCursor<'_>, side: LogSide, number: u64) -> LogError {
+    LogError { at: cursor.place(), fault: LogFault::Segment { side, call: cursor.calls, number } }
+}

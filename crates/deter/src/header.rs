@@ -1,0 +1,269 @@
+//! What a log says about its connection before anything happens: who, when, and how both ends are set.
+
+use tcp::cc::Algorithm;
+use tcp::{LossDetection, RackUse, Reordering, TcpConfig, TcpSocketConfig, TimerProfile, TsoConfig};
+use units::{Span, Time};
+
+use crate::bytes::{LogReader, put};
+use crate::log::LogFault;
+
+/// What a log keeps of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordLevel {
+    /// The time of every call, to the picosecond. Works for all congestion controls.
+    Times,
+    /// What time decided, and when segments left, within a few microseconds. Not for BBR.
+    Decisions,
+}
+
+impl RecordLevel {
+    /// As on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Times => "times",
+            Self::Decisions => "decisions",
+        }
+    }
+}
+
+/// A connection, and the run that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct LogHeader {
+    /// What is kept of time.
+    pub level: RecordLevel,
+    /// The point of the sweep, and its seed.
+    pub point: u32,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Number of the connection in its run.
+    pub flow: u32,
+    /// The two hosts, that of the client first.
+    pub hosts: [u32; 2],
+    /// When both ends came to be.
+    pub began: Time,
+    /// How they are set.
+    pub ends: [TcpConfig; 2],
+}
+
+impl LogHeader {
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let mut out = vec![u8::from(self.level == RecordLevel::Decisions)];
+        for value in [u64::from(self.point), self.seed, u64::from(self.flow)] {
+            put(&mut out, value);
+        }
+        self.hosts.iter().for_each(|host| put(&mut out, u64::from(*host)));
+        put(&mut out, self.began.as_ps());
+        let [client, server] = self.ends.map(|config| of_config(&config));
+        out.extend(&client);
+        out.push(u8::from(client == server));
+        if client != server {
+            out.extend(server);
+        }
+        out
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, LogFault> {
+        let mut reader = LogReader::new(bytes);
+        let level = if flag(&mut reader)? { RecordLevel::Decisions } else { RecordLevel::Times };
+        let (point, seed, flow) = (reader.small("point")?, reader.number()?, reader.small("flow")?);
+        let hosts = [reader.small("host")?, reader.small("host")?];
+        let began = Time::from_ps(reader.number()?);
+        let client = config(&mut reader)?;
+        let server = if flag(&mut reader)? { client } else { config(&mut reader)? };
+        if !reader.is_empty() {
+            return Err(LogFault::Value("header"));
+        }
+        Ok(Self { level, point, seed, flow, hosts, began, ends: [client, server] })
+    }
+}
+
+fn of_config(config: &TcpConfig) -> Vec<u8> {
+    let mut out = Vec::new();
+    let TcpConfig { detection, .. } = config;
+    let flags = [
+        config.ecn,
+        config.reordering == Reordering::Fixed,
+        config.idle_restart,
+        config.sack,
+        config.timestamps,
+        config.gentle_marks,
+        config.prr_follows_advances,
+        detection.probes,
+        detection.early_retransmit,
+        detection.fack,
+    ];
+    put(&mut out, bits(&flags));
+    let algorithm = Algorithm::ALL.iter().position(|one| *one == config.algorithm).unwrap_or_default();
+    for value in [u64::from(config.mss), u64::from(config.initial_window), algorithm as u64, config.receive_buffer] {
+        put(&mut out, value);
+    }
+    of_profile(config.profile, &mut out);
+    of_span(config.handshake_rtt, &mut out);
+    put(&mut out, u64::from(config.seed));
+    let rack = match detection.rack {
+        RackUse::Off => 0,
+        RackUse::InRepair => 1,
+        RackUse::Always => 2,
+    };
+    for value in [rack, u64::from(detection.threshold), u64::from(detection.max_threshold)] {
+        put(&mut out, value);
+    }
+    out.push(u8::from(config.socket.is_some()));
+    if let Some(socket) = &config.socket {
+        of_socket(socket, &mut out);
+    }
+    out
+}
+
+fn of_profile(profile: TimerProfile, out: &mut Vec<u8>) {
+    let values = match profile {
+        TimerProfile::Linux { hz, rto_min, phase } => [0, u64::from(hz), rto_min.as_ps(), phase.as_ps()],
+        TimerProfile::Rfc { rto_min, max_ack_delay } => [1, rto_min.as_ps(), max_ack_delay.as_ps(), 0],
+    };
+    values.iter().for_each(|value| put(out, *value));
+}
+
+fn of_socket(socket: &TcpSocketConfig, out: &mut Vec<u8>) {
+    let TcpSocketConfig { peer_window, first_window, window_scale, tso, .. } = *socket;
+    put(out, bits(&[socket.nodelay, tso.push, tso.by_distance]));
+    for value in [peer_window, u64::from(first_window), u64::from(window_scale)] {
+        put(out, value);
+    }
+    of_choice(socket.peer_timestamp.map(u64::from), out);
+    of_choice(socket.send_buffer, out);
+    of_span(socket.user_timeout, out);
+    put(out, u64::from(tso.min_segments));
+    put(out, u64::from(tso.window_divisor));
+}
+
+fn bits(flags: &[bool]) -> u64 {
+    flags.iter().rev().fold(0, |bits, flag| bits << 1 | u64::from(*flag))
+}
+
+pub(crate) fn of_span(span: Option<Span>, out: &mut Vec<u8>) {
+    of_choice(span.map(Span::as_ps), out);
+}
+
+fn of_choice(value: Option<u64>, out: &mut Vec<u8>) {
+    out.push(u8::from(value.is_some()));
+    if let Some(value) = value {
+        put(out, value);
+    }
+}
+
+fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
+    let flags = flags::<10>(reader)?;
+    let [ecn, fixed, idle_restart, sack, timestamps, gentle_marks, prr_follows_advances, ..] = flags;
+    let (mss, initial_window) = (reader.small("MSS")?, reader.small("initial window")?);
+    let algorithm: usize = reader.small("congestion control")?;
+    let algorithm = *Algorithm::ALL.get(algorithm).ok_or(LogFault::Value("congestion control"))?;
+    let receive_buffer = reader.number()?;
+    let profile = profile(reader)?;
+    let (handshake_rtt, seed) = (span(reader)?, reader.small("seed")?);
+    let rack = match reader.number()? {
+        0 => RackUse::Off,
+        1 => RackUse::InRepair,
+        2 => RackUse::Always,
+        _ => return Err(LogFault::Value("loss detection")),
+    };
+    let (threshold, max_threshold) = (reader.small("threshold")?, reader.small("threshold")?);
+    let [.., probes, early_retransmit, fack] = flags;
+    let detection = LossDetection { rack, probes, early_retransmit, fack, threshold, max_threshold };
+    let socket = if flag(reader)? { Some(socket(reader)?) } else { None };
+    let reordering = if fixed { Reordering::Fixed } else { Reordering::Adaptive };
+    Ok(TcpConfig {
+        mss,
+        initial_window,
+        algorithm,
+        profile,
+        ecn,
+        reordering,
+        receive_buffer,
+        handshake_rtt,
+        idle_restart,
+        seed,
+        sack,
+        timestamps,
+        detection,
+        gentle_marks,
+        prr_follows_advances,
+        socket,
+    })
+}
+
+fn profile(reader: &mut LogReader<'_>) -> Result<TimerProfile, LogFault> {
+    let kind = reader.number()?;
+    let [first, second, third] = [reader.number()?, reader.number()?, reader.number()?];
+    match (kind, u32::try_from(first)) {
+        (0, Ok(hz)) => Ok(TimerProfile::Linux { hz, rto_min: Span::from_ps(second), phase: Span::from_ps(third) }),
+        (1, _) => Ok(TimerProfile::Rfc { rto_min: Span::from_ps(first), max_ack_delay: Span::from_ps(second) }),
+        _ => Err(LogFault::Value("timers")),
+    }
+}
+
+fn socket(reader: &mut LogReader<'_>) -> Result<TcpSocketConfig, LogFault> {
+    let [nodelay, push, by_distance] = flags::<3>(reader)?;
+    let (peer_window, first_window) = (reader.number()?, reader.small("window")?);
+    let window_scale = reader.small("window scale")?;
+    let peer_timestamp = choice(reader)?.map(|value| u32::try_from(value).map_err(|_| LogFault::Value("timestamp")));
+    let (peer_timestamp, send_buffer, user_timeout) = (peer_timestamp.transpose()?, choice(reader)?, span(reader)?);
+    let (min_segments, window_divisor) = (reader.small("super-frame")?, reader.small("super-frame")?);
+    let tso = TsoConfig { min_segments, window_divisor, push, by_distance };
+    Ok(TcpSocketConfig {
+        peer_window,
+        first_window,
+        window_scale,
+        peer_timestamp,
+        send_buffer,
+        nodelay,
+        user_timeout,
+        tso,
+    })
+}
+
+fn flags<const N: usize>(reader: &mut LogReader<'_>) -> Result<[bool; N], LogFault> {
+    let bits = reader.number()?;
+    if bits >> N != 0 {
+        return Err(LogFault::Value("configuration"));
+    }
+    Ok(std::array::from_fn(|at| bits >> at & 1 == 1))
+}
+
+fn flag(reader: &mut LogReader<'_>) -> Result<bool, LogFault> {
+    match reader.byte()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(LogFault::Value("flag")),
+    }
+}
+
+fn choice(reader: &mut LogReader<'_>) -> Result<Option<u64>, LogFault> {
+    if flag(reader)? { reader.number().map(Some) } else { Ok(None) }
+}
+
+pub(crate) fn span(reader: &mut LogReader<'_>) -> Result<Option<Span>, LogFault> {
+    Ok(choice(reader)?.map(Span::from_ps))
+}
+
+#[cfg(test)]
+mod tests {
+    use tcp::LinuxVersion;
+
+    use super::*;
+
+    #[test]
+    fn any_configuration_is_read_as_it_was_written() {
+        let mut configs: Vec<TcpConfig> = LinuxVersion::ALL.map(TcpConfig::linux).into();
+        configs.push(TcpConfig { profile: TimerProfile::rfc(), ecn: true, sack: false, ..TcpConfig::default() });
+        configs.push(TcpConfig { handshake_rtt: Some(Span::from_us(12)), seed: 7, ..TcpConfig::default() });
+        for client in &configs {
+            for server in &configs {
+                let ends = [*client, *server];
+                let (level, began) = (RecordLevel::Decisions, Time::from_ps(12_345));
+                let header = LogHeader { level, point: 3, seed: u64::MAX, flow: 9, hosts: [4, 5], began, ends };
+                let read = LogHeader::parse(&header.emit()).unwrap();
+                assert_eq!(format!("{read:?}"), format!("{header:?}"));
+            }
+        }
+    }
+}
