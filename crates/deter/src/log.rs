@@ -138,6 +138,11 @@ impl BlockWriter {
         self.out.extend(self.check.to_le_bytes());
     }
 
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.out.len()
+    }
+
     /// Whole blocks since the last time.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)

@@ -142,6 +142,12 @@ impl ConnectionRecorder {
         self.writer.columns(side, &content);
     }
 
+    /// Bytes of whole blocks that wait to be taken.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.writer.waiting()
+    }
+
     /// What was written since the last time: whole blocks.
     pub fn take(&mut self) -> Vec<u8> {
         self.writer.take()

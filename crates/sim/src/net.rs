@@ -65,7 +65,7 @@ pub use pfc::{PauseTotals, Pfc, PfcHeadroom};
 pub use port::PortCounters;
 pub use profile::{HpccNs3Path, NetworkProfile};
 pub use programs::reserving::RackOutcome;
-pub use programs::{NoProgram, counting, metering};
+pub use programs::{BegunConnection, EndCall, NetworkProgram, NoProgram, counting, metering, recording};
 pub use protected::LinkTally;
 pub use rack::RackSetup;
 pub use rules::{FaultyAction, FaultyRule};
@@ -79,7 +79,6 @@ pub use transports::{
 pub(crate) use packet::PacketHandle;
 pub(crate) use protected::{EndpointPair, ProtectContext};
 
-use machine::SwitchProgram;
 use units::Progress;
 use world::Network;
 
@@ -118,8 +117,28 @@ fn run_racks(
     Ok(outcome)
 }
 
+/// Simulates a network and records its TCP connections; otherwise the same as [`run`].
+pub fn run_recorded(
+    setup: NetworkSetup,
+    recording: &mut recording::Recording<'_>,
+    progress: &dyn Progress,
+) -> Result<NetworkOutcome, Unreachable> {
+    let (racks, others) = (programs::reserving(&setup), programs::of(&setup));
+    let mut all = (racks, (others, recording));
+    let mut outcome = run_with(setup, &mut all, progress)?;
+    let (racks, (others, recording)) = all;
+    recording.finish();
+    if let Some(others) = others {
+        programs::conclude(others, &mut outcome);
+    }
+    if let Some(racks) = racks {
+        programs::conclude_racks(racks, &mut outcome);
+    }
+    Ok(outcome)
+}
+
 /// Simulates a network whose switches all run a program; what the setup asks of switches besides is up to the program.
-pub fn run_with<P: SwitchProgram<Frame = SimPacket>>(
+pub fn run_with<P: NetworkProgram>(
     setup: NetworkSetup,
     program: &mut P,
     progress: &dyn Progress,

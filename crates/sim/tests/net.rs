@@ -292,6 +292,8 @@ struct Tenth {
     departed: u64,
 }
 
+impl net::NetworkProgram for Tenth {}
+
 impl SwitchProgram for Tenth {
     type Frame = SimPacket;
     type Tag = ();

@@ -6,8 +6,8 @@ use faults::{FaultSchedule, LossModel};
 use machine::{Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 use roce::{self, repeat};
 use sim::net::{
-    self, DatagramConfig, DatagramGaps, LinkSetup, NetworkOutcome, NetworkSetup, Protection, SimPacket, TrafficSetup,
-    TransportSetup, metering,
+    self, DatagramConfig, DatagramGaps, LinkSetup, NetworkOutcome, NetworkProgram, NetworkSetup, Protection, SimPacket,
+    TrafficSetup, TransportSetup, metering,
 };
 use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
@@ -34,7 +34,7 @@ fn setup(packets: u64) -> NetworkSetup {
     NetworkSetup { traffic: vec![traffic], until: Time::ZERO + Span::from_ms(10), ..NetworkSetup::new(topology) }
 }
 
-fn run(setup: NetworkSetup, program: &mut impl SwitchProgram<Frame = SimPacket>) -> NetworkOutcome {
+fn run(setup: NetworkSetup, program: &mut impl NetworkProgram) -> NetworkOutcome {
     net::run_with(setup, program, &Unwatched).unwrap()
 }
 
@@ -51,6 +51,8 @@ struct Returning {
     routed: u64,
     seen_again: u64,
 }
+
+impl NetworkProgram for Returning {}
 
 impl SwitchProgram for Returning {
     type Frame = SimPacket;
@@ -83,6 +85,8 @@ struct Holding {
     held: BTreeMap<Ticket, Time>,
     span: Span,
 }
+
+impl NetworkProgram for Holding {}
 
 impl SwitchProgram for Holding {
     type Frame = SimPacket;
@@ -126,6 +130,8 @@ struct Echoing {
     done: bool,
 }
 
+impl NetworkProgram for Echoing {}
+
 impl SwitchProgram for Echoing {
     type Frame = SimPacket;
     type Tag = ();
@@ -162,6 +168,8 @@ fn a_program_can_send_frames_of_its_own() {
 struct Timing {
     took: Vec<Span>,
 }
+
+impl NetworkProgram for Timing {}
 
 impl SwitchProgram for Timing {
     type Frame = SimPacket;

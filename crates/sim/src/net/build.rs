@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use faults::{FaultSchedule, Random};
-use machine::SwitchProgram;
 use units::{Span, Time};
 
 use super::events::NetworkEvent;
@@ -13,9 +12,10 @@ use super::host::{Hosts, SimHost};
 use super::index::{HostId, IndexVec, SwitchId};
 use super::marking::MarkingPoint;
 use super::observe::Observed;
-use super::packet::{Packets, SimPacket, Tags};
+use super::packet::{Packets, Tags};
 use super::pfc::slowest_host;
 use super::port::{Owner, Queues, SimPort};
+use super::programs::NetworkProgram;
 use super::protected::LinkActions;
 use super::rack::RackNic;
 use super::rules::SwitchRules;
@@ -34,7 +34,7 @@ const RECOVERY_STREAM: u64 = 2 << 32;
 const HOST_STREAM: u64 = 3 << 32;
 const RACK_STREAM: u64 = 4 << 32;
 
-impl<'p, P: SwitchProgram<Frame = SimPacket>> Network<'p, P> {
+impl<'p, P: NetworkProgram> Network<'p, P> {
     pub(super) fn new(setup: NetworkSetup, program: &'p mut P) -> Self {
         let rules = SwitchRules::new(&setup).map(Box::new);
         let ports = ports(&setup, program.watches_departures());

@@ -1,21 +1,22 @@
 //! Where packets begin and end: the interfaces of hosts.
 
-use machine::{Conversation, Pull, SwitchProgram};
+use machine::{Conversation, Pull};
 use units::Time;
 
 use roce::Telemetry;
 
-use super::end::{ArrivedSegment, Effects, OutgoingSegment};
+use super::end::{ArrivedSegment, Effects, EndContext, OutgoingSegment};
 use super::events::NetworkEvent;
 use super::host::SimHost;
 use super::index::{EndId, HostId, PacketId};
 use super::packet::{RoutePosition, SimPacket};
+use super::programs::{EndCall, NetworkProgram};
 use super::setup::IntCharge;
 use super::transports::Body;
 use super::world::Network;
 use crate::topology::DirectedLink;
 
-impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
+impl<P: NetworkProgram> Network<'_, P> {
     /// A packet has come to the host that it is for.
     pub(super) fn reach_host(&mut self, now: Time, host: HostId, id: PacketId) {
         if self.hosts[host].dead {
@@ -88,6 +89,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         end.ended += 1;
         let SimPacket { body, ecn, .. } = packet;
         if let Body::Handshake(step) = body {
+            self.program.on_call(now, at, EndCall::Shaken, Some(self.tags.get(id)));
             return self.shaken(now, at, step);
         }
         let telemetry = match (body.telemetry(), &self.int) {
@@ -102,7 +104,9 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
                 sample.filter(|_| !collects)
             }
         };
-        let effects = end.receive(now, at, ArrivedSegment { body, ecn, telemetry }, &mut self.queue);
+        let arrived = ArrivedSegment { body, ecn, telemetry };
+        let around = EndContext { id: at, queue: &mut self.queue, program: &mut *self.program };
+        let effects = end.receive(now, arrived, self.tags.get(id), around);
         if let Some(round_trip) = effects.round_trip {
             self.observed.round_trip(round_trip);
         }
@@ -130,7 +134,8 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         if end.over {
             return;
         }
-        let effects = end.ring(now, at, slot, &mut self.queue);
+        let around = EndContext { id: at, queue: &mut self.queue, program: &mut *self.program };
+        let effects = end.ring(now, slot, around);
         let port = self.hosts.port_of(at);
         if self.follow(now, at, effects) {
             self.serve(now, port);
@@ -159,7 +164,8 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         if reserves || self.hosts.is_held(id) || self.fabric.ports[at].protected {
             return;
         }
-        let (_, segment) = self.hosts.ends[id].pull(now, id, &mut self.queue);
+        let around = EndContext { id, queue: &mut self.queue, program: &mut *self.program };
+        let (_, segment) = self.hosts.ends[id].pull(now, around);
         let Some(segment) = segment else { return };
         let packet = self.packet(now, id, segment);
         self.send_behind(now, at, packet);
@@ -229,7 +235,8 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
                 self.vacate(id.connection());
                 continue;
             }
-            let (pull, segment) = end.pull(now, id, &mut self.queue);
+            let around = EndContext { id, queue: &mut self.queue, program: &mut *self.program };
+            let (pull, segment) = end.pull(now, around);
             match pull {
                 // It may owe more than one acknowledgement or the like, which all go before data.
                 Pull::Sent => {

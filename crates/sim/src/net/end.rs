@@ -8,6 +8,7 @@ use wire::ip::Ecn;
 use super::events::NetworkEvent;
 use super::index::{EndId, HostId};
 use super::port::CLASSES;
+use super::programs::{EndCall, NetworkProgram};
 use super::transports::{Body, Carried, SimTransport, Transport, each_transport};
 use crate::engine::{EventQueue, TimerFiring, Timers};
 
@@ -166,36 +167,52 @@ impl FlowEnd {
     }
 
     #[inline]
-    pub(crate) fn receive(
+    pub(crate) fn receive<P: NetworkProgram>(
         &mut self,
         now: Time,
-        id: EndId,
         arrived: ArrivedSegment<'_>,
-        queue: &mut EventQueue<NetworkEvent>,
+        tag: &P::Tag,
+        around: EndContext<'_, P>,
     ) -> Effects {
+        let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
-        each_transport!(&mut self.transport, driver => driver.receive(now, arrived, Context { id, queue, counters }))
+        let effects = each_transport!(&mut self.transport, driver => driver.receive(now, arrived, Context { id, queue, counters }));
+        program.on_call(now, id, EndCall::Receive(&arrived.body, arrived.ecn), Some(tag));
+        effects
     }
 
-    pub(crate) fn send(&mut self, now: Time, id: EndId, bytes: u64, queue: &mut EventQueue<NetworkEvent>) -> Effects {
+    pub(crate) fn send<P: NetworkProgram>(&mut self, now: Time, bytes: u64, around: EndContext<'_, P>) -> Effects {
+        let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
-        each_transport!(&mut self.transport, driver => driver.send(now, bytes, Context { id, queue, counters }))
+        let effects =
+            each_transport!(&mut self.transport, driver => driver.send(now, bytes, Context { id, queue, counters }));
+        program.on_call(now, id, EndCall::Send(bytes), None);
+        effects
     }
 
-    pub(crate) fn ring(&mut self, now: Time, id: EndId, slot: u8, queue: &mut EventQueue<NetworkEvent>) -> Effects {
+    pub(crate) fn ring<P: NetworkProgram>(&mut self, now: Time, slot: u8, around: EndContext<'_, P>) -> Effects {
+        let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
-        each_transport!(&mut self.transport, driver => driver.ring(now, slot, Context { id, queue, counters }))
+        let (effects, expired) =
+            each_transport!(&mut self.transport, driver => driver.ring(now, slot, Context { id, queue, counters }));
+        if let Some(timer) = expired {
+            program.on_call(now, id, EndCall::Timer(timer), None);
+        }
+        effects
     }
 
     #[inline]
-    pub(crate) fn pull(
+    pub(crate) fn pull<P: NetworkProgram>(
         &mut self,
         now: Time,
-        id: EndId,
-        queue: &mut EventQueue<NetworkEvent>,
+        around: EndContext<'_, P>,
     ) -> (Pull, Option<OutgoingSegment>) {
+        let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
-        each_transport!(&mut self.transport, driver => driver.pull(now, Context { id, queue, counters }))
+        let (pull, segment) =
+            each_transport!(&mut self.transport, driver => driver.pull(now, Context { id, queue, counters }));
+        program.on_call(now, id, EndCall::Pull(segment.as_ref().map(|segment| &segment.body)), None);
+        (pull, segment)
     }
 
     /// Whether an acknowledgement or the like waits.
@@ -232,6 +249,13 @@ impl FlowEnd {
         self.over = true;
         each_transport!(&mut self.transport, driver => driver.machine.close());
     }
+}
+
+/// What is around an end.
+pub(crate) struct EndContext<'a, P> {
+    pub id: EndId,
+    pub queue: &'a mut EventQueue<NetworkEvent>,
+    pub program: &'a mut P,
 }
 
 /// What of the network a machine's driver may touch.
@@ -271,14 +295,17 @@ impl<M: Carried> Driver<M> {
         self.with(context, |machine, sink| machine.on_command(now, M::send(bytes), sink)).1
     }
 
-    fn ring(&mut self, now: Time, slot: u8, context: Context<'_>) -> Effects {
+    /// What it leads to, and the timer that expired, if one did.
+    fn ring(&mut self, now: Time, slot: u8, context: Context<'_>) -> (Effects, Option<usize>) {
         match self.timers.ring(now, slot) {
-            TimerFiring::Nothing => Effects::default(),
+            TimerFiring::Nothing => (Effects::default(), None),
             TimerFiring::Later(at) => {
                 context.queue.schedule(at, NetworkEvent::EndTimer { end: context.id, slot });
-                Effects::default()
+                (Effects::default(), None)
             }
-            TimerFiring::Now(key) => self.with(context, |machine, sink| machine.on_timer(now, key, sink)).1,
+            TimerFiring::Now(key) => {
+                (self.with(context, |machine, sink| machine.on_timer(now, key, sink)).1, Some(key.into()))
+            }
         }
     }
 

@@ -79,10 +79,12 @@ impl Flows {
         hashes
     }
 
-    /// A connection begins.
-    pub(super) fn begin(&mut self, id: ConnectionId, state: ConnectionState) {
-        self.connections.put(id, ConnectionState { number: self.begun, ..state });
+    /// A connection begins; its number in the order of starts.
+    pub(super) fn begin(&mut self, id: ConnectionId, state: ConnectionState) -> u32 {
+        let number = self.begun;
+        self.connections.put(id, ConnectionState { number, ..state });
         self.begun += 1;
+        number
     }
 
     /// No packet of a connection is left: its number is free.

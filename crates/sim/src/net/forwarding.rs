@@ -1,6 +1,6 @@
 //! Packets on their way through switches.
 
-use machine::{DropReason, Forward, QueueRoom, SwitchPort, SwitchProgram, Ticket, Visit};
+use machine::{DropReason, Forward, QueueRoom, SwitchPort, Ticket, Visit};
 use units::{Span, Time};
 
 use super::events::NetworkEvent;
@@ -9,13 +9,14 @@ use super::index::{PacketId, SwitchId};
 use super::outcome::PortCapture;
 use super::packet::SimPacket;
 use super::port::SimPort;
+use super::programs::NetworkProgram;
 use super::rules::FaultyAction;
 use super::switch::PauseChange;
 use super::world::Network;
 use crate::protocols::each_protocol;
 use crate::topology::DirectedLink;
 
-impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
+impl<P: NetworkProgram> Network<'_, P> {
     /// A packet has come to the end of a hop; the next one on its route is `hop`.
     #[inline]
     pub(super) fn arrive(&mut self, now: Time, id: PacketId, hop: Hop) {
@@ -191,6 +192,9 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         port.counters.corrupted += u64::from(corrupted);
         if watched {
             self.capture(begin, at, id, corrupted);
+        }
+        if self.program.watches_ends() && self.fabric.ports[at].owner.host().is_some() {
+            self.program.on_leaving(begin, self.packets.get(id).route.from(), self.tags.get(id));
         }
         if corrupted {
             return self.lose(begin, at, DropReason::Corrupted, id);

@@ -3,14 +3,13 @@
 //! The first wait is a second and each next one twice as long (RFC 6298 §2.1), as long as Linux tries. What is said in a
 //! handshake is not simulated, only that it is said; a connection's first RTT is as if there were none.
 
-use machine::SwitchProgram;
 use units::{Span, Time};
 use wire::ip::Ecn;
 
 use super::end::OutgoingSegment;
 use super::events::NetworkEvent;
 use super::index::{ConnectionId, EndId};
-use super::packet::SimPacket;
+use super::programs::NetworkProgram;
 use super::transports::{Body, Handshake, TCP_HEADERS};
 use super::world::Network;
 
@@ -20,7 +19,7 @@ const LONGEST_WAIT: Span = Span::from_ms(64_000);
 /// Of a frame without data.
 pub(super) const SYN_LEN: u32 = TCP_HEADERS;
 
-impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
+impl<P: NetworkProgram> Network<'_, P> {
     /// A connection is asked for.
     pub(super) fn shake(&mut self, now: Time, id: ConnectionId) {
         self.flows.connections[id].handshake = Some((now + FIRST_WAIT, FIRST_WAIT));

@@ -1,23 +1,22 @@
 //! Flows from their start to their end.
 
-use machine::SwitchProgram;
 use units::{Span, Time};
 
-use super::end::{FlowCounters, FlowEnd, FlowProgress};
+use super::end::{EndContext, FlowCounters, FlowEnd, FlowProgress};
 use super::events::NetworkEvent;
 use super::flows::{ConnectionState, SharedQp, row};
 use super::handshake::SYN_LEN;
 use super::host::SimHost;
 use super::index::{ConnectionId, EndId, TrafficId};
 use super::outcome::FlowRow;
-use super::packet::SimPacket;
 use super::profile::NetworkProfile;
+use super::programs::{BegunConnection, NetworkProgram};
 use super::transports::Site;
 use super::world::Network;
 use crate::topology::{NodeId, Unreachable};
 use crate::workload::WorkloadFlow;
 
-impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
+impl<P: NetworkProgram> Network<'_, P> {
     pub(super) fn schedule_next_flow(&mut self, traffic: TrafficId, now: Time) {
         if let Some(at) = self.flows.sources[traffic].prepare(now) {
             self.queue.schedule(at, NetworkEvent::FlowStarts { traffic });
@@ -59,7 +58,8 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let end = connection.source();
         let (mut left, message) = (bytes, self.flows.connections[connection].message);
         loop {
-            let effects = self.hosts.ends[end].send(now, end, left.min(message), &mut self.queue);
+            let around = EndContext { id: end, queue: &mut self.queue, program: &mut *self.program };
+            let effects = self.hosts.ends[end].send(now, left.min(message), around);
             self.follow(now, end, effects);
             left = left.saturating_sub(message);
             if left == 0 {
@@ -133,7 +133,10 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let is_cut = self.fabric.profile == NetworkProfile::HpccNs3;
         let row = FlowRow { ideal, is_cut, ..row(now, source, flow) };
         let state = ConnectionState::new(row, source, shared, traffic, hashes);
-        self.flows.begin(id, state);
+        let number = self.flows.begin(id, state);
+        let transport = &self.flows.sources[source].traffic.transport;
+        let hosts = [flow.src, flow.dst];
+        self.program.on_connect(now, &BegunConnection { id, number, hosts, transport, round_trip, seed });
         Ok(id)
     }
 
@@ -200,7 +203,8 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
         let (new, reply) = (placed.saturating_sub(flow.answered), flow.reply);
         flow.answered += new;
         for _ in 0..new {
-            let effects = self.hosts.ends[at].send(now, at, reply, &mut self.queue);
+            let around = EndContext { id: at, queue: &mut self.queue, program: &mut *self.program };
+            let effects = self.hosts.ends[at].send(now, reply, around);
             self.follow(now, at, effects);
         }
     }
@@ -268,6 +272,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
     fn close(&mut self, id: ConnectionId) {
         let connection = &mut self.flows.connections[id];
         connection.over = true;
+        self.program.on_close(id);
         self.observed.connection_ended(&connection.reported);
         self.count_resets(id);
         for (side, end) in id.ends().into_iter().enumerate() {

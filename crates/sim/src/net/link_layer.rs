@@ -1,16 +1,16 @@
 //! Links under a link protocol: what their machines do to packets, and what that leads to.
 
-use machine::SwitchProgram;
 use units::Time;
 
 use super::events::NetworkEvent;
-use super::packet::{SimPacket, Tags};
+use super::packet::Tags;
+use super::programs::NetworkProgram;
 use super::protected::ProtectContext;
 use super::world::Network;
 use crate::protocols::{Protected, each_protocol};
 use crate::topology::DirectedLink;
 
-impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
+impl<P: NetworkProgram> Network<'_, P> {
     /// Lets the machine at the sending side of a port act, then sends its packets on their way.
     pub(super) fn with_link(
         &mut self,

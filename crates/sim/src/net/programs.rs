@@ -5,7 +5,9 @@
 //! [`run_with`](super::run_with), alone or beside others: `(A, B)` runs both.
 
 pub mod counting;
+mod ends;
 pub mod metering;
+pub mod recording;
 mod repeating;
 pub(super) mod reserving;
 mod telemetry;
@@ -20,6 +22,7 @@ use super::packet::{Packets, SimPacket};
 use super::setup::NetworkSetup;
 use super::world::Network;
 use crate::topology::DirectedLink;
+pub use ends::{BegunConnection, EndCall, NetworkProgram};
 use metering::Metering;
 use repeating::RepeaterProgram;
 use reserving::ReservingProgram;
@@ -75,6 +78,8 @@ pub(super) fn conclude((repeating, (metering, _)): Programs, outcome: &mut Netwo
 #[derive(Debug)]
 pub struct NoProgram;
 
+impl NetworkProgram for NoProgram {}
+
 impl SwitchProgram for NoProgram {
     type Frame = SimPacket;
     type Tag = ();
@@ -110,7 +115,7 @@ impl SwitchOut<SimPacket> for ProgramActions<'_> {
     }
 }
 
-impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
+impl<P: NetworkProgram> Network<'_, P> {
     /// Schedules the time at which the program wants to act, if it is earlier than before.
     #[inline]
     pub(super) fn wake_program(&mut self, now: Time) {

@@ -6,7 +6,7 @@
 //! Marks and messages are in the packets' tags; a mark takes no bytes on the wire, as in the paper.
 
 use faults::Random;
-use machine::{Machine, Out, Port, Pull, QueueId, SwitchProgram};
+use machine::{Machine, Out, Port, Pull, QueueId};
 use reserve::host::{HOST_WIRE, WaitRule};
 use reserve::{HostCommand, HostCounters, HostParams, HostTimer, RackFrame, RackParams, ReservePacket, ReservingHost};
 use units::{Span, Time};
@@ -19,6 +19,7 @@ use super::events::NetworkEvent;
 use super::index::{EndId, HostId, PacketId};
 use super::packet::SimPacket;
 use super::port::CLASSES;
+use super::programs::NetworkProgram;
 use super::setup::HostLatency;
 use super::transports::Body;
 use super::world::Network;
@@ -179,7 +180,7 @@ impl RackNic {
     }
 }
 
-impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
+impl<P: NetworkProgram> Network<'_, P> {
     /// Puts the next packet of a host that reserves on the wire.
     pub(super) fn serve_rack(&mut self, now: Time, host: HostId) {
         let Some(id) = self.next_of_rack(now, host) else { return };
@@ -374,7 +375,7 @@ impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
 }
 
 /// The world of a host's machine. The caller serves the port afterwards.
-struct RackSink<'a, 'p, P: SwitchProgram> {
+struct RackSink<'a, 'p, P: NetworkProgram> {
     network: &'a mut Network<'p, P>,
     driver: &'a mut RackDriver,
     now: Time,
@@ -382,13 +383,13 @@ struct RackSink<'a, 'p, P: SwitchProgram> {
     staged: Option<ReservePacket<RackHandle>>,
 }
 
-impl<P: SwitchProgram<Frame = SimPacket>> RackSink<'_, '_, P> {
+impl<P: NetworkProgram> RackSink<'_, '_, P> {
     fn is_free(&self, lane: QueueId) -> bool {
         self.driver.lanes.get(usize::from(lane.0)).is_some_and(|lane| lane.ready_at <= self.now)
     }
 }
 
-impl<P: SwitchProgram<Frame = SimPacket>> Out<ReservingHost<RackHandle>> for RackSink<'_, '_, P> {
+impl<P: NetworkProgram> Out<ReservingHost<RackHandle>> for RackSink<'_, '_, P> {
     #[inline]
     fn transmit(&mut self, _port: Port, frame: ReservePacket<RackHandle>) {
         self.staged = Some(frame);

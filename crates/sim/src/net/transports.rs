@@ -44,6 +44,7 @@ pub use datagrams::{DatagramConfig, DatagramGaps, HEADERS as DATAGRAM_HEADERS};
 pub use irn::IrnSetup;
 pub use melo::MeloSetup;
 pub use tcp::HEADERS as TCP_HEADERS;
+pub(crate) use tcp::config_of as tcp_config_of;
 
 /// What the simulator must know of a transport.
 pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {

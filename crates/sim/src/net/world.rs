@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 
 use faults::Random;
-use machine::SwitchProgram;
 use reserve::HostCounters;
 use units::{Progress, Span, Time};
 
@@ -15,7 +14,8 @@ use super::host::{Hosts, SimHost};
 use super::index::{EndId, PacketId};
 use super::observe::Observed;
 use super::outcome::NetworkOutcome;
-use super::packet::{Packets, SimPacket, Tags};
+use super::packet::{Packets, Tags};
+use super::programs::NetworkProgram;
 use super::protected::LinkActions;
 use super::setup::IntCharge;
 use crate::engine::EventQueue;
@@ -27,7 +27,7 @@ const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 
 /// A network: four owners, what is in flight between them, and the program of its switches.
 #[derive(Debug)]
-pub(super) struct Network<'p, P: SwitchProgram> {
+pub(super) struct Network<'p, P: NetworkProgram> {
     pub(super) queue: EventQueue<NetworkEvent>,
     pub(super) fabric: NetworkFabric,
     pub(super) hosts: Hosts,
@@ -52,7 +52,7 @@ pub(super) struct Network<'p, P: SwitchProgram> {
     pub(super) until: Time,
 }
 
-impl<P: SwitchProgram<Frame = SimPacket>> Network<'_, P> {
+impl<P: NetworkProgram> Network<'_, P> {
     pub(super) fn run(mut self, progress: &dyn Progress) -> Result<NetworkOutcome, Unreachable> {
         for source in self.flows.sources.numbers() {
             self.schedule_next_flow(source, Time::ZERO);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use machine::{Conversation, Forward, SwitchProgram, Visit};
 use report::claim::ClaimError;
 use report::runner::Effort;
-use sim::net::{NetworkSetup, SimPacket, run_with};
+use sim::net::{NetworkProgram, NetworkSetup, SimPacket, run_with};
 use sim::topology::NodeId;
 use units::{Span, Time};
 
@@ -24,6 +24,8 @@ struct LoadMeter {
     switches: Vec<NodeId>,
     bytes: BTreeMap<(NodeId, NodeId), u64>,
 }
+
+impl NetworkProgram for LoadMeter {}
 
 impl SwitchProgram for LoadMeter {
     type Frame = SimPacket;

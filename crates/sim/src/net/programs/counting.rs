@@ -14,6 +14,7 @@ use radar::flowset::{FlowKey, Flowset, FlowsetShape};
 use radar::packet::Flow;
 use units::{Span, Time};
 
+use super::NetworkProgram;
 use crate::net::address;
 use crate::net::packet::SimPacket;
 use crate::topology::{DirectedLink, NodeId, Topology};
@@ -97,6 +98,8 @@ impl<F: FnMut(CountedSlot<'_>)> CountingProgram<F> {
 /// Whose packet it is: only here to be found once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowTag(Option<FlowKey>);
+
+impl<F: FnMut(CountedSlot<'_>)> NetworkProgram for CountingProgram<F> {}
 
 impl<F: FnMut(CountedSlot<'_>)> SwitchProgram for CountingProgram<F> {
     type Frame = SimPacket;

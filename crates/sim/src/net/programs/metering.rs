@@ -44,6 +44,7 @@ pub use analysis::LossAnalysis;
 pub use placement::Placement;
 pub use truth::{TrueDrop, TrueDrops};
 
+use super::NetworkProgram;
 use crate::net::address;
 use crate::net::index::Number;
 use crate::net::packet::SimPacket;
@@ -222,6 +223,8 @@ impl Metering {
         }
     }
 }
+
+impl NetworkProgram for Metering {}
 
 impl SwitchProgram for Metering {
     type Frame = SimPacket;

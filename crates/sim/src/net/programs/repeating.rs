@@ -5,6 +5,7 @@ use roce::repeat::{Counters, PacketView, PortPair, Repeater, RepeaterConfig};
 use roce::{RoceOperation, RocePacket};
 use units::Time;
 
+use super::NetworkProgram;
 use crate::net::packet::SimPacket;
 use crate::net::transports::Body;
 use crate::topology::Topology;
@@ -46,6 +47,8 @@ fn seen(packet: &RocePacket) -> PacketView {
         }
     }
 }
+
+impl NetworkProgram for RepeaterProgram {}
 
 impl SwitchProgram for RepeaterProgram {
     type Frame = SimPacket;

@@ -17,6 +17,7 @@ use units::{Bytes, Span, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};
 use wire::reserve::{BurstId, HostKey, ReserveHeader, ReserveMessage, ReserveVerb};
 
+use super::NetworkProgram;
 use crate::net::packet::SimPacket;
 use crate::net::rack::RackSetup;
 use crate::net::setup::NetworkSetup;
@@ -324,6 +325,8 @@ fn rack_at(network: &NetworkSetup, node: NodeId, setup: &RackSetup, places: &mut
         links,
     })
 }
+
+impl NetworkProgram for ReservingProgram {}
 
 impl SwitchProgram for ReservingProgram {
     type Frame = SimPacket;

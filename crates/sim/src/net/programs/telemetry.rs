@@ -13,6 +13,7 @@ use units::Time;
 use wire::ethernet::WireFraming;
 use wire::int::{IntHeader, IntHop, TelemetrySample};
 
+use super::NetworkProgram;
 use crate::net::packet::SimPacket;
 use crate::net::setup::{IntCharge, IntSettings, NetworkSetup};
 
@@ -62,6 +63,8 @@ impl<const N: usize> TelemetryProgram<N> {
         }
     }
 }
+
+impl<const N: usize> NetworkProgram for TelemetryProgram<N> {}
 
 impl<const N: usize> SwitchProgram for TelemetryProgram<N> {
     type Frame = SimPacket;

@@ -71,8 +71,7 @@ impl SimTransport for TcpConnection {
     }
 
     fn connect(setup: &TcpConfig, at: &mut Site<'_>) -> Self {
-        let handshake_rtt = setup.handshake_rtt.or(Some(at.round_trip));
-        Self::new(&TcpConfig { seed: at.seed, handshake_rtt, ..*setup }, at.now)
+        Self::new(&config_of(setup, at.round_trip, at.seed), at.now)
     }
 
     fn sizes(setup: &TcpConfig) -> PacketSizes {
@@ -150,6 +149,11 @@ impl SimTransport for TcpConnection {
     fn write_headers(frame: &TcpSegment, writer: &mut HeaderWriter<'_>) {
         write(frame, None, writer);
     }
+}
+
+/// How an end is set that begins with this round trip and seed.
+pub(crate) fn config_of(setup: &TcpConfig, round_trip: Span, seed: u32) -> TcpConfig {
+    TcpConfig { seed, handshake_rtt: setup.handshake_rtt.or(Some(round_trip)), ..*setup }
 }
 
 pub(super) fn ports(who: Conversation) -> [u16; 2] {

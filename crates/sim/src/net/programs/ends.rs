@@ -1,0 +1,128 @@
+//! What a program may see of the ends of connections: every call of their machines, in order.
+
+use machine::SwitchProgram;
+use units::{Span, Time};
+use wire::ip::Ecn;
+
+use crate::net::index::{ConnectionId, EndId};
+use crate::net::packet::SimPacket;
+use crate::net::transports::{Body, TransportSetup};
+use crate::topology::NodeId;
+
+/// A program of the simulator: it may also watch the machines at the ends of connections. Most do not, and pay nothing.
+pub trait NetworkProgram: SwitchProgram<Frame = SimPacket> {
+    /// Whether it wants to know when packets leave their hosts.
+    #[inline]
+    fn watches_ends(&self) -> bool {
+        false
+    }
+
+    /// A connection begins.
+    #[inline]
+    fn on_connect(&mut self, _now: Time, _connection: &BegunConnection<'_>) {}
+
+    /// A call of an end's machine is over; `tag` is that of the packet that arrived, if one did.
+    #[inline]
+    fn on_call(&mut self, _now: Time, _end: EndId, _call: EndCall<'_>, _tag: Option<&Self::Tag>) {}
+
+    /// The first bit of a packet leaves its host. Only if the program watches ends.
+    #[inline]
+    fn on_leaving(&mut self, _at: Time, _end: EndId, _tag: &Self::Tag) {}
+
+    /// A connection ends: there are no more calls.
+    #[inline]
+    fn on_close(&mut self, _id: ConnectionId) {}
+}
+
+/// A connection that begins now.
+#[derive(Debug)]
+pub struct BegunConnection<'a> {
+    /// Its number, which is used again when it is over.
+    pub id: ConnectionId,
+    /// Its number in the order of starts.
+    pub number: u32,
+    /// The host that began it, and the other.
+    pub hosts: [NodeId; 2],
+    /// What its ends are made from.
+    pub transport: &'a TransportSetup,
+    /// What a handshake would have measured, and what its machines are seeded with.
+    pub round_trip: Span,
+    pub seed: u32,
+}
+
+/// What was asked of an end.
+#[derive(Clone, Copy, Debug)]
+pub enum EndCall<'a> {
+    /// To send this many bytes more.
+    Send(u64),
+    /// To take a packet in, which is marked like this now.
+    Receive(&'a Body, Ecn),
+    /// A step of a handshake came, which its machine does not see.
+    Shaken,
+    /// A timer expired, by its number.
+    Timer(usize),
+    /// To send, and what it sent.
+    Pull(Option<&'a Body>),
+}
+
+impl<A: NetworkProgram, B: NetworkProgram> NetworkProgram for (A, B) {
+    #[inline]
+    fn watches_ends(&self) -> bool {
+        self.0.watches_ends() || self.1.watches_ends()
+    }
+
+    fn on_connect(&mut self, now: Time, connection: &BegunConnection<'_>) {
+        self.0.on_connect(now, connection);
+        self.1.on_connect(now, connection);
+    }
+
+    #[inline]
+    fn on_call(&mut self, now: Time, end: EndId, call: EndCall<'_>, tag: Option<&Self::Tag>) {
+        self.0.on_call(now, end, call, tag.map(|tag| &tag.0));
+        self.1.on_call(now, end, call, tag.map(|tag| &tag.1));
+    }
+
+    #[inline]
+    fn on_leaving(&mut self, at: Time, end: EndId, tag: &Self::Tag) {
+        self.0.on_leaving(at, end, &tag.0);
+        self.1.on_leaving(at, end, &tag.1);
+    }
+
+    fn on_close(&mut self, id: ConnectionId) {
+        self.0.on_close(id);
+        self.1.on_close(id);
+    }
+}
+
+impl<P: NetworkProgram> NetworkProgram for Option<P> {
+    #[inline]
+    fn watches_ends(&self) -> bool {
+        self.as_ref().is_some_and(P::watches_ends)
+    }
+
+    fn on_connect(&mut self, now: Time, connection: &BegunConnection<'_>) {
+        if let Some(program) = self {
+            program.on_connect(now, connection);
+        }
+    }
+
+    #[inline]
+    fn on_call(&mut self, now: Time, end: EndId, call: EndCall<'_>, tag: Option<&Self::Tag>) {
+        if let Some(program) = self {
+            program.on_call(now, end, call, tag);
+        }
+    }
+
+    #[inline]
+    fn on_leaving(&mut self, at: Time, end: EndId, tag: &Self::Tag) {
+        if let Some(program) = self {
+            program.on_leaving(at, end, tag);
+        }
+    }
+
+    fn on_close(&mut self, id: ConnectionId) {
+        if let Some(program) = self {
+            program.on_close(id);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Connections of whole networks, recorded and replayed.
+
+use std::collections::BTreeMap;
+
+use deter::{ConnectionLog, LogSide, LoggedHandshake, RecordLevel, ReplayObserver, ReplayedFrame, Sent, replay};
+use faults::{FaultSchedule, LossModel};
+use sim::link::{HardwareProfile, LinkSimConfig, LinkSimMode};
+use sim::net::recording::{LogStore, RecordRefusal, Recording};
+use sim::net::{
+    self, Body, Handshake, HostLatency, LinkSetup, Marking, NetworkOutcome, NetworkSetup, PortCapture, Protection,
+    SwitchSettings, TrafficSetup, TransportSetup,
+};
+use sim::topology::{Topology, TopologyLinkId};
+use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
+use tcp::cc::Algorithm;
+use tcp::{TcpConfig, TimerProfile};
+use units::{Bytes, Prob, Rate, Span, Time, Unwatched};
+
+#[derive(Default)]
+struct Logs(BTreeMap<u32, Vec<u8>>);
+
+impl LogStore for Logs {
+    fn append(&mut self, flow: u32, blocks: &[u8]) {
+        self.0.entry(flow).or_default().extend(blocks);
+    }
+}
+
+/// Six hosts send to two behind a switch with a small buffer, some of it over a link that loses.
+fn incast(algorithm: Algorithm, seed: u64) -> NetworkSetup {
+    let topology = Topology::single_switch(8, Rate::gbps(10), Span::from_us(1)).unwrap();
+    let node = |number: u64| topology.node(&format!("h{number}")).unwrap();
+    let flows = (0..30).map(|n| WorkloadFlow {
+        start: Time::ZERO + Span::from_us(n * 7),
+        src: node(2 + n % 6),
+        dst: node(n % 2),
+        bytes: 1 + n * n * 1_500,
+        group: 0,
+    });
+    let profile = TimerProfile::Linux { hz: 1_000, rto_min: Span::from_ms(5), phase: Span::ZERO };
+    let config = TcpConfig { algorithm, profile, ..TcpConfig::default() };
+    let work = Workload::Open(FlowSchedule::list(flows.collect()));
+    let traffic = TrafficSetup { reply: 3_000, ..TrafficSetup::new("t", TransportSetup::Tcp(config), work) };
+    let mut setup = NetworkSetup::new(topology);
+    setup.traffic.push(traffic);
+    setup.switches = SwitchSettings { buffer: Bytes::new(100_000), ..SwitchSettings::default() };
+    setup.seed = seed;
+    let lossy = FaultSchedule::always(LossModel::PerFrame(Prob::literal(0.01)));
+    setup.links.push(LinkSetup {
+        link: TopologyLinkId(0),
+        forward: lossy.clone(),
+        reverse: lossy,
+        protection: Protection::None,
+        activate_at: None,
+    });
+    setup.until = Time::ZERO + Span::from_ms(2_000);
+    setup
+}
+
+fn record(setup: NetworkSetup, level: RecordLevel) -> (NetworkOutcome, Logs) {
+    let mut logs = Logs::default();
+    let mut recording = Recording::new(&setup, level, 1, &mut logs).unwrap();
+    let outcome = net::run_recorded(setup, &mut recording, &Unwatched).unwrap();
+    (outcome, logs)
+}
+
+/// What left both hosts of a connection.
+#[derive(Default)]
+struct Frames(Vec<ReplayedFrame>);
+
+impl ReplayObserver for Frames {
+    fn sent(&mut self, frame: ReplayedFrame) {
+        self.0.push(frame);
+    }
+}
+
+fn replayed(flow: u32, log: &[u8]) -> Vec<ReplayedFrame> {
+    let log = ConnectionLog::read(log).unwrap_or_else(|error| panic!("flow {flow}: {error}"));
+    assert_eq!(log.header().flow, flow);
+    let mut frames = Frames::default();
+    let result = replay(&log, &mut frames).unwrap_or_else(|error| panic!("flow {flow}: {error}"));
+    assert!(result.is_exact(), "flow {flow}: {:?}", result.difference);
+    assert_eq!(result.segments, frames.0.len() as u64);
+    frames.0
+}
+
+fn setups() -> Vec<NetworkSetup> {
+    let mut setups = Vec::new();
+    for algorithm in Algorithm::ALL {
+        let bare = incast(algorithm, 1);
+        let marking = Some(Marking::step(Bytes::new(30_000)));
+        let latency = HostLatency::LogNormal { median: Span::from_us(10), sigma: 0.5 };
+        let marked = NetworkSetup { marking, handshakes: true, host_latency: latency, ..incast(algorithm, 2) };
+        let mut guarded = incast(algorithm, 3);
+        let (mode, profile) = (LinkSimMode::NonBlocking, HardwareProfile::Ideal);
+        let forward = guarded.links[0].forward.clone();
+        let config = LinkSimConfig { mode, profile, forward, rate: Rate::gbps(10), ..LinkSimConfig::default() };
+        guarded.links[0].protection = Protection::of(config);
+        setups.extend([bare, marked, guarded]);
+    }
+    setups
+}
+
+#[test]
+fn every_connection_of_a_network_is_replayed_exactly_and_recording_changes_nothing() {
+    for setup in setups() {
+        let bare = net::run(setup.clone(), &Unwatched).unwrap();
+        let (outcome, logs) = record(setup, RecordLevel::Times);
+        assert_eq!(format!("{:?}", bare.flows), format!("{:?}", outcome.flows));
+        assert_eq!(logs.0.len(), 30);
+        let sent: u64 = logs.0.iter().map(|(flow, log)| replayed(*flow, log).len() as u64).sum();
+        assert!(sent > 5_000, "{sent}");
+        assert!(outcome.flows.iter().any(|flow| flow.tally.retransmitted > 0));
+    }
+}
+
+/// What a capture shows of a packet: all but its class, which is no field.
+fn seen(capture: &PortCapture) -> (u32, Time, String) {
+    let sent = match capture.packet.body {
+        Body::Tcp(segment) => Sent::Segment(segment),
+        Body::Handshake(Handshake::Syn) => Sent::Handshake(LoggedHandshake::Syn),
+        Body::Handshake(Handshake::SynAck) => Sent::Handshake(LoggedHandshake::SynAck),
+        other => panic!("{other:?}"),
+    };
+    (capture.flow, capture.at, format!("{sent:?}"))
+}
+
+#[test]
+fn a_replay_sends_what_was_captured_at_the_hosts_ports_at_the_same_times() {
+    for host in [0, 1, 5] {
+        let mut setup = NetworkSetup {
+            handshakes: true,
+            host_latency: HostLatency::Fixed(Span::from_us(5)),
+            ..incast(Algorithm::Cubic, 4)
+        };
+        let node = setup.topology.node(&format!("h{host}")).unwrap();
+        setup.capture = vec![setup.topology.link_between(&format!("h{host}"), "sw0").unwrap()];
+        let (outcome, logs) = record(setup, RecordLevel::Times);
+        let mut captured: Vec<_> = outcome.captured.iter().map(seen).collect();
+        let mut sent = Vec::new();
+        for (flow, log) in &logs.0 {
+            let hosts = ConnectionLog::read(log).unwrap().header().hosts;
+            let mine = |frame: &&ReplayedFrame| hosts[usize::from(frame.side == LogSide::Server)] == node.0;
+            sent.extend(
+                replayed(*flow, log).iter().filter(mine).map(|frame| (*flow, frame.at, format!("{:?}", frame.sent))),
+            );
+        }
+        captured.sort();
+        sent.sort();
+        assert!(captured.len() > 100, "{}", captured.len());
+        assert_eq!(captured, sent);
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused() {
+    let mut logs = Logs::default();
+    let bbr = Recording::new(&incast(Algorithm::Bbr, 1), RecordLevel::Decisions, 1, &mut logs);
+    assert_eq!(bbr.unwrap_err(), RecordRefusal::Bbr);
+    let mut empty = incast(Algorithm::Bbr, 1);
+    empty.traffic.clear();
+    assert_eq!(Recording::new(&empty, RecordLevel::Times, 1, &mut logs).unwrap_err(), RecordRefusal::NoTcp);
+}
