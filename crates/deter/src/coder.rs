@@ -94,7 +94,12 @@ impl RangeEncoder {
 
     /// An answer that nothing is known about.
     pub(crate) fn even(&mut self, bit: bool) {
-        self.bit(&mut BitModel::default(), bit);
+        self.range >>= 1;
+        self.low += if bit { u64::from(self.range) } else { 0 };
+        while self.range < NARROW {
+            self.range <<= 8;
+            self.shift();
+        }
     }
 
     fn shift(&mut self) {
@@ -185,7 +190,14 @@ impl<'a> RangeDecoder<'a> {
     }
 
     pub(crate) fn even(&mut self) -> bool {
-        self.bit(&mut BitModel::default())
+        self.range >>= 1;
+        let bit = self.code >= self.range;
+        self.code -= if bit { self.range } else { 0 };
+        while self.range < NARROW {
+            self.range <<= 8;
+            self.shift();
+        }
+        bit
     }
 }
 

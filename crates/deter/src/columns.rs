@@ -5,9 +5,7 @@
 //! | order | which call came: a frame, a pull and whether something left, a timer, a command, a step of a handshake |
 //! | calls | what commands asked for |
 //! | network | of arriving frames, those that were not the next of the peer's, or not marked as they left |
-//! | decisions | what time decided (level *decisions*) |
-//! | ticks | clocks of the kernel as they were read (level *decisions*) |
-//! | times | the time of each call (level *times*), and when frames left the host |
+//! | times | the time of each call, and when frames left the host |
 //!
 //! While a block is recorded its columns are plain bytes; they are coded when the block is full, each as a stream of its
 //! own, so that nothing but plain writes happens between the calls of a connection.
@@ -21,6 +19,7 @@ use crate::bytes::{LogReader, put, put_signed};
 use crate::coder::{BitModel, NumberModel, RangeDecoder, RangeEncoder};
 use crate::header::{of_span, span};
 use crate::log::LogFault;
+use crate::times::TimesModel;
 
 units::counters! {
     /// What columns take, in bytes.
@@ -31,10 +30,6 @@ units::counters! {
     calls,
     /// What the network did.
     network,
-    /// What time decided.
-    decisions,
-    /// Clocks as they were read.
-    ticks,
     /// When calls came and frames left.
     times,
 }
@@ -213,17 +208,21 @@ impl RawColumns {
         let mut order = OrderModel::new();
         let (mut encoder, mut odd) = (RangeEncoder::new(), RangeEncoder::new());
         let (mut network, mut details) = (NetworkModel::default(), LogReader::new(&self.network));
+        let (mut spans, mut clock, mut times) =
+            (LogReader::new(&self.times), RangeEncoder::new(), TimesModel::default());
         for token in &self.tokens {
             let is_odd = *token == CallToken::OddFrame as u8;
-            order.encode(&mut encoder, if is_odd { CallToken::Frame as u8 } else { *token });
+            let kind = if is_odd { CallToken::Frame as u8 } else { *token };
+            order.encode(&mut encoder, kind);
+            times.encode(&mut clock, kind, spans.number().unwrap_or_default());
             if is_odd {
                 network.encode(&mut odd, odd_detail(&mut details));
             } else if *token == CallToken::Frame as u8 {
                 network.encode(&mut odd, Arrival::default());
             }
         }
-        let (order, network) = (encoder.finish(), odd.finish());
-        for column in [&order, &self.calls, &network, &self.times, &self.departures, &self.digests] {
+        let [order, network, times] = [encoder, odd, clock].map(RangeEncoder::finish);
+        for column in [&order, &self.calls, &network, &times, &self.departures, &self.digests] {
             put(&mut out, column.len() as u64);
             out.extend(column);
         }
@@ -281,8 +280,6 @@ impl<'a> EncodedColumns<'a> {
             order: self.order.len() as u64,
             calls: self.calls.len() as u64,
             network: self.network.len() as u64,
-            decisions: 0,
-            ticks: 0,
             times: (self.times.len() + self.departures.len()) as u64,
         }
     }

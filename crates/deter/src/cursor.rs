@@ -7,8 +7,8 @@ use wire::ip::Ecn;
 use crate::bytes::LogReader;
 use crate::coder::RangeDecoder;
 use crate::columns::{CallToken, EncodedColumns, NetworkModel, OrderModel, command, handshake_step};
-use crate::header::RecordLevel;
 use crate::log::{LogError, LogFault};
+use crate::times::TimesModel;
 use crate::{LogSide, LoggedHandshake};
 
 /// A call that was made.
@@ -30,7 +30,6 @@ pub(crate) enum LoggedCall {
 /// Reads the calls of one end.
 #[derive(Debug)]
 pub(crate) struct EndCursor<'a> {
-    level: RecordLevel,
     blocks: &'a [(usize, EncodedColumns<'a>)],
     block: Option<BlockCursor<'a>>,
     /// Of the last call.
@@ -49,7 +48,7 @@ struct BlockCursor<'a> {
     order: (RangeDecoder<'a>, OrderModel),
     network: (RangeDecoder<'a>, NetworkModel),
     calls: LogReader<'a>,
-    times: LogReader<'a>,
+    times: (RangeDecoder<'a>, TimesModel),
     digests: LogReader<'a>,
 }
 
@@ -61,21 +60,21 @@ impl<'a> BlockCursor<'a> {
             order: (RangeDecoder::new(columns.order), OrderModel::new()),
             network: (RangeDecoder::new(columns.network), NetworkModel::default()),
             calls: LogReader::new(columns.calls),
-            times: LogReader::new(columns.times),
+            times: (RangeDecoder::new(columns.times), TimesModel::default()),
             digests: LogReader::new(columns.digests),
         }
     }
 
     /// Whether all that it holds was read.
     fn is_used_up(&self) -> bool {
-        self.calls.is_empty() && self.times.is_empty() && self.digests.is_empty()
+        self.calls.is_empty() && self.digests.is_empty()
     }
 }
 
 impl<'a> EndCursor<'a> {
-    pub(crate) fn new(level: RecordLevel, began: Time, blocks: &'a [(usize, EncodedColumns<'a>)]) -> Self {
+    pub(crate) fn new(began: Time, blocks: &'a [(usize, EncodedColumns<'a>)]) -> Self {
         let departures = DepartureCursor { blocks, left: LogReader::new(&[]), at_once: 0, later: None };
-        Self { level, blocks, block: None, now: began, next: 0, calls: 0, departures }
+        Self { blocks, block: None, now: began, next: 0, calls: 0, departures }
     }
 
     /// The next call and its time; `None` behind the last.
@@ -103,7 +102,8 @@ impl<'a> EndCursor<'a> {
         let block = self.block.as_mut().ok_or(LogFault::Short)?;
         block.left -= 1;
         self.calls += 1;
-        let call = match block.order.1.decode(&mut block.order.0) {
+        let token = block.order.1.decode(&mut block.order.0);
+        let call = match token {
             CallToken::Frame => {
                 let arrival = block.network.1.decode(&mut block.network.0)?;
                 let number = self.next.checked_add_signed(arrival.displaced).ok_or(LogFault::Value("frame"))?;
@@ -116,10 +116,9 @@ impl<'a> EndCursor<'a> {
             CallToken::Handshake => LoggedCall::Handshake(handshake_step(&mut block.calls)?),
             token => LoggedCall::Timer(token.timer().ok_or(LogFault::Value("call"))?),
         };
-        if self.level == RecordLevel::Times {
-            let later = self.now.as_ps().checked_add(block.times.number()?);
-            self.now = Time::from_ps(later.ok_or(LogFault::Value("time"))?);
-        }
+        let span = block.times.1.decode(&mut block.times.0, token as u8);
+        let now = span.and_then(|span| self.now.as_ps().checked_add(span));
+        self.now = Time::from_ps(now.ok_or(LogFault::Value("time"))?);
         Ok((self.now, call))
     }
 

@@ -14,7 +14,7 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) struct SegmentDigest(u64);
 
 impl SegmentDigest {
-    /// Takes in all of a segment but its timestamps.
+    /// Takes in a segment.
     #[inline]
     pub(crate) fn segment(&mut self, segment: &TcpSegment) {
         self.word(segment.seq);
@@ -26,11 +26,6 @@ impl SegmentDigest {
         for (from, to) in blocks {
             self.word(u64::from(*from as u32) << 32 | u64::from(*to as u32));
         }
-    }
-
-    /// Takes in its timestamps.
-    #[inline]
-    pub(crate) fn timestamps(&mut self, segment: &TcpSegment) {
         self.word(u64::from(segment.timestamp) << 32 | u64::from(segment.echo));
     }
 

@@ -7,30 +7,12 @@ use units::{Span, Time};
 use crate::bytes::{LogReader, put};
 use crate::log::LogFault;
 
-/// What a log keeps of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordLevel {
-    /// The time of every call, to the picosecond. Works for all congestion controls.
-    Times,
-    /// What time decided, and when segments left, within a few microseconds. Not for BBR.
-    Decisions,
-}
-
-impl RecordLevel {
-    /// As on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Times => "times",
-            Self::Decisions => "decisions",
-        }
-    }
-}
+/// What a log keeps of time: that of every call. The format has room for others.
+const LEVEL: u8 = 0;
 
 /// A connection, and the run that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct LogHeader {
-    /// What is kept of time.
-    pub level: RecordLevel,
     /// The point of the sweep, and its seed.
     pub point: u32,
     /// The seed of the run.
@@ -47,7 +29,7 @@ pub struct LogHeader {
 
 impl LogHeader {
     pub(crate) fn emit(&self) -> Vec<u8> {
-        let mut out = vec![u8::from(self.level == RecordLevel::Decisions)];
+        let mut out = vec![LEVEL];
         for value in [u64::from(self.point), self.seed, u64::from(self.flow)] {
             put(&mut out, value);
         }
@@ -64,7 +46,9 @@ impl LogHeader {
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, LogFault> {
         let mut reader = LogReader::new(bytes);
-        let level = if flag(&mut reader)? { RecordLevel::Decisions } else { RecordLevel::Times };
+        if reader.byte()? != LEVEL {
+            return Err(LogFault::Value("level"));
+        }
         let (point, seed, flow) = (reader.small("point")?, reader.number()?, reader.small("flow")?);
         let hosts = [reader.small("host")?, reader.small("host")?];
         let began = Time::from_ps(reader.number()?);
@@ -73,7 +57,7 @@ impl LogHeader {
         if !reader.is_empty() {
             return Err(LogFault::Value("header"));
         }
-        Ok(Self { level, point, seed, flow, hosts, began, ends: [client, server] })
+        Ok(Self { point, seed, flow, hosts, began, ends: [client, server] })
     }
 }
 
@@ -259,8 +243,8 @@ mod tests {
         for client in &configs {
             for server in &configs {
                 let ends = [*client, *server];
-                let (level, began) = (RecordLevel::Decisions, Time::from_ps(12_345));
-                let header = LogHeader { level, point: 3, seed: u64::MAX, flow: 9, hosts: [4, 5], began, ends };
+                let began = Time::from_ps(12_345);
+                let header = LogHeader { point: 3, seed: u64::MAX, flow: 9, hosts: [4, 5], began, ends };
                 let read = LogHeader::parse(&header.emit()).unwrap();
                 assert_eq!(format!("{read:?}"), format!("{header:?}"));
             }

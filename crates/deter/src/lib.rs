@@ -7,7 +7,7 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `log`, `header` | blocks with their checks; who the connection was, and how its ends were set |
-//! | `columns`, `coder`, `bytes` | what happened at one end, as columns; how each is written |
+//! | `columns`, `times`, `coder`, `bytes` | what happened at one end, as columns; how each is written |
 //! | `recorder` | a log while its connection runs |
 //! | `cursor`, `replay` | a log from its beginning to its end; both machines run again |
 //! | `trial` | connections over a network of chance, to try it on |
@@ -26,10 +26,11 @@ mod log;
 mod recorder;
 mod replay;
 pub mod sampling;
+mod times;
 mod trial;
 
 pub use columns::ColumnBytes;
-pub use header::{LogHeader, RecordLevel};
+pub use header::LogHeader;
 pub use log::{ConnectionLog, LogError, LogFault};
 pub use recorder::ConnectionRecorder;
 pub use replay::{ReplayDifference, ReplayObserver, ReplayResult, ReplayedFrame, Sent, replay};

@@ -9,7 +9,7 @@ use wire::ip::Ecn;
 use crate::bytes::put;
 use crate::columns::{Arrival, CallToken, RawColumns, put_command, put_departure};
 use crate::digest::{DIGEST_EVERY, SegmentDigest};
-use crate::header::{LogHeader, RecordLevel};
+use crate::header::LogHeader;
 use crate::log::{BlockWriter, EndTotals};
 use crate::{LogSide, LoggedHandshake};
 
@@ -23,7 +23,6 @@ const MOST_WAITING: usize = 1 << 12;
 /// Every call of either machine is reported here after it was made, in the order in which they were made.
 #[derive(Debug)]
 pub struct ConnectionRecorder {
-    level: RecordLevel,
     writer: BlockWriter,
     ends: [EndRecorder; 2],
 }
@@ -46,7 +45,7 @@ impl ConnectionRecorder {
     /// A connection begins.
     pub fn new(header: &LogHeader) -> Self {
         let ends = [header.began; 2].map(EndRecorder::new);
-        Self { level: header.level, writer: BlockWriter::new(header), ends }
+        Self { writer: BlockWriter::new(header), ends }
     }
 
     /// The owner of an end asked for something.
@@ -89,9 +88,6 @@ impl ConnectionRecorder {
         };
         end.left(now);
         end.digest.segment(segment);
-        if self.level == RecordLevel::Times {
-            end.digest.timestamps(segment);
-        }
         end.segments += 1;
         if end.segments.is_multiple_of(DIGEST_EVERY) {
             end.columns.digests.extend(end.digest.value().to_le_bytes());
@@ -127,10 +123,8 @@ impl ConnectionRecorder {
     fn timed(&mut self, side: LogSide, now: Time) {
         let end = &mut self.ends[side as usize];
         end.totals.calls += 1;
-        if self.level == RecordLevel::Times {
-            put(&mut end.columns.times, now.since(end.now).as_ps());
-            end.now = now;
-        }
+        put(&mut end.columns.times, now.since(end.now).as_ps());
+        end.now = now;
         if end.columns.tokens.len() >= BLOCK_CALLS {
             self.close_block(side);
         }

@@ -1,7 +1,7 @@
 //! Both machines of a connection, run again from its log.
 //!
 //! Nothing but the log and the two machines takes part. Each end is run until it needs a frame that the other has not made
-//! yet; then the other. At level *times* every call has its recorded time.
+//! yet; then the other. Every call has its recorded time.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,6 @@ use wire::ip::Ecn;
 
 use crate::cursor::{EndCursor, LoggedCall, missing};
 use crate::digest::{DIGEST_EVERY, SegmentDigest};
-use crate::header::RecordLevel;
 use crate::log::{ConnectionLog, LogError, LogFault};
 use crate::{LogSide, LoggedHandshake};
 
@@ -137,7 +136,6 @@ enum EndStep {
 /// One end.
 struct EndReplay<'a> {
     side: LogSide,
-    level: RecordLevel,
     machine: TcpConnection,
     cursor: EndCursor<'a>,
     /// The call that waits for a frame of the peer's.
@@ -154,9 +152,8 @@ impl<'a> EndReplay<'a> {
         let header = log.header();
         Self {
             side,
-            level: header.level,
             machine: TcpConnection::new(&header.ends[side as usize], header.began),
-            cursor: EndCursor::new(header.level, header.began, &log.blocks[side as usize]),
+            cursor: EndCursor::new(header.began, &log.blocks[side as usize]),
             next: None,
             kept: VecDeque::new(),
             first: 0,
@@ -241,9 +238,6 @@ impl<'a> EndReplay<'a> {
     ) -> Result<Option<ReplayDifference>, LogError> {
         self.leave(now, Sent::Segment(segment), observer)?;
         self.digest.segment(&segment);
-        if self.level == RecordLevel::Times {
-            self.digest.timestamps(&segment);
-        }
         self.segments += 1;
         if self.segments.is_multiple_of(DIGEST_EVERY) && self.cursor.digest()? != self.digest.value() {
             return Ok(Some(self.difference(DIGEST_EVERY)));

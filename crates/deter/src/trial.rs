@@ -15,7 +15,7 @@ use tcp::{TcpCommand, TcpConnection, TcpProgress, TcpSegment, TcpSink, TcpTimer}
 use units::{Span, Time};
 use wire::ip::Ecn;
 
-use crate::header::{LogHeader, RecordLevel};
+use crate::header::LogHeader;
 use crate::recorder::ConnectionRecorder;
 use crate::{LogSide, LoggedHandshake, Sent};
 use draw::{TrialPath, TrialWork};
@@ -24,11 +24,11 @@ use draw::{TrialPath, TrialWork};
 const MOST_EVENTS: u64 = 30_000;
 
 /// Runs the connection of this seed, and records it.
-pub fn record_trial(level: RecordLevel, seed: u64) -> Vec<u8> {
+pub fn record_trial(seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed, 0x0de7);
     let began = Time::from_ps(random.below(1 << 40));
-    let ends = draw::configs(&mut random, level);
-    let header = LogHeader { level, point: 0, seed, flow: 0, hosts: [0, 1], began, ends };
+    let ends = draw::configs(&mut random);
+    let header = LogHeader { point: 0, seed, flow: 0, hosts: [0, 1], began, ends };
     let path = TrialPath::draw(&mut random);
     let work = TrialWork::draw(&mut random, ends[0].socket.is_some() && ends[1].socket.is_some());
     let mut trial = TrialConnection {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use deter::{ConnectionLog, LogSide, LoggedHandshake, RecordLevel, ReplayObserver, ReplayedFrame, Sent, replay};
+use deter::{ConnectionLog, LogSide, LoggedHandshake, ReplayObserver, ReplayedFrame, Sent, replay};
 use faults::{FaultSchedule, LossModel};
 use sim::link::{HardwareProfile, LinkSimConfig, LinkSimMode};
-use sim::net::recording::{LogStore, RecordRefusal, Recording};
+use sim::net::recording::{LogStore, Recording, has_tcp};
 use sim::net::{
     self, Body, Handshake, HostLatency, LinkSetup, Marking, NetworkOutcome, NetworkSetup, PortCapture, Protection,
     SwitchSettings, TrafficSetup, TransportSetup,
@@ -56,9 +56,9 @@ fn incast(algorithm: Algorithm, seed: u64) -> NetworkSetup {
     setup
 }
 
-fn record(setup: NetworkSetup, level: RecordLevel) -> (NetworkOutcome, Logs) {
+fn record(setup: NetworkSetup) -> (NetworkOutcome, Logs) {
     let mut logs = Logs::default();
-    let mut recording = Recording::new(&setup, level, 1, &mut logs).unwrap();
+    let mut recording = Recording::new(&setup, 1, &mut logs);
     let outcome = net::run_recorded(setup, &mut recording, &Unwatched).unwrap();
     (outcome, logs)
 }
@@ -104,7 +104,7 @@ fn setups() -> Vec<NetworkSetup> {
 fn every_connection_of_a_network_is_replayed_exactly_and_recording_changes_nothing() {
     for setup in setups() {
         let bare = net::run(setup.clone(), &Unwatched).unwrap();
-        let (outcome, logs) = record(setup, RecordLevel::Times);
+        let (outcome, logs) = record(setup);
         assert_eq!(format!("{:?}", bare.flows), format!("{:?}", outcome.flows));
         assert_eq!(logs.0.len(), 30);
         let sent: u64 = logs.0.iter().map(|(flow, log)| replayed(*flow, log).len() as u64).sum();
@@ -134,7 +134,7 @@ fn a_replay_sends_what_was_captured_at_the_hosts_ports_at_the_same_times() {
         };
         let node = setup.topology.node(&format!("h{host}")).unwrap();
         setup.capture = vec![setup.topology.link_between(&format!("h{host}"), "sw0").unwrap()];
-        let (outcome, logs) = record(setup, RecordLevel::Times);
+        let (outcome, logs) = record(setup);
         let mut captured: Vec<_> = outcome.captured.iter().map(seen).collect();
         let mut sent = Vec::new();
         for (flow, log) in &logs.0 {
@@ -152,11 +152,9 @@ fn a_replay_sends_what_was_captured_at_the_hosts_ports_at_the_same_times() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_refused() {
-    let mut logs = Logs::default();
-    let bbr = Recording::new(&incast(Algorithm::Bbr, 1), RecordLevel::Decisions, 1, &mut logs);
-    assert_eq!(bbr.unwrap_err(), RecordRefusal::Bbr);
-    let mut empty = incast(Algorithm::Bbr, 1);
-    empty.traffic.clear();
-    assert_eq!(Recording::new(&empty, RecordLevel::Times, 1, &mut logs).unwrap_err(), RecordRefusal::NoTcp);
+fn a_setup_without_tcp_has_nothing_to_record() {
+    let mut setup = incast(Algorithm::Bbr, 1);
+    assert!(has_tcp(&setup));
+    setup.traffic.clear();
+    assert!(!has_tcp(&setup));
 }

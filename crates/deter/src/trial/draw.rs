@@ -6,15 +6,14 @@ use tcp::{LinuxVersion, LossDetection, Reordering, TcpCommand, TcpConfig, TimerP
 use units::{Bytes, Rate, Span};
 
 use crate::LogSide;
-use crate::header::RecordLevel;
 
 /// Headers of a frame, with what is around it.
 const HEADERS: u32 = 90;
 
 /// Both ends: mostly alike, as they are in a data center.
-pub(super) fn configs(random: &mut Random, level: RecordLevel) -> [TcpConfig; 2] {
-    let client = config(random, level);
-    let other = config(random, level);
+pub(super) fn configs(random: &mut Random) -> [TcpConfig; 2] {
+    let client = config(random);
+    let other = config(random);
     let alike = random.below(4) > 0 || client.algorithm == Algorithm::Dctcp || other.algorithm == Algorithm::Dctcp;
     if alike || client.socket.is_some() != other.socket.is_some() {
         return [client; 2];
@@ -23,15 +22,10 @@ pub(super) fn configs(random: &mut Random, level: RecordLevel) -> [TcpConfig; 2]
     [client, TcpConfig { sack: client.sack, timestamps: client.timestamps, ecn: client.ecn, ..other }]
 }
 
-fn config(random: &mut Random, level: RecordLevel) -> TcpConfig {
+fn config(random: &mut Random) -> TcpConfig {
     let version = LinuxVersion::ALL[random.below(3) as usize];
     let usual = if random.below(2) == 0 { TcpConfig::linux(version) } else { TcpConfig::default() };
-    let algorithm = loop {
-        let algorithm = Algorithm::ALL[random.below(Algorithm::ALL.len() as u64) as usize];
-        if level == RecordLevel::Times || algorithm != Algorithm::Bbr {
-            break algorithm;
-        }
-    };
+    let algorithm = Algorithm::ALL[random.below(Algorithm::ALL.len() as u64) as usize];
     let detections = [usual.detection, LossDetection::RACK, LossDetection::LINUX_4_4, LossDetection::DUPACKS];
     let mut flag = |one_of| random.below(one_of) == 0;
     let (sack, timestamps, ecn, idle_restart) = (!flag(8), !flag(8), flag(2), !flag(4));

@@ -5,17 +5,19 @@
 
 use std::fmt;
 
-use deter::{ConnectionRecorder, LogHeader, LogSide, LoggedHandshake, RecordLevel};
+use deter::{ConnectionRecorder, LogHeader, LogSide, LoggedHandshake, ReplayedFrame, Sent};
 use machine::{Conversation, Forward, SwitchProgram, Visit};
-use tcp::TcpTimer;
-use tcp::cc::Algorithm;
+use tcp::{TcpConnection, TcpTimer};
 use units::Time;
+use wire::ip::Ecn;
 
 use super::{BegunConnection, EndCall, NetworkProgram};
-use crate::net::index::{ConnectionId, EndId};
-use crate::net::packet::SimPacket;
+use crate::net::index::{ConnectionId, EndId, PacketId};
+use crate::net::outcome::PortCapture;
+use crate::net::packet::{RoutePosition, SimPacket};
 use crate::net::setup::NetworkSetup;
-use crate::net::transports::{Body, Handshake, TransportSetup, tcp_config_of};
+use crate::net::transports::{Body, Handshake, SimTransport, TCP_HEADERS, TransportSetup, tcp_config_of};
+use crate::topology::{DirectedLink, NodeId};
 
 /// Blocks are handed over when they are this long together.
 const HAND_OVER: usize = 1 << 12;
@@ -26,27 +28,13 @@ pub trait LogStore {
     fn append(&mut self, flow: u32, blocks: &[u8]);
 }
 
-/// Why a setup cannot be recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordRefusal {
-    /// There is no TCP in it.
-    NoTcp,
-    /// BBR's decisions are made of times.
-    Bbr,
-}
-
-impl fmt::Display for RecordRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoTcp => "nothing to record: no traffic is TCP",
-            Self::Bbr => "BBR's decisions are made of times: expected --record-level times",
-        })
-    }
+/// Whether there is anything to record.
+pub fn has_tcp(setup: &NetworkSetup) -> bool {
+    setup.traffic.iter().any(|traffic| matches!(traffic.transport, TransportSetup::Tcp(_)))
 }
 
 /// Records all TCP connections of a run.
 pub struct Recording<'s> {
-    level: RecordLevel,
     point: u32,
     seed: u64,
     store: &'s mut dyn LogStore,
@@ -62,24 +50,9 @@ struct RecordedConnection {
 }
 
 impl<'s> Recording<'s> {
-    /// Of this point of a sweep.
-    pub fn new(
-        setup: &NetworkSetup,
-        level: RecordLevel,
-        point: u32,
-        store: &'s mut dyn LogStore,
-    ) -> Result<Self, RecordRefusal> {
-        let mut algorithms = setup.traffic.iter().filter_map(|traffic| match &traffic.transport {
-            TransportSetup::Tcp(config) => Some(config.algorithm),
-            _ => None,
-        });
-        if algorithms.clone().next().is_none() {
-            return Err(RecordRefusal::NoTcp);
-        }
-        if level == RecordLevel::Decisions && algorithms.any(|algorithm| algorithm == Algorithm::Bbr) {
-            return Err(RecordRefusal::Bbr);
-        }
-        Ok(Self { level, point, seed: setup.seed, store, connections: Vec::new() })
+    /// Of this point of a sweep, which nothing [`refuses`].
+    pub fn new(setup: &NetworkSetup, point: u32, store: &'s mut dyn LogStore) -> Self {
+        Self { point, seed: setup.seed, store, connections: Vec::new() }
     }
 
     /// The run is over: so are all connections.
@@ -99,7 +72,7 @@ impl<'s> Recording<'s> {
 
 impl fmt::Debug for Recording<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recording").field("level", &self.level).finish_non_exhaustive()
+        f.debug_struct("Recording").field("point", &self.point).finish_non_exhaustive()
     }
 }
 
@@ -138,7 +111,6 @@ impl NetworkProgram for &mut Recording<'_> {
         let TransportSetup::Tcp(config) = connection.transport else { return };
         let config = tcp_config_of(config, connection.round_trip, connection.seed);
         let header = LogHeader {
-            level: self.level,
             point: self.point,
             seed: self.seed,
             flow: connection.number,
@@ -189,5 +161,34 @@ impl NetworkProgram for &mut Recording<'_> {
     fn on_close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0 as usize).and_then(Option::take) else { return };
         self.store.append(connection.flow, &connection.recorder.finish());
+    }
+}
+
+/// A frame of a replay as a capture at the port of its host would have it; the port's number is that of the host.
+pub fn capture_of(header: &LogHeader, frame: &ReplayedFrame) -> PortCapture {
+    let forward = frame.side == LogSide::Client;
+    let [src, dst] = header.hosts.map(NodeId);
+    let (body, len, ecn) = match frame.sent {
+        Sent::Segment(segment) => (Body::Tcp(segment), TcpConnection::frame_len(&segment) as u16, segment.ecn),
+        Sent::Handshake(step) => {
+            let step = match step {
+                LoggedHandshake::Syn => Handshake::Syn,
+                LoggedHandshake::SynAck => Handshake::SynAck,
+            };
+            (Body::Handshake(step), TCP_HEADERS as u16, Ecn::NotCapable)
+        }
+    };
+    let (route, came_by) = (RoutePosition::of(EndId(0)), SimPacket::NOWHERE);
+    let packet = SimPacket { route, came_by, next: PacketId::NONE, len, class: 0, ecn, body };
+    PortCapture {
+        at: frame.at,
+        port: DirectedLink(header.hosts[usize::from(!forward)]),
+        src,
+        dst,
+        flow: header.flow,
+        forward,
+        packet,
+        reserve: None,
+        corrupted: false,
     }
 }
