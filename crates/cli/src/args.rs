@@ -10,6 +10,7 @@ mod monitor;
 mod packetdrill;
 mod rack;
 mod radar;
+mod replay;
 mod sim;
 mod soak;
 mod wire;
@@ -39,6 +40,7 @@ pub(crate) use rack::{
 pub(crate) use radar::{
     AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand,
 };
+pub(crate) use replay::{LevelArg, ReplayArgs};
 pub(crate) use sim::{
     CcArgs, CompareArgs, LinkArgs, PfcArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand,
 };
@@ -96,6 +98,11 @@ pub(crate) enum Command {
     /// Reads pcap and pcapng, also in gzip, taken at either end or between. Every nanosecond of a connection gets a cause; stalls,
     /// losses and timeouts are named, and what would help.
     Explain(Box<ExplainArgs>),
+
+    /// Run TCP connections again that a simulation recorded, each alone, segment by segment.
+    ///
+    /// Says whether each is exact, by the log's own digest, or where it differs. Exit code 1 if one differs, 2 if a log is damaged.
+    Replay(ReplayArgs),
 
     /// What protection costs and gains on this machine, beside plain cables and other congestion controls.
     ///

@@ -19,6 +19,7 @@ mod packetdrill;
 mod rack;
 mod radar;
 mod refresh;
+mod replay;
 mod reproduce;
 mod shell;
 mod sim;
@@ -48,6 +49,10 @@ fn main() -> ExitCode {
         },
         Command::Radar(command) => radar::run(command, cli.json),
         Command::Packetdrill(args) => match packetdrill::run(args, cli.json) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
+        Command::Replay(args) => match replay::run(args, cli.json) {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },

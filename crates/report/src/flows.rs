@@ -17,7 +17,7 @@ mod columns;
 mod digest;
 mod files;
 mod losses;
-mod pcapng;
+pub(crate) mod pcapng;
 mod percentiles;
 mod racks;
 mod summary;

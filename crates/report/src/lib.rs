@@ -6,7 +6,7 @@
 //! [`flows`] writes what became of flows, [`table_file`] rows as CSV and Parquet. [`compare`] sets link protocols side by
 //! side, [`congestion`] controllers of congestion. [`outcome`] prints one simulated link; [`losses`] what a comparison of captures found; [`acl`]
 //! the rules that may be corrupted; [`fleet`] years, plans and
-//! upgrades; [`model`] what is computed. [`page`] makes claims, their charts and verdicts one HTML file; its charts, and all
+//! upgrades; [`model`] what is computed; [`replay`] what became of connections that were run again. [`page`] makes claims, their charts and verdicts one HTML file; its charts, and all
 //! tables, are those of `chart`.
 
 pub mod acl;
@@ -20,6 +20,7 @@ pub mod model;
 pub mod outcome;
 pub mod page;
 pub mod parallel;
+pub mod replay;
 pub mod runner;
 pub mod stopwatch;
 pub mod table_file;

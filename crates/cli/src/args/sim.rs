@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+use super::replay::LevelArg;
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
 use report::congestion::{self, TrafficMix};
@@ -61,6 +62,14 @@ pub(crate) struct RunArgs {
     /// Write files there: flows, samples and packets of every run, and a summary.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+
+    /// Record every TCP connection there, an empty or absent folder; `hitless replay` runs them again.
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+
+    /// What is recorded of time.
+    #[arg(long, value_enum, default_value_t = LevelArg::Times, requires = "record")]
+    pub record_level: LevelArg,
 }
 
 /// A mode by the name that the simulator gives it.

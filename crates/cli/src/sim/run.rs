@@ -3,6 +3,7 @@
 //! A run writes its files when it ends, whichever ends first; what is printed and the summary come from all of them, in
 //! the order of points and seeds, so that nothing depends on how many ran at once.
 
+mod record;
 mod runs;
 
 use std::fs::File;
@@ -14,9 +15,10 @@ use report::parallel;
 use scenario::{Scenario, ScenarioConfig, SweepPoint};
 use serde::{Deserialize, Serialize};
 
-use crate::args::RunArgs;
+use crate::args::{LevelArg, RunArgs};
 use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::{TerminalProgress, jobs};
+use record::RunRecord;
 use runs::{PointRun, RunSet};
 
 /// A scenario is written by hand; anything longer is not one.
@@ -35,11 +37,16 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
         let wrong = |error| Failure::Usage(format!("--out {}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(wrong)?;
     }
+    let LevelArg::Times = args.record_level;
+    let record = args.record.as_deref().map(|folder| RunRecord { folder });
+    if let Some(record) = &record {
+        record.check(&all)?;
+    }
     for warning in scenario.warnings() {
         say(&format!("warning: {warning}"));
     }
     let terminal = TerminalProgress::of_shares();
-    let runs = RunSet::new(&terminal, args.out.as_deref(), all.len());
+    let runs = RunSet::new(&terminal, args.out.as_deref(), record, all.len());
     let results = parallel::map(&all, jobs(args.jobs), |run| runs.carry_out(run));
     terminal.finish();
     runs.failure()?;

@@ -40,20 +40,39 @@ pub(super) fn packets(
         writer.interface(pcapng::ETHERNET, SNAP as u32, Some(&link_name(point, *port)))?;
     }
     for captured in &outcome.captured {
-        let Some(interface) = ports.iter().position(|port| *port == captured.port) else { continue };
-        let len = u32::from(captured.packet.len).saturating_sub(FRAME_CHECK);
-        let mut bytes = headers(captured);
-        bytes.resize((len as usize).min(SNAP), 0);
-        writer.packet(&EnhancedPacket {
-            interface: interface as u32,
-            at: captured.at.since(Time::ZERO).as_ps() / 1_000,
-            len,
-            bytes: &bytes,
-            comment: captured.corrupted.then_some("corrupted on the wire"),
-            flags: captured.corrupted.then_some(WRONG_CHECK),
-        })?;
+        if let Some(interface) = ports.iter().position(|port| *port == captured.port) {
+            packet(&mut writer, interface, captured)?;
+        }
     }
     Ok(())
+}
+
+/// Packets of these hosts, each host an interface of the file.
+pub(crate) fn of_hosts(hosts: &[u32], captured: &[PortCapture], out: &mut impl Write) -> io::Result<()> {
+    let mut writer = PcapngWriter::new(out)?;
+    for host in hosts {
+        writer.interface(pcapng::ETHERNET, SNAP as u32, Some(&format!("host {host}")))?;
+    }
+    for captured in captured {
+        if let Ok(interface) = hosts.binary_search(&captured.port.0) {
+            packet(&mut writer, interface, captured)?;
+        }
+    }
+    Ok(())
+}
+
+fn packet<W: Write>(writer: &mut PcapngWriter<W>, interface: usize, captured: &PortCapture) -> io::Result<()> {
+    let len = u32::from(captured.packet.len).saturating_sub(FRAME_CHECK);
+    let mut bytes = headers(captured);
+    bytes.resize((len as usize).min(SNAP), 0);
+    writer.packet(&EnhancedPacket {
+        interface: interface as u32,
+        at: captured.at.since(Time::ZERO).as_ps() / 1_000,
+        len,
+        bytes: &bytes,
+        comment: captured.corrupted.then_some("corrupted on the wire"),
+        flags: captured.corrupted.then_some(WRONG_CHECK),
+    })
 }
 
 /// As long as the packet says, and no longer.

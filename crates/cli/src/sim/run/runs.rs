@@ -8,6 +8,7 @@ use report::flows::{RunDigest, RunResult, file_name, write_run};
 use scenario::SweepPoint;
 use units::{Progress, Span, Time};
 
+use super::record::RunRecord;
 use crate::output::Failure;
 use crate::terminal::TerminalProgress;
 
@@ -23,7 +24,7 @@ const LONGEST_NAME: usize = 200;
 
 impl PointRun<'_> {
     /// Where its files go.
-    fn folder(&self, out: &Path) -> PathBuf {
+    pub(super) fn folder(&self, out: &Path) -> PathBuf {
         let seed = format!("seed-{}", self.seed);
         match self.point.label.as_str() {
             "" => out.join(seed),
@@ -41,6 +42,7 @@ fn shortened(name: String, number: usize) -> String {
 pub(super) struct RunSet<'a> {
     terminal: &'a TerminalProgress,
     out: Option<&'a Path>,
+    record: Option<RunRecord<'a>>,
     all: usize,
     failure: Mutex<Option<Failure>>,
     progress: Mutex<RunsProgress>,
@@ -56,8 +58,14 @@ struct RunsProgress {
 }
 
 impl<'a> RunSet<'a> {
-    pub(super) fn new(terminal: &'a TerminalProgress, out: Option<&'a Path>, all: usize) -> Self {
-        Self { terminal, out, all, failure: Mutex::new(None), progress: Mutex::new(RunsProgress::default()) }
+    pub(super) fn new(
+        terminal: &'a TerminalProgress,
+        out: Option<&'a Path>,
+        record: Option<RunRecord<'a>>,
+        all: usize,
+    ) -> Self {
+        let (failure, progress) = (Mutex::new(None), Mutex::new(RunsProgress::default()));
+        Self { terminal, out, record, all, failure, progress }
     }
 
     pub(super) fn carry_out(&self, run: &PointRun<'_>) -> RunResult {
@@ -84,7 +92,10 @@ impl<'a> RunSet<'a> {
 
     fn simulate(&self, run: &PointRun<'_>, progress: &dyn Progress) -> Result<RunResult, Failure> {
         let outside = |error: &dyn std::fmt::Display| Failure::Outside(error.to_string());
-        let outcome = sim::net::run(run.point.setup(run.seed), progress).map_err(|error| outside(&error))?;
+        let outcome = match &self.record {
+            Some(record) => record.simulate(run, progress)?,
+            None => sim::net::run(run.point.setup(run.seed), progress).map_err(|error| outside(&error))?,
+        };
         let digest = RunDigest::of(run.point, &outcome);
         if outcome.interrupted {
             return Ok(RunResult::Partial(digest));
@@ -150,7 +161,7 @@ mod tests {
                     [[traffic]]\ntransport = 'dctcp'\nwork = 'bulk'\nfrom = 'h0'\nto = 'h1'\nsize = '300MB'\n";
         let scenario = Scenario::parse("it.toml", text, &[]).unwrap();
         let terminal = TerminalProgress::of_shares();
-        let runs = RunSet::new(&terminal, None, 2);
+        let runs = RunSet::new(&terminal, None, None, 2);
         let watched = RunObserver { runs: &runs, share: Cell::new(0.0), simulated: Cell::new(Time::ZERO) };
         let positions = std::cell::RefCell::new(Vec::new());
         struct Noting<'a>(&'a RunObserver<'a>, &'a std::cell::RefCell<Vec<f64>>);

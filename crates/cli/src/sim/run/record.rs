@@ -1,0 +1,53 @@
+//! Runs whose TCP connections are recorded.
+
+use std::fs;
+use std::path::Path;
+
+use report::replay::LogFolder;
+use sim::net::NetworkOutcome;
+use sim::net::recording::{Recording, has_tcp};
+use units::Progress;
+
+use super::runs::PointRun;
+use crate::output::{CommandResult, Failure};
+
+/// Where logs go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunRecord<'a> {
+    pub folder: &'a Path,
+}
+
+impl RunRecord<'_> {
+    /// Before anything runs.
+    pub(super) fn check(&self, runs: &[PointRun<'_>]) -> CommandResult {
+        let wrong =
+            |what: &dyn std::fmt::Display| Failure::Usage(format!("--record {}: {what}", self.folder.display()));
+        let is_empty = match fs::read_dir(self.folder) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+            Err(error) => return Err(wrong(&error)),
+        };
+        if !is_empty {
+            return Err(wrong(&"expected an empty or absent folder"));
+        }
+        let mut last = 0;
+        for run in runs {
+            if run.point.number != last && !has_tcp(&run.point.setup(run.seed)) {
+                return Err(wrong(&"nothing to record: no traffic is TCP"));
+            }
+            last = run.point.number;
+        }
+        fs::create_dir_all(self.folder).map_err(|error| wrong(&error))
+    }
+
+    pub(super) fn simulate(&self, run: &PointRun<'_>, progress: &dyn Progress) -> Result<NetworkOutcome, Failure> {
+        let outside = |error: &dyn std::fmt::Display| Failure::Outside(format!("--record: {error}"));
+        let mut logs = LogFolder::new(run.folder(self.folder)).map_err(|error| outside(&error))?;
+        let setup = run.point.setup(run.seed);
+        let mut recording = Recording::new(&setup, run.point.number as u32, &mut logs);
+        let outcome = sim::net::run_recorded(setup, &mut recording, progress);
+        let outcome = outcome.map_err(|error| Failure::Outside(error.to_string()))?;
+        logs.finish().map_err(|error| outside(&error))?;
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,168 @@
+//! Connections that a simulation recorded, replayed as a person does it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const INCAST: &str = r#"
+    topology = { kind = "single-switch", hosts = 5, rate = "10G", delay = "1us" }
+    switch = { buffer = "60KB" }
+    host = { latency = "5us", handshake = true }
+    [run]
+    seeds = [1, 2]
+    [[traffic]]
+    transport = "cubic"
+    work = "incast"
+    to = "h0"
+    size = 40000
+    count = 3
+    every = "20ms"
+    fan_in = 4
+    from = "h1..h4"
+    rto_min = "5ms"
+    [measure]
+    pcap = [["sw0", "h1"]]
+"#;
+
+/// A folder of its own for each test, gone when it ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("hitless-replay-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn hitless(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hitless")).args(args).output().unwrap()
+}
+
+fn recorded(name: &str) -> Scratch {
+    let scratch = Scratch::new(name);
+    fs::write(scratch.path("it.toml"), INCAST).unwrap();
+    let (file, logs, out) = (scratch.path("it.toml"), scratch.path("logs"), scratch.path("out"));
+    let output = hitless(&["sim", "run", &file, "--record", &logs, "--out", &out]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    scratch
+}
+
+fn logs(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { logs(&path, found) } else { found.push(path) }
+    }
+}
+
+/// Time, length and bytes of every packet of a pcapng file, with the interface that it was seen at.
+fn packets(path: &str) -> Vec<(u32, u64, u32, Vec<u8>)> {
+    let bytes = fs::read(path).unwrap();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let (mut at, mut found) = (0, Vec::new());
+    while at < bytes.len() {
+        if word(at) == 6 {
+            let kept = word(at + 20) as usize;
+            let time = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
+            found.push((word(at + 8), time, word(at + 24), bytes[at + 28..at + 28 + kept].to_vec()));
+        }
+        at += word(at + 4) as usize;
+    }
+    found
+}
+
+#[test]
+fn every_connection_is_exact_and_the_capture_is_the_same() {
+    let scratch = recorded("exact");
+    let (all, written) = (scratch.path("logs/seed-1"), scratch.path("replayed.pcapng"));
+    let output = hitless(&["replay", &all, "--write", &written, "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["connections"].as_array().unwrap();
+    assert_eq!(rows.len(), 12);
+    for row in rows {
+        assert!(row["exact"] == true && row["first_difference"].is_null() && row["seed"] == 1 && row["point"] == 1);
+        assert!(row["log_bytes"]["order"].as_u64().unwrap() > 0 && row["log_bytes"]["times"].as_u64().unwrap() > 0);
+    }
+    let (bytes, packets_sent) = (report["log_bytes"].as_u64().unwrap(), report["packets"].as_u64().unwrap());
+    assert!((report["bytes_per_packet"].as_f64().unwrap() - bytes as f64 / packets_sent as f64).abs() < 1e-9);
+    let at_port = |packet: &&(u32, u64, u32, Vec<u8>), interface| packet.0 == interface;
+    let captured = packets(&scratch.path("out/seed-1/sw0-h1.pcapng"));
+    let captured: Vec<_> = captured.iter().filter(|packet| at_port(packet, 1)).map(|(_, a, b, c)| (a, b, c)).collect();
+    let replayed = packets(&written);
+    let replayed: Vec<_> = replayed.iter().filter(|packet| at_port(packet, 1)).map(|(_, a, b, c)| (a, b, c)).collect();
+    assert!(captured.len() > 50, "{}", captured.len());
+    assert_eq!(captured, replayed);
+}
+
+#[test]
+fn a_trace_shows_what_was_not_looked_at() {
+    let scratch = recorded("trace");
+    let all = scratch.path("logs/seed-1");
+    let output = hitless(&["replay", &all, "--flow", "0", "--trace", "notes,window,rtt,timers", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let trace = report["connections"][0]["trace"].as_array().unwrap();
+    for kind in ["window", "rtt", "timers"] {
+        assert!(trace.iter().any(|line| line["kind"] == kind), "{kind}");
+    }
+    assert_eq!(hitless(&["replay", &all, "--flow", "99"]).status.code(), Some(2));
+    assert_eq!(hitless(&["replay", &all, "--trace", "cwnd"]).status.code(), Some(2));
+}
+
+#[test]
+fn damaged_logs_are_refused_with_their_place_and_nothing_is_written() {
+    let scratch = recorded("damaged");
+    let mut found = Vec::new();
+    logs(Path::new(&scratch.path("logs/seed-1")), &mut found);
+    let (log, written) = (found[0].display().to_string(), scratch.path("never.pcapng"));
+    let whole = fs::read(&log).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 4;
+    let other = fs::read(&found[1]).unwrap();
+    let mixed = [&whole[..whole.len() / 2], &other[other.len() / 2..]].concat();
+    for bad in [whole[..whole.len() - 1].to_vec(), whole[..20].to_vec(), Vec::new(), flipped, mixed] {
+        fs::write(&log, bad).unwrap();
+        for path in [&log, &scratch.path("logs/seed-1")] {
+            let output = hitless(&["replay", path, "--write", &written]);
+            assert_eq!(output.status.code(), Some(2));
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains(&format!("{log}: at byte ")) && output.stdout.is_empty(), "{said}");
+        }
+    }
+    assert!(!Path::new(&written).exists());
+    // The log of one connection under the name of another's: two of the same.
+    fs::write(&log, other).unwrap();
+    assert_eq!(hitless(&["replay", &scratch.path("logs/seed-1")]).status.code(), Some(2));
+}
+
+#[test]
+fn a_folder_that_is_not_empty_and_traffic_without_tcp_are_refused() {
+    let scratch = recorded("refused");
+    let (file, logs) = (scratch.path("it.toml"), scratch.path("logs"));
+    assert_eq!(hitless(&["sim", "run", &file, "--record", &logs]).status.code(), Some(2));
+    let none = scratch.path("none");
+    let output = hitless(&["sim", "run", &file, "--record", &none, "--set", "traffic.transport=rdma"]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!Path::new(&none).exists());
+    assert_eq!(hitless(&["replay", &scratch.path("out")]).status.code(), Some(2), "no log in it");
+}
+
+#[test]
+fn trials_are_exact() {
+    let output = hitless(&["replay", "--trials", "50", "--seed", "7", "--json"]);
+    assert!(output.status.success());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["trials"], report["connections"].as_array().unwrap().len()), (&Value::from(50), 0));
+}
