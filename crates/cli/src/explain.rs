@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use explain::evidence::KernelEvidence;
-use explain::{ExplainError, ExplainOptions, Explanation, OpenCapture};
-use radar::compare::{self, CaptureInput, CompareError, CompareOptions, MissingPacket};
+use explain::{ExplainError, ExplainOptions, Explanation, OpenCapture, OtherEndError};
+use radar::compare::CompareError;
 use report::flows::whole_file;
 use report::losses::{Captures, refusal};
 
@@ -44,7 +44,8 @@ fn explain_capture(args: &ExplainCaptureArgs, json: bool) -> CommandResult {
         return Err(Failure::Usage(nothing(args, &explanation)));
     }
     if let (Some(path), Some(other)) = (&args.other_end, &other) {
-        use_other_end(&mut explanation, &open, &|| other.open(), [&args.capture, path], &progress)?;
+        let compared = explanation.read_other_end(&open, &|| other.open(), &progress);
+        compared.map_err(|refused| other_end_failure(&refused, [&args.capture, path]))?;
     }
     if let Some(count) = args.slowest {
         explanation.keep_slowest(count);
@@ -115,38 +116,17 @@ fn check_paths(args: &ExplainCaptureArgs) -> CommandResult {
     }
 }
 
-/// Packets of each capture that the other lacks.
-fn use_other_end(
-    explanation: &mut Explanation,
-    one: OpenCapture<'_>,
-    other: OpenCapture<'_>,
-    paths: [&Path; 2],
-    progress: &ReadProgress,
-) -> CommandResult {
-    let [up, down] = [one, other].map(|open| CaptureInput { open });
-    let there = missing(up, down, paths, progress)?;
-    let back = missing(down, up, [paths[1], paths[0]], progress)?;
-    explanation.use_other_end([&there, &back]);
-    Ok(())
-}
-
-fn missing(
-    up: CaptureInput<'_>,
-    down: CaptureInput<'_>,
-    paths: [&Path; 2],
-    progress: &ReadProgress,
-) -> Result<Vec<MissingPacket>, Failure> {
-    match compare::compare(up, down, &CompareOptions { exact: true, ..CompareOptions::default() }, progress) {
-        Ok(comparison) => Ok(comparison.lost),
-        // Nothing was lost on the way there, only on the way back.
-        Err(CompareError::Swapped { .. }) => Ok(Vec::new()),
-        Err(CompareError::Interrupted) => Err(Failure::Interrupted),
-        Err(error) => {
-            let [up, down] = paths.map(|path| path.display().to_string());
-            let captures = Captures { up, down, source_rewritten: false, destination_rewritten: false, exact: true };
-            Err(Failure::Usage(refusal(&error, &captures)))
-        }
+/// Two captures that cannot be compared, in words.
+fn other_end_failure(refused: &OtherEndError, paths: [&Path; 2]) -> Failure {
+    if matches!(refused.error, CompareError::Interrupted) {
+        return Failure::Interrupted;
     }
+    let [mut up, mut down] = paths.map(|path| path.display().to_string());
+    if refused.on_way_back {
+        std::mem::swap(&mut up, &mut down);
+    }
+    let captures = Captures { up, down, source_rewritten: false, destination_rewritten: false, exact: true };
+    Failure::Usage(refusal(&refused.error, &captures))
 }
 
 fn nothing(args: &ExplainCaptureArgs, explanation: &Explanation) -> String {

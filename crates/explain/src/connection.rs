@@ -94,6 +94,10 @@ pub(crate) struct TrackedConnection {
     /// The only end whose kernel said something: the capture was taken there.
     recorded_at: Option<EndSide>,
     answers: [AnswerTime; 2],
+    /// Whether the other end's data had been acknowledged when a packet came.
+    owed_nothing: bool,
+    /// When each end's last packet came, of any kind.
+    last_packets: [u64; 2],
     /// Who sent payload last, with the packet's number.
     previous: Option<(EndSide, u64)>,
     initiator: Option<EndSide>,
@@ -135,6 +139,8 @@ impl TrackedConnection {
             senders,
             recorded_at,
             answers: [AnswerTime::default(); 2],
+            owed_nothing: true,
+            last_packets: [0; 2],
             previous: None,
             initiator: None,
             request: None,
@@ -186,6 +192,7 @@ impl TrackedConnection {
             return true;
         }
         self.begin_without_syn(segment, side);
+        self.owed_nothing = self.senders[side.other().index()].is_quiet();
         if segment.has_ack() {
             self.on_ack(segment, side);
         }
@@ -197,6 +204,7 @@ impl TrackedConnection {
         if segment.fin() {
             self.on_fin(segment, side);
         }
+        self.last_packets[side.index()] = segment.at;
         self.is_reset |= segment.rst();
         if self.fins.iter().all(|fin| fin.sent.is_some()) && self.senders.iter().all(TrackedSender::is_quiet) {
             self.senders.iter_mut().for_each(TrackedSender::release);

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use radar::capture::{CaptureError, CaptureReader};
-use radar::compare::MissingPacket;
+use radar::compare::{self, CaptureInput, CompareError, CompareOptions, MissingPacket};
 use units::Progress;
 
 use crate::answer::{ConnectionAnswer, ExplainAnswer};
@@ -44,6 +44,28 @@ pub fn explain(
     Ok(Explanation { connections, counts })
 }
 
+/// Why two captures could not be compared.
+#[derive(Debug)]
+pub struct OtherEndError {
+    pub error: CompareError,
+    /// The capture of the other end was looked for in the first.
+    pub on_way_back: bool,
+}
+
+/// Packets of `up` that `down` lacks.
+fn missing(
+    up: CaptureInput<'_>,
+    down: CaptureInput<'_>,
+    progress: &dyn Progress,
+) -> Result<Vec<MissingPacket>, CompareError> {
+    match compare::compare(up, down, &CompareOptions { exact: true, ..CompareOptions::default() }, progress) {
+        Ok(comparison) => Ok(comparison.lost),
+        // Nothing was lost on the way there, only on the way back.
+        Err(CompareError::Swapped { .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 impl Explanation {
     /// Keeps the connections that took longest, idle time not counted; the slowest first.
     pub fn keep_slowest(&mut self, count: usize) {
@@ -51,9 +73,18 @@ impl Explanation {
         self.connections.truncate(count);
     }
 
-    /// Uses a second capture: these packets of the first are missing there, and the other way round.
-    pub fn use_other_end(&mut self, missing: [&[MissingPacket]; 2]) {
-        other_end::apply(&mut self.connections, missing);
+    /// Uses a capture of the other end, `other`, beside `one`, which was explained: packets that one of them lacks were lost.
+    pub fn read_other_end(
+        &mut self,
+        one: OpenCapture<'_>,
+        other: OpenCapture<'_>,
+        progress: &dyn Progress,
+    ) -> Result<(), OtherEndError> {
+        let [up, down] = [one, other].map(|open| CaptureInput { open });
+        let there = missing(up, down, progress).map_err(|error| OtherEndError { error, on_way_back: false })?;
+        let back = missing(down, up, progress).map_err(|error| OtherEndError { error, on_way_back: true })?;
+        other_end::apply(&mut self.connections, [&there, &back]);
+        Ok(())
     }
 
     /// Reads the capture again for the charts of the slowest connections.

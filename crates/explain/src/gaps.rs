@@ -80,6 +80,11 @@ impl GapContext {
         sender.last_heard.clamp(self.from, self.at)
     }
 
+    /// How much later than estimated the packets of a sender far away may come.
+    fn jitter(&self) -> u64 {
+        if self.is_near { 0 } else { (self.rtt / 2).clamp(4 * MILLISECOND, 25 * MILLISECOND) }
+    }
+
     fn application(&self) -> TimeCause {
         if self.is_near { TimeCause::Application } else { TimeCause::PeerApplication }
     }
@@ -90,10 +95,12 @@ impl GapContext {
     }
 
     /// Before data that was sent again.
-    pub(crate) fn before_copy(&self, sender: &TrackedSender, trigger: CopyTrigger) -> GapPieces {
+    pub(crate) fn before_copy(&self, sender: &TrackedSender, trigger: CopyTrigger, start: u64) -> GapPieces {
         let (heard, side) = (self.heard(sender), sender.side);
         let mut pieces = GapPieces::default();
         if let Some(timer) = trigger.timer {
+            // A sender that repeats what was acknowledged has not heard it.
+            let heard = if start < sender.una { sender.last_sent.clamp(self.from, self.at) } else { heard };
             pieces.add(heard, self.while_heard(sender), side, Sureness::Inferred);
             let cause = if timer == TimerKind::Probe { TimeCause::Probe } else { TimeCause::Timeout };
             pieces.add(self.at, cause, side, self.sure());
@@ -118,9 +125,31 @@ impl GapContext {
         pieces
     }
 
+    /// Before data whose earlier copies nobody saw; `wait` is how long timers took.
+    pub(crate) fn before_hidden(&self, sender: &TrackedSender, trigger: CopyTrigger, wait: u64) -> GapPieces {
+        let mut pieces = GapPieces::default();
+        let heard = self.heard(sender);
+        pieces.add(heard, self.while_heard(sender), sender.side, Sureness::Inferred);
+        let free = if self.starts_request { TimeCause::Idle } else { self.application() };
+        pieces.add(self.at.saturating_sub(wait).max(heard), free, sender.side, Sureness::Guessed);
+        let cause = if trigger.timer == Some(TimerKind::Probe) { TimeCause::Probe } else { TimeCause::Timeout };
+        pieces.add(self.at, cause, sender.side, self.sure());
+        pieces
+    }
+
     /// The time until the sender last heard something, in a gap that a timer ended.
     fn while_heard(&self, sender: &TrackedSender) -> TimeCause {
         if sender.phase == LossPhase::Open { TimeCause::Delivery } else { TimeCause::Recovery }
+    }
+
+    /// Before data that others overtook: it says nothing of what its sender does now.
+    pub(crate) fn before_late(&self, sender: &TrackedSender) -> GapPieces {
+        if sender.phase == LossPhase::Open {
+            return self.before_new(sender, false);
+        }
+        let mut pieces = GapPieces::default();
+        pieces.add(self.at, TimeCause::Recovery, sender.side, Sureness::Inferred);
+        pieces
     }
 
     /// Before new data.
@@ -158,10 +187,12 @@ impl GapContext {
     /// What held the sender back until it heard something, just before it sent.
     fn held_by(&self, sender: &TrackedSender) -> Option<TimeCause> {
         let heard = sender.last_heard;
-        if heard <= self.from && self.previous == Some(sender.side) || heard + reaction_time(self.rtt) < self.at {
+        if heard <= self.from && self.previous == Some(sender.side)
+            || heard + reaction_time(self.rtt) + self.jitter() < self.at
+        {
             return None;
         }
-        let HeldState { flight, segments, room, is_small_out, window } = sender.before;
+        let HeldState { flight, segments, room, is_small_out, window, phase } = sender.before;
         let (mss, full) = (u64::from(sender.mss), u64::from(self.len.min(sender.mss)));
         let was_small = is_small_out && self.len < sender.mss;
         if flight == 0 && room >= full {
@@ -172,10 +203,11 @@ impl GapContext {
         } else if self.previous == Some(sender.side.other()) {
             // What the other end said may as well be what this one answers.
             None
-        } else if sender.phase != LossPhase::Open {
-            Some(TimeCause::Recovery)
-        } else if was_small && sender.flight() == 0 && self.at - heard < MILLISECOND {
+        } else if was_small && sender.flight() == 0 && self.at - heard < MILLISECOND + self.jitter() {
             Some(TimeCause::Nagle)
+        } else if sender.phase != LossPhase::Open || phase != LossPhase::Open {
+            // Also an acknowledgement that ends the repair was one of the repair.
+            Some(TimeCause::Recovery)
         } else if flight + full > window / 8 * 7 {
             Some(TimeCause::CongestionWindow)
         } else if segments >= 16 && self.at - heard < MILLISECOND && !was_small {

@@ -12,12 +12,24 @@ const MOST_GAPS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdGap {
     first: u16,
-    pub count: u16,
+    count: u16,
+    /// Those that are known to be data which was missed elsewhere.
+    explained: u16,
     /// When the packet behind the gap came, and what its sender had sent until then.
     pub at: u64,
     pub position: u64,
     /// What was missing of its data before: a copy of that may be what is missing now.
     pub hole: Option<(u64, u32)>,
+    /// The packet behind it sent data again, right behind another packet: what is missing is no earlier copy of that, but new
+    /// data.
+    is_new_data: bool,
+}
+
+impl IdGap {
+    /// Numbers of which nothing else is known.
+    pub(crate) fn unexplained(&self) -> u16 {
+        self.count.saturating_sub(self.explained)
+    }
 }
 
 /// How a packet's number follows those before it.
@@ -52,7 +64,15 @@ impl IdSequence {
             ahead @ 1..=WIDEST => {
                 self.fitting += 1;
                 if self.gaps.len() < MOST_GAPS {
-                    self.gaps.push(IdGap { first: expected, count: ahead as u16, at, position, hole: None });
+                    self.gaps.push(IdGap {
+                        first: expected,
+                        count: ahead as u16,
+                        explained: 0,
+                        at,
+                        position,
+                        hole: None,
+                        is_new_data: false,
+                    });
                 }
                 IdStep::Ahead
             }
@@ -60,18 +80,41 @@ impl IdSequence {
                 self.expected = Some(expected);
                 IdStep::Late
             }
-            _ => {
+            behind => {
                 self.unfitting += 1;
+                if behind < 0 {
+                    self.expected = Some(expected);
+                }
                 IdStep::Unrelated
             }
         }
     }
 
-    /// What the gap that was found last may have held.
-    pub(crate) fn suspect(&mut self, hole: Option<(u64, u32)>) {
-        if let Some(gap) = self.gaps.last_mut() {
-            gap.hole = hole;
+    /// A packet whose number is zero: the one after 65,535, or of a stack that does not count.
+    pub(crate) fn follow_zero(&mut self, segments: u16) -> IdStep {
+        if self.expected != Some(0) {
+            return IdStep::Unrelated;
         }
+        self.expected = Some(segments);
+        IdStep::InOrder
+    }
+
+    /// What the gap that was found last may have held.
+    pub(crate) fn suspect(&mut self, hole: Option<(u64, u32)>, is_new_data: bool) {
+        if let Some(gap) = self.gaps.last_mut() {
+            (gap.hole, gap.is_new_data) = (hole.filter(|_| !is_new_data), is_new_data);
+        }
+    }
+
+    /// Whether data at this position, which looks new, was in a gap that was found before then; when that was.
+    pub(crate) fn was_in_gap(&mut self, position: u64, mss: u32, before: u64) -> Option<u64> {
+        let held = |gap: &&mut IdGap| {
+            let end = gap.position + u64::from(gap.count) * u64::from(mss);
+            gap.is_new_data && gap.unexplained() > 0 && gap.at < before && (gap.position..end).contains(&position)
+        };
+        let gap = self.gaps.iter_mut().rev().find(held)?;
+        gap.explained += 1;
+        Some(gap.at)
     }
 
     /// How many numbers the packet left out that came last, if it left out any.
@@ -82,9 +125,19 @@ impl IdSequence {
     /// The last numbers of the last gap are known to be copies of data.
     pub(crate) fn explain_last(&mut self, count: u16) {
         if let Some(gap) = self.gaps.last_mut() {
-            gap.count = gap.count.saturating_sub(count);
+            gap.explained += count;
         }
-        self.gaps.retain(|gap| gap.count > 0);
+    }
+
+    /// So many segments of new data are missing before the packet that came last: those that it does not leave out itself
+    /// were passed over earlier, by copies that left behind them.
+    pub(crate) fn explain_earlier(&mut self, missing: u16, at: u64) {
+        let mut left = missing.saturating_sub(self.last_gap(at));
+        for gap in self.gaps.iter_mut().rev().filter(|gap| gap.at < at) {
+            let explained = left.min(gap.unexplained());
+            gap.explained += explained;
+            left -= explained;
+        }
     }
 
     /// Whether a gap had these numbers; it has them no more.
@@ -94,9 +147,16 @@ impl IdSequence {
         let gap = self.gaps[place];
         let before = id.wrapping_sub(gap.first);
         let after = gap.count.saturating_sub(before + segments);
+        // What came late was not lost, whatever explained it.
+        self.gaps[place].explained = gap.explained.saturating_sub(segments).min(before);
         self.gaps[place].count = before;
         if after > 0 {
-            self.gaps.push(IdGap { first: id.wrapping_add(segments), count: after, ..gap });
+            self.gaps.push(IdGap {
+                first: id.wrapping_add(segments),
+                count: after,
+                explained: gap.explained.saturating_sub(before + segments),
+                ..gap
+            });
         }
         self.gaps.retain(|gap| gap.count > 0);
         true

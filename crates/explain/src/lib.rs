@@ -37,5 +37,5 @@ mod trace;
 mod verdict;
 
 pub use explainer::{ExplainError, ExplainOptions};
-pub use explanation::{Explanation, OpenCapture, explain, has_events};
+pub use explanation::{Explanation, OpenCapture, OtherEndError, explain, has_events};
 pub use filter::{FlowFilter, FlowFilterError};

@@ -17,7 +17,7 @@ use crate::losses::LossNotes;
 use crate::shadow::{SackBlocks, Shadow};
 use crate::terms::EndSide;
 
-pub(crate) use copies::{CopyTrigger, TimerKind};
+pub(crate) use copies::{CopyClock, CopyTrigger, HiddenCopies, TimerKind};
 pub(crate) use flight::FlightSegment;
 
 /// Positions begin here, so that some may come before.
@@ -26,8 +26,9 @@ pub(crate) const ORIGIN: u64 = 1 << 32;
 pub(crate) const USUAL_MSS: u32 = 1_448;
 
 /// What the sender is repairing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LossPhase {
+    #[default]
     Open,
     /// Until all below this position is acknowledged.
     Recovery(u64),
@@ -45,6 +46,7 @@ pub(crate) struct HeldState {
     pub is_small_out: bool,
     /// The shadow's congestion window.
     pub window: u64,
+    pub phase: LossPhase,
 }
 
 /// An acknowledgement on its way to the sender.
@@ -110,6 +112,8 @@ pub(crate) struct TrackedSender {
     known_window: Option<u64>,
     hz: u32,
     pub ids: IdSequence,
+    /// The capture is next to the receiver: it sees what arrives.
+    pub arrivals_seen: bool,
     pub losses: LossNotes,
     pub bytes: u64,
     pub asked: u64,
@@ -154,6 +158,7 @@ impl TrackedSender {
             known_window: None,
             hz,
             ids: IdSequence::default(),
+            arrivals_seen: false,
             losses: LossNotes::default(),
             bytes: 0,
             asked: 0,
@@ -227,6 +232,7 @@ impl TrackedSender {
             room: self.room(),
             is_small_out: self.segments.back().is_some_and(|last| last.len < self.mss),
             window: self.window(),
+            phase: self.phase,
         }
     }
 

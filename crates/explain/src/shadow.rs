@@ -33,6 +33,8 @@ pub(crate) struct Shadow {
     start: u64,
     origin: u64,
     tick: u64,
+    /// The machine's time, which never goes back: a timer that the real host fired early is fired at its own deadline.
+    latest: Time,
 }
 
 impl Shadow {
@@ -43,11 +45,11 @@ impl Shadow {
         let config = TcpConfig { mss, profile, handshake_rtt, receive_buffer: 1 << 30, ..TcpConfig::default() };
         let tick = 1_000_000_000 / u64::from(hz.max(1));
         let machine = TcpConnection::new(&config, Time::ZERO);
-        Self { machine, sink: TcpSink::default(), start, origin, tick }
+        Self { machine, sink: TcpSink::default(), start, origin, tick, latest: Time::ZERO }
     }
 
     fn time(&self, at: u64) -> Time {
-        Time::ZERO + Span::from_ns(at.saturating_sub(self.start))
+        (Time::ZERO + Span::from_ns(at.saturating_sub(self.start))).max(self.latest)
     }
 
     pub(crate) fn on_ack(&mut self, ack: &ShadowAck<'_>) {
@@ -70,6 +72,7 @@ impl Shadow {
             ..TcpSegment::default()
         };
         let now = self.time(ack.at);
+        self.latest = now;
         self.machine.on_frame(now, Port(0), segment, &mut self.sink);
         self.forget();
     }
@@ -82,6 +85,7 @@ impl Shadow {
         }
         let len = u16::try_from(len).unwrap_or(u16::MAX);
         let now = self.time(at);
+        self.latest = now;
         let agrees = self.machine.follow(now, seq, len, &mut self.sink);
         self.forget();
         agrees
@@ -107,7 +111,8 @@ impl Shadow {
         for _ in 0..ATTEMPTS {
             let Some(deadline) = self.deadline().filter(|deadline| *deadline <= soon) else { return };
             self.sink.timers[TcpTimer::Loss as usize] = None;
-            self.machine.on_timer(now.max(deadline), TcpTimer::Loss, &mut self.sink);
+            self.latest = now.max(deadline);
+            self.machine.on_timer(self.latest, TcpTimer::Loss, &mut self.sink);
         }
     }
 
@@ -124,10 +129,14 @@ impl Shadow {
         self.machine.srtt().map(|srtt| srtt.as_ps() / 1_000)
     }
 
-    /// How long a probe waits with this many segments in flight (RFC 8985 §7.2, as Linux counts).
+    /// How long a probe waits with this many segments in flight.
     pub(crate) fn probe_timeout(&self, segments: usize) -> u64 {
-        const ACK_DELAY: u64 = 200_000_000;
-        let extra = if segments <= 1 { ACK_DELAY } else { 2 * self.tick };
-        self.srtt().map_or(1_000_000_000, |srtt| 2 * srtt + extra).min(self.rto())
+        self.srtt().map_or(1_000_000_000, |srtt| probe_wait(srtt, segments, self.tick)).min(self.rto())
     }
+}
+
+/// How long a probe waits (RFC 8985 §7.2, as Linux counts), if the retransmission timer is not due before.
+pub(crate) fn probe_wait(srtt: u64, segments: usize, tick: u64) -> u64 {
+    const ACK_DELAY: u64 = 200_000_000;
+    2 * srtt + if segments <= 1 { ACK_DELAY } else { 2 * tick }
 }

@@ -264,3 +264,55 @@ fn a_delayed_acknowledgement_after_a_repair_is_named() {
     assert_eq!((connection.probes, connection.timeouts), (1, 1), "{connection:#?}");
     assert!(time_of(&connection, TimeCause::DelayedAck) > 40 * MS, "{connection:#?}");
 }
+
+#[test]
+fn a_short_retransmission_timer_is_one_all_the_same() {
+    let mut tape = Tape::new();
+    tape.send_bytes(21 * MS, Client, 300);
+    tape.data(53 * MS, Client, 0, 300);
+    tape.data(113 * MS, Client, 0, 300);
+    tape.ack(133 * MS, Server, 300);
+    let connection = tape.explain();
+    assert_eq!((connection.timeouts, connection.probes), (2, 0), "{connection:#?}");
+    assert_eq!(dominant(&connection), (TimeCause::Timeout, EndSide::Client));
+}
+
+#[test]
+fn a_repeated_syn_is_a_timeout() {
+    let mut tape = Tape::default();
+    tape.syn(0);
+    tape.syn(1_000 * MS);
+    tape.syn_ack(1_020 * MS);
+    tape.ack(1_020 * MS + 50_000, Client, 0);
+    tape.send_bytes(1_021 * MS, Client, 300);
+    let connection = tape.explain();
+    assert_eq!((dominant(&connection).0, connection.timeouts), (TimeCause::SynLost, 1));
+}
+
+/// An acknowledgement of two copies brings back the timestamp of the first, which is older than the second.
+#[test]
+fn a_timestamp_says_nothing_of_the_second_segment_that_is_acknowledged_with_it() {
+    let mut tape = Tape::new();
+    tape.send(21 * MS, Client, 10);
+    tape.ack(41 * MS, Server, 2 * MSS);
+    tape.sack(41 * MS + 20_000, Server, 2 * MSS, &[(4 * MSS, 10 * MSS)]);
+    tape.data(42 * MS - 1, Client, 2 * MSS, MSS);
+    let before = tape.clone();
+    tape.data(42 * MS, Client, 3 * MSS, MSS);
+    tape.echo_as(&before, Client);
+    tape.ack(63 * MS, Server, 10 * MSS);
+    let connection = tape.explain();
+    assert_eq!((connection.spurious, connection.losses.len()), (0, 2), "{connection:#?}");
+}
+
+#[test]
+fn the_wait_in_which_a_copy_is_acknowledged_belongs_to_the_repair() {
+    let mut tape = Tape::new();
+    tape.send(21 * MS, Client, 10);
+    tape.sack(41 * MS, Server, 0, &[(MSS, 10 * MSS)]);
+    tape.data(41 * MS + 50_000, Client, 0, MSS);
+    tape.ack(61 * MS + 50_000, Server, 10 * MSS);
+    tape.send(61 * MS + 100_000, Client, 4);
+    let connection = tape.explain();
+    assert!(time_of(&connection, TimeCause::Recovery) > 38 * MS, "{connection:#?}");
+}

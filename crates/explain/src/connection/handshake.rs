@@ -45,10 +45,9 @@ impl TrackedConnection {
             self.time.spend(segment.at, TimeCause::Handshake, side);
             self.handshake.asked_at[side.index()] = Some(segment.at);
         }
+        self.senders[side.other().index()].offer_first_window(segment.window);
         if segment.has_ack() {
-            let peer = &mut self.senders[side.other().index()];
-            peer.begin(segment.ack);
-            peer.offer_first_window(segment.window);
+            self.senders[side.other().index()].begin(segment.ack);
             let asked = self.handshake.asked_at[side.other().index()];
             if let Some(asked) = asked.filter(|_| !is_again) {
                 self.answers[side.index()].sample(segment.at.saturating_sub(asked));
@@ -79,6 +78,7 @@ impl TrackedConnection {
         };
         crate::stalls::push(&mut self.stalls, stall);
         if !segment.has_ack() {
+            self.senders[side.index()].timeouts += 1;
             self.note_lost_syn(from, segment.at, side);
         }
     }

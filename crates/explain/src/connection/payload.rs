@@ -7,7 +7,7 @@ use crate::ids::IdStep;
 use crate::losses::LossNote;
 use crate::packet::CapturedSegment;
 use crate::sender::flight::Payload;
-use crate::sender::{CopyTrigger, ORIGIN, TimerKind, TrackedSender};
+use crate::sender::{CopyClock, CopyTrigger, HiddenCopies, ORIGIN, TimerKind, TrackedSender};
 use crate::stalls::{self, StallNote};
 use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause, TimerReason};
 
@@ -34,6 +34,7 @@ impl TrackedConnection {
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
         let payload = Payload { at, start, len: segment.len, stamp, number: segment.number };
         let kind = self.kind_of(&payload, side, step);
+        self.senders[side.index()].arrivals_seen = self.way(side.other()) == 0 && self.way(side) > 0;
         let starts = self.starts_request(side, kind == PayloadKind::New);
         let handed = if kind == PayloadKind::New { self.handed_over(side, &payload) } else { None };
         let context = GapContext { handed, ..self.context(side, at, segment.len, starts) };
@@ -43,7 +44,7 @@ impl TrackedConnection {
                 lost => self.on_hidden_copy(&context, payload, side, lost),
             },
             PayloadKind::Late => {
-                self.spend_all(&context.before_new(&self.senders[side.index()], false), side, segment.number, None);
+                self.spend_all(&context.before_late(&self.senders[side.index()]), side, segment.number, None);
                 self.senders[side.index()].on_late(payload);
             }
             PayloadKind::Again => self.on_again(&context, payload, side),
@@ -99,12 +100,17 @@ impl TrackedConnection {
     }
 
     pub(super) fn follow_id(&mut self, segment: &CapturedSegment, side: EndSide, segments: u16) -> IdStep {
+        let is_behind_another = segment.at - self.last_packets[side.index()] < self.rtt() / 4;
         let sender = &mut self.senders[side.index()];
         let position = sender.nxt;
-        let step = segment.ip_id.map_or(IdStep::Unrelated, |id| sender.ids.follow(id, segments, segment.at, position));
+        let step = match segment.ip_id {
+            Some(id) => sender.ids.follow(id, segments, segment.at, position),
+            None => sender.ids.follow_zero(segments),
+        };
         if step == IdStep::Ahead {
             let hole = sender.first_unseen().map(|hole| (hole.start, hole.len));
-            sender.ids.suspect(hole);
+            let is_copy = segment.len > 0 && sender.position(segment.seq) < position;
+            sender.ids.suspect(hole, is_copy && is_behind_another && self.owed_nothing);
         }
         step
     }
@@ -115,11 +121,13 @@ impl TrackedConnection {
         if payload.start + u64::from(payload.len) > sender.nxt {
             return PayloadKind::New;
         }
+        if step == IdStep::Late {
+            return PayloadKind::Late;
+        }
         let Some(hole) = sender.segment_at(payload.start).filter(|segment| segment.is_unseen) else {
             return PayloadKind::Again;
         };
         let is_late = match step {
-            IdStep::Late => true,
             IdStep::InOrder | IdStep::Ahead if sender.ids.counts() => false,
             _ => payload.at - hole.first_at < self.way(side).max(1_000_000) / 2,
         };
@@ -141,6 +149,7 @@ impl TrackedConnection {
             self.open_request(payload.at);
         }
         let sender = &mut self.senders[side.index()];
+        note_lost_original(sender, payload, context.rtt);
         if is_probe {
             sender.on_trigger(CopyTrigger { repair: RepairKind::Probe, timer: Some(TimerKind::Probe), is_late: false });
         }
@@ -153,20 +162,30 @@ impl TrackedConnection {
         let sender = &self.senders[side.index()];
         let is_far = self.way(side) > 0 && sender.ids.counts_a_little();
         let silence = context.at - context.from;
-        if !is_far || step != IdStep::Ahead || silence < context.rtt || context.previous == Some(side.other()) {
+        // No timer waits for less.
+        let is_short = silence < context.rtt / 2 * 3 + sender.tick();
+        if !is_far || step != IdStep::Ahead || is_short || !self.owed_nothing {
             return 0;
         }
         let missing = payload.start.saturating_sub(sender.nxt).div_ceil(u64::from(sender.mss));
         u64::from(sender.ids.last_gap(payload.at)).saturating_sub(missing) as u16
     }
 
-    /// New to the capture, and sent before: a probe if it is the first copy, else the retransmission timer.
+    /// New to the capture, and sent before.
     fn on_hidden_copy(&mut self, context: &GapContext, payload: Payload, side: EndSide, lost: u16) {
         let rtt = Some(self.rtt()).filter(|rtt| *rtt > 0);
         let sender = &mut self.senders[side.index()];
-        let trigger = sender.hidden_trigger(lost);
-        let pieces = context.before_copy(sender, trigger);
-        let why = sender.hidden_reason(payload.start, lost);
+        let last_heard_of = sender.last_sent.max(sender.last_heard).max(self.last_packets[side.index()]);
+        let hidden = HiddenCopies {
+            count: lost,
+            is_lone: payload.start <= sender.nxt,
+            goes_on: context.previous == Some(side),
+            silence: payload.at.saturating_sub(last_heard_of),
+            rtt: context.rtt,
+        };
+        let trigger = sender.hidden_trigger(hidden);
+        let pieces = context.before_hidden(sender, trigger, sender.hidden_wait(hidden));
+        let why = TrackedSender::hidden_reason(hidden);
         for number in 0..lost {
             let repaired_by = if number == 0 && lost > 1 { RepairKind::Probe } else { trigger.repair };
             sender.losses.push(LossNote {
@@ -185,26 +204,32 @@ impl TrackedConnection {
         }
         self.spend_all(&pieces, side, payload.number, Some((why, payload.start)));
         let sender = &mut self.senders[side.index()];
-        sender.on_hidden(lost);
+        sender.on_hidden(hidden);
         sender.on_new(payload, rtt, true);
     }
 
     fn on_again(&mut self, context: &GapContext, payload: Payload, side: EndSide) {
-        let near = reaction_time(context.rtt);
+        let clock = CopyClock { near: reaction_time(context.rtt), rtt: context.rtt, is_far: self.way(side) > 0 };
         let sender = &self.senders[side.index()];
-        let start = sender.segment_at(payload.start).map_or(payload.start, |segment| segment.start);
-        let mut trigger = sender.copy_trigger(payload.at, start, near, context.rtt);
+        let again = sender.segment_at(payload.start);
+        let start = again.map_or(payload.start, |segment| segment.start);
+        let mut trigger = sender.copy_trigger(payload.at, start, clock);
         let known = sender.known.as_ref().filter(|_| context.is_near);
         if trigger.timer.is_none() && known.is_some_and(|known| known.timed_out(payload.at)) {
             trigger = CopyTrigger::timer(TimerKind::Retransmit);
         }
-        let pieces = context.before_copy(sender, trigger);
-        let why = trigger.timer.map(|_| (sender.timer_reason(start), start));
+        let pieces = context.before_copy(sender, trigger, start);
+        // Neither the original nor the copy whose number is missing came this far.
+        let is_third = again.is_some_and(|segment| segment.is_unseen) && sender.ids.last_gap(payload.at) > 0;
+        let why = match trigger.timer {
+            Some(TimerKind::Retransmit) if is_third => Some((TimerReason::CopyLost, start)),
+            Some(TimerKind::Probe) if sender.is_deaf_probe(payload.at, clock) => Some((TimerReason::AcksLost, start)),
+            timer => timer.map(|_| (sender.timer_reason(start), start)),
+        };
         self.spend_all(&pieces, side, payload.number, why);
-        let is_receiver_near = self.way(side.other()) == 0 && self.way(side) > 0;
         let sender = &mut self.senders[side.index()];
         sender.on_trigger(trigger);
-        note_losses(sender, payload, trigger, is_receiver_near);
+        note_losses(sender, payload, trigger);
     }
 
     /// Every piece goes to the connection, to its request, and, if it is long, among the stalls.
@@ -232,13 +257,28 @@ impl TrackedConnection {
     }
 }
 
+/// New to the capture, but a number was missing where it would have come: sent again, a round trip later.
+fn note_lost_original(sender: &mut TrackedSender, payload: Payload, rtt: u64) {
+    if let Some(at) = sender.ids.was_in_gap(payload.start, sender.mss, payload.at.saturating_sub(rtt / 2)) {
+        sender.losses.push(LossNote {
+            at,
+            position: payload.start,
+            len: payload.len,
+            repaired_by: sender.repair_in_phase(),
+            repaired_at: payload.at,
+            seen_by: LossWitness::IpId,
+            is_spurious: false,
+        });
+    }
+}
+
 /// What was sent before is taken for lost, until something proves otherwise; but not what the capture has seen arrive.
-fn note_losses(sender: &mut TrackedSender, payload: Payload, trigger: CopyTrigger, is_receiver_near: bool) {
+fn note_losses(sender: &mut TrackedSender, payload: Payload, trigger: CopyTrigger) {
     let is_known = sender.duplicates() > 0;
-    let counts = sender.ids.counts();
+    let (counts, arrivals_seen) = (sender.ids.counts(), sender.arrivals_seen);
     let mut notes: Vec<LossNote> = Vec::new();
     sender.on_copy(payload, trigger.timer.is_some(), |segment| {
-        if is_receiver_near && !segment.is_unseen {
+        if arrivals_seen && !segment.is_unseen {
             return;
         }
         let seen_by = match (segment.is_unseen, counts, is_known) {

@@ -108,7 +108,8 @@ impl TrackedConnection {
             }
             let from = stall.from.saturating_sub(rtt);
             let gaps = senders[stall.side.other().index()].ids.gaps();
-            let lost_acks = gaps.iter().any(|gap| (from..=stall.until + rtt).contains(&gap.at));
+            let lost_acks =
+                gaps.iter().any(|gap| gap.unexplained() > 0 && (from..=stall.until + rtt).contains(&gap.at));
             // Of three segments a receiver acknowledges two at once: that acknowledgement was lost, not delayed.
             stall.why = Some(if lost_acks || stall.out >= 3 && !sender.reordering_seen {
                 TimerReason::AcksLost
@@ -149,7 +150,7 @@ fn unexplained_gaps(sender: &TrackedSender, losses: &mut Vec<(EndSide, LossNote,
             seen_by: LossWitness::IpId,
             is_spurious: false,
         };
-        let missing = usize::from(gap.count).saturating_sub(named);
+        let missing = usize::from(gap.unexplained()).saturating_sub(named);
         losses.extend((0..missing).map(|_| (sender.side, note, sender.sequence(position))));
     }
 }

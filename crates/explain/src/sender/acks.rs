@@ -34,7 +34,11 @@ impl TrackedSender {
         // An acknowledgement of what the capture has not seen yet comes from a capture with gaps.
         let ack = news.ack.min(self.nxt);
         let is_dsack = is_duplicate_report(news);
-        if is_dsack && let Some((from, to)) = news.blocks().first() {
+        // What arrived twice has been counted where the capture saw it arrive.
+        if is_dsack
+            && !self.arrivals_seen
+            && let Some((from, to)) = news.blocks().first()
+        {
             self.losses.on_dsack(*from, *to);
         }
         let newly_sacked = self.take_blocks(news, is_dsack);
@@ -118,8 +122,9 @@ impl TrackedSender {
                 self.sacked -= u64::from(segment.len);
                 self.sacked_segments -= 1;
             }
-            let is_original = |echo: u32| (echo.wrapping_sub(segment.stamp) as i32) < 0;
-            if segment.copies > 0 && !segment.is_sacked && news.echo.is_some_and(is_original) {
+            // A timestamp that comes back is that of the first segment that is acknowledged with it (RFC 7323 §4.3).
+            let is_original = |echo: u32| segment.start <= self.una && (echo.wrapping_sub(segment.stamp) as i32) < 0;
+            if segment.copies > 0 && !segment.is_sacked && !self.arrivals_seen && news.echo.is_some_and(is_original) {
                 self.losses.on_original_arrived(segment.start);
                 echo_of = segment.first_at;
             }

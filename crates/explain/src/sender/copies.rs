@@ -5,6 +5,7 @@
 
 use super::{LossPhase, TrackedSender};
 use crate::losses::LossNote;
+use crate::shadow::probe_wait;
 use crate::terms::{LossWitness, RepairKind, TimerReason};
 
 /// Which timer it was.
@@ -12,6 +13,29 @@ use crate::terms::{LossWitness, RepairKind, TimerReason};
 pub(crate) enum TimerKind {
     Probe,
     Retransmit,
+}
+
+/// What the time before a copy is measured by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyClock {
+    /// How soon a reaction follows what it reacts to.
+    pub near: u64,
+    pub rtt: u64,
+    /// The sender is at the other end of the path.
+    pub is_far: bool,
+}
+
+/// Data whose earlier copies nobody saw.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HiddenCopies {
+    pub count: u16,
+    /// Nothing else was missing.
+    pub is_lone: bool,
+    /// The same end had sent payload just before.
+    pub goes_on: bool,
+    /// Since the sender's last packet of any kind.
+    pub silence: u64,
+    pub rtt: u64,
 }
 
 /// What made the sender repeat something.
@@ -44,22 +68,31 @@ impl TrackedSender {
         at.saturating_sub(self.last_sent.max(self.last_heard))
     }
 
-    /// Why the segment at `start` is sent again at `at`; `near` is how soon a reaction follows what it reacts to.
-    pub(crate) fn copy_trigger(&self, at: u64, start: u64, near: u64, rtt: u64) -> CopyTrigger {
-        let in_loss = matches!(self.phase, LossPhase::Loss(_));
-        let by_ack = if in_loss { RepairKind::Timeout } else { RepairKind::Fast };
+    /// What acknowledgements repair is repaired by the timer that made it necessary.
+    pub(crate) fn repair_in_phase(&self) -> RepairKind {
+        if matches!(self.phase, LossPhase::Loss(_)) { RepairKind::Timeout } else { RepairKind::Fast }
+    }
+
+    /// Why the segment at `start` is sent again at `at`.
+    pub(crate) fn copy_trigger(&self, at: u64, start: u64, clock: CopyClock) -> CopyTrigger {
+        let CopyClock { near, rtt, is_far } = clock;
+        let by_ack = self.repair_in_phase();
         let silence = self.silence(at);
         let is_repairing = self.phase != LossPhase::Open;
         // One timer or one acknowledgement lets several segments go.
         if is_repairing && silence < near && (self.last_heard + near > at || self.last_trigger.is_some()) {
             return CopyTrigger::repair(by_ack);
         }
+        // A sender far away may not have heard what the capture saw.
+        let waited = if is_far { at.saturating_sub(self.last_sent) } else { silence };
         // All that the capture shows as acknowledged before: the acknowledgements never reached the sender.
-        if start < self.una && silence >= rtt.max(self.tick()) {
+        if start < self.una && waited >= rtt.max(self.tick()) {
             return CopyTrigger::timer(if self.is_probing { TimerKind::Retransmit } else { TimerKind::Probe });
         }
         let knows_of_loss = self.sacked > 0 || self.dup_acks >= 3 || is_repairing;
-        let is_patient = silence < self.rto() / 10 * 6;
+        // Nothing came back for more than a round trip: no acknowledgement let this one go.
+        let is_unanswered = self.last_heard <= self.last_sent && silence > rtt + self.tick();
+        let is_patient = silence < self.rto() / 10 * 6 && !is_unanswered;
         if knows_of_loss && is_patient {
             let is_late = !is_repairing && self.is_late(at, rtt);
             return CopyTrigger { is_late, ..CopyTrigger::repair(by_ack) };
@@ -67,14 +100,21 @@ impl TrackedSender {
         let is_last = self.segments.back().is_none_or(|last| start >= last.start);
         let may_probe =
             self.sack_permitted && self.sacked == 0 && !is_repairing && !self.is_probing && !self.probes_off;
-        let is_probe_due = silence >= self.probe_timeout() / 10 * 7;
-        if may_probe && is_last && is_probe_due {
+        // Nor does it know then that all but one have arrived.
+        let wait = if is_far { probe_wait(self.srtt().unwrap_or(rtt), 2, self.tick()) } else { self.probe_timeout() };
+        if may_probe && is_last && waited >= wait / 10 * 7 {
             CopyTrigger::timer(TimerKind::Probe)
-        } else if is_patient {
+        } else if is_patient && silence < rtt.max(self.tick()) {
             CopyTrigger::repair(by_ack)
         } else {
             CopyTrigger::timer(TimerKind::Retransmit)
         }
+    }
+
+    /// Whether a probe came sooner than one of a sender that knows that all but one segment have arrived.
+    pub(crate) fn is_deaf_probe(&self, at: u64, clock: CopyClock) -> bool {
+        let patient = probe_wait(self.srtt().unwrap_or(clock.rtt), 1, self.tick());
+        clock.is_far && self.flight_segments() <= 1 && self.silence(at) < patient / 10 * 7
     }
 
     /// More duplicates than three, and more than a round trip and a quarter since the first.
@@ -137,26 +177,47 @@ impl TrackedSender {
         self.last_trigger = Some(trigger);
     }
 
-    /// What sent data whose earlier copies, this many, nobody saw.
-    pub(crate) fn hidden_trigger(&self, copies: u16) -> CopyTrigger {
-        let is_first = copies == 1 && self.sack_permitted && !self.probes_off && self.phase == LossPhase::Open;
+    /// What sent it: a probe if it is the first copy and there was time for one, else the retransmission timer.
+    pub(crate) fn hidden_trigger(&self, hidden: HiddenCopies) -> CopyTrigger {
+        let is_first = hidden.count == 1 && self.hidden_probes(hidden) > 0;
         CopyTrigger::timer(if is_first { TimerKind::Probe } else { TimerKind::Retransmit })
     }
 
-    pub(crate) fn hidden_reason(&self, start: u64, copies: u16) -> TimerReason {
-        match (copies, start > self.nxt || self.flight() > 0) {
+    /// How many of the timers that sent it were a probe's: one or none.
+    fn hidden_probes(&self, hidden: HiddenCopies) -> u32 {
+        let may_probe = self.sack_permitted && !self.probes_off && self.phase == LossPhase::Open;
+        u32::from(may_probe && hidden.silence >= self.hidden_probe_timeout(hidden) / 10 * 7)
+    }
+
+    fn hidden_probe_timeout(&self, hidden: HiddenCopies) -> u64 {
+        let segments = if hidden.is_lone { 1 } else { 2 };
+        probe_wait(self.srtt().unwrap_or(hidden.rtt), segments, self.tick())
+    }
+
+    /// How long the timers took, as far as there was time for it: the probe's, then the retransmission timer's, which doubles.
+    pub(crate) fn hidden_wait(&self, hidden: HiddenCopies) -> u64 {
+        let probes = self.hidden_probes(hidden);
+        if probes == 0 {
+            return hidden.silence;
+        }
+        let timeouts = (1 << (hidden.count - 1).min(16)) - 1;
+        (self.hidden_probe_timeout(hidden) + timeouts * self.rto()).min(hidden.silence)
+    }
+
+    pub(crate) fn hidden_reason(hidden: HiddenCopies) -> TimerReason {
+        match (hidden.count, hidden.is_lone) {
             (2.., _) => TimerReason::CopyLost,
-            (_, true) if self.bytes == 0 => TimerReason::WholeWindow,
-            (_, true) => TimerReason::Tail,
-            (_, false) => TimerReason::LoneTail,
+            (_, true) => TimerReason::LoneTail,
+            (_, false) if hidden.goes_on => TimerReason::Tail,
+            (_, false) => TimerReason::WholeWindow,
         }
     }
 
     /// Takes note of the timers that sent them.
-    pub(crate) fn on_hidden(&mut self, copies: u16) {
-        let probes = u32::from(self.sack_permitted && !self.probes_off && self.phase == LossPhase::Open);
+    pub(crate) fn on_hidden(&mut self, hidden: HiddenCopies) {
+        let probes = self.hidden_probes(hidden);
         self.probes += probes;
-        self.timeouts += u32::from(copies) - probes.min(u32::from(copies));
+        self.timeouts += u32::from(hidden.count) - probes;
         self.is_probing = probes > 0;
     }
 

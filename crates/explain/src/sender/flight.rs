@@ -11,7 +11,7 @@ const WIDEST_HOLE: u64 = 4 << 20;
 pub(crate) struct FlightSegment {
     pub start: u64,
     pub len: u32,
-    /// TSval of its last copy.
+    /// TSval of its first copy, or of itself.
     pub stamp: u32,
     pub first_at: u64,
     pub last_at: u64,
@@ -66,6 +66,7 @@ impl TrackedSender {
     fn open_hole(&mut self, until: u64, payload: Payload, late: bool) {
         if until > self.nxt {
             let (start, len) = (self.nxt, (until - self.nxt) as u32);
+            self.ids.explain_earlier(len.div_ceil(self.mss.max(1)) as u16, payload.at);
             self.start_shadow(payload.at, start, None);
             self.push_cut(Payload { start, len, number: 0, ..payload }, true, late);
         }
@@ -128,16 +129,21 @@ impl TrackedSender {
     pub(crate) fn on_late(&mut self, payload: Payload) {
         self.reordering_seen = true;
         let end = payload.start + u64::from(payload.len);
+        if self.segment_at(payload.start).is_none_or(|segment| !segment.is_unseen) {
+            // Its copy came first.
+            self.losses.on_original_arrived(payload.start);
+            return;
+        }
         let Some(mut place) = self.place_of(payload.start) else { return };
         while let Some(segment) = self.segments.get_mut(place).filter(|segment| segment.start < end) {
             if segment.is_unseen {
                 segment.is_unseen = false;
                 segment.stamp = payload.stamp;
                 segment.number = payload.number;
+                self.bytes += u64::from(segment.len);
             }
             place += 1;
         }
-        self.bytes += u64::from(payload.len);
     }
 
     /// Data sent again: hands out each segment as it was before.
@@ -155,9 +161,11 @@ impl TrackedSender {
                 self.bytes += u64::from(len);
             }
             segment.is_unseen = false;
+            if segment.copies == 0 {
+                segment.stamp = payload.stamp;
+            }
             segment.copies = segment.copies.saturating_add(1);
             segment.last_at = payload.at;
-            segment.stamp = payload.stamp;
             segment.number = payload.number;
             position = segment.end();
             self.ask_shadow(payload.at, start, len, late);

@@ -88,6 +88,18 @@ impl Tape {
         self
     }
 
+    /// The other end has seen no later timestamp of this one than on that tape.
+    pub(crate) fn echo_as(&mut self, tape: &Self, of: TapeEnd) -> &mut Self {
+        self.stamps[of as usize] = tape.stamps[of as usize];
+        self
+    }
+
+    /// The identification of an end's next packet.
+    pub(crate) fn next_id(&mut self, from: TapeEnd, id: u16) -> &mut Self {
+        self.ids[from as usize] = id;
+        self
+    }
+
     /// Payload again.
     pub(crate) fn data(&mut self, at: u64, from: TapeEnd, start: u32, len: u32) -> &mut Self {
         self.put_segment(at, from, start, None, len, &[])
