@@ -23,7 +23,7 @@ use units::{Prob, whole_within};
 pub(crate) use bench::{
     BenchArgs, BenchBusyArgs, BenchCommand, BenchExplainArgs, BenchMeloArgs, BenchRadarArgs, BenchSimArgs,
 };
-pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs};
+pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs, SelftestArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use fleet::{
     BenchFleetArgs, FabricArgs, FleetCommand, FleetWatchArgs, PlanArgs, PolicyArg, RepairedArgs, SimulateArgs,

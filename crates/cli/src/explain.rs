@@ -1,9 +1,11 @@
 //! `hitless explain`: why connections took as long as they did.
 
 mod record;
+mod selftest;
 
 use std::io::Write;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use explain::evidence::KernelEvidence;
@@ -19,15 +21,16 @@ use crate::output::{CommandResult, Failure, print, say};
 /// Connections that a page has charts of, unless --slowest says otherwise.
 const CHARTED: usize = 10;
 
-pub(crate) fn run(args: &ExplainArgs, json: bool) -> CommandResult {
+pub(crate) fn run(args: &ExplainArgs, json: bool) -> Result<ExitCode, Failure> {
     match (&args.command, &args.capture) {
-        (Some(ExplainCommand::Record(args)), _) => record::run(args, json),
-        (None, Some(args)) => explain_capture(args, json),
+        (Some(ExplainCommand::Record(args)), _) => record::run(args, json).map(|()| ExitCode::SUCCESS),
+        (Some(ExplainCommand::Selftest(args)), _) => selftest::run(args, json),
+        (None, Some(args)) => run_capture(args, json).map(|()| ExitCode::SUCCESS),
         (None, None) => Err(Failure::Usage("CAPTURE is missing: a pcap or pcapng file".into())),
     }
 }
 
-fn explain_capture(args: &ExplainCaptureArgs, json: bool) -> CommandResult {
+fn run_capture(args: &ExplainCaptureArgs, json: bool) -> CommandResult {
     check_paths(args)?;
     let progress = ReadProgress::new();
     let source = CaptureSource::new(&args.capture, &progress)?;

@@ -56,7 +56,10 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
-        Command::Explain(args) => explain::run(args, cli.json),
+        Command::Explain(args) => match explain::run(args, cli.json) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Rack(command) => rack::run(command, cli.json),
         Command::Wire(args) => wire::run(args, cli.json),
         Command::Copies(args) => copies::run(args, cli.json),

@@ -147,3 +147,25 @@ fn what_is_no_capture_ends_with_2_and_writes_nothing() {
     assert_eq!(output.status.code(), Some(2));
     fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn a_selftest_refuses_what_makes_no_sense() {
+    let said = |args: &[&str]| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_hitless")).args(["explain", "selftest"]).args(args).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, text) = said(&["--only", "sunspots"]);
+    assert!(code == Some(2) && text.contains("no such case") && text.contains("lone-tail"), "{text}");
+    let (code, text) = said(&["--agreement", "--runs", "3"]);
+    assert!(code == Some(2) && text.contains("--runs"), "{text}");
+    let (code, text) = said(&["--keep", "/dev/null/captures"]);
+    assert!(code == Some(2) && text.contains("--keep /dev/null/captures"), "{text}");
+}
+
+#[test]
+fn without_a_capture_or_a_command_it_says_what_is_missing() {
+    let output = Command::new(env!("CARGO_BIN_EXE_hitless")).arg("explain").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && text.contains("<CAPTURE>"), "{text}");
+}

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use linux::clock::{self, Clock};
 use linux::net::{InterfaceAddress, Netlink};
-use linux::packet::{PacketSocket, PacketSocketOptions};
+use linux::packet::PacketSocket;
 use linux::poll;
 use linux::stream::{StreamSocket, TCP_INQ};
 use linux::tun::Tun;
@@ -74,15 +74,7 @@ impl KernelSubject {
         netlink.no_ipv6_autoconf(index)?;
         netlink.add_address(index, &InterfaceAddress::new(IpAddr::V4(LOCAL), 24))?;
         netlink.set_up(index, true)?;
-        let options = PacketSocketOptions {
-            vnet: false,
-            longest: SNAP,
-            frames: RING,
-            send_buffer: 0,
-            promiscuous: false,
-            outgoing_too: true,
-        };
-        let sniffer = PacketSocket::open(index, &options)?.only_beginnings();
+        let sniffer = PacketSocket::sniffer(index, SNAP, RING)?;
         Ok(Self {
             clock: Clock::start(),
             epoch: clock::time_of_day(),

@@ -94,6 +94,19 @@ impl PacketSocket {
         Ok(Self { fd, ring, vnet: opened.vnet, scratch: Vec::new(), beginnings: false, copy: Vec::new(), cut_short: 0 })
     }
 
+    /// Sees the beginnings of all that passes an interface, either way, as a capture does.
+    pub fn sniffer(interface: u32, snap: usize, frames: usize) -> io::Result<Self> {
+        let options = PacketSocketOptions {
+            vnet: false,
+            longest: snap,
+            frames,
+            send_buffer: 0,
+            promiscuous: false,
+            outgoing_too: true,
+        };
+        Self::open(interface, &options).map(Self::only_beginnings)
+    }
+
     /// Hands over the beginning of a frame that is too long for a slot, instead of counting it as overflowed.
     #[must_use]
     pub fn only_beginnings(self) -> Self {

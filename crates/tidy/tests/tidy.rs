@@ -39,7 +39,7 @@ const LAYERS: [&[&str]; 11] = [
     &["guard", "tcp", "roce", "homa", "reserve", "radar", "traffic", "testkit"],
     &["linux", "deter"],
     &["sim", "fleet", "drill", "link", "emulator", "meter", "explain"],
-    &["rack", "load", "evidence"],
+    &["rack", "load", "evidence", "selftest"],
     &["scenario", "lab", "monitor"],
     &["report"],
     &["papers"],
@@ -60,7 +60,8 @@ const PORTABLE: [&str; 11] = [
     "report",
     "papers",
 ];
-const LINUX: [&str; 10] = ["linux", "evidence", "drill", "link", "emulator", "meter", "rack", "load", "lab", "monitor"];
+const LINUX: [&str; 11] =
+    ["linux", "evidence", "selftest", "drill", "link", "emulator", "meter", "rack", "load", "lab", "monitor"];
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());
 static FILES: LazyLock<Vec<SourceFile<'static>>> = LazyLock::new(|| parse_workspace(&TEXTS));

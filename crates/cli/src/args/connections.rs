@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use explain::FlowFilter;
+use selftest::case::TestCase;
 use units::{Span, whole_within};
 
+/// A capture, or a command.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ExplainArgs {
@@ -23,6 +25,13 @@ pub(crate) enum ExplainCommand {
     /// Headers, calls of applications, windows, phases and retransmissions go into one file, which `hitless explain FILE` reads:
     /// "application" and "window" are then facts and not inferences. Needs root.
     Record(ExplainRecordArgs),
+
+    /// Hold what is said of captures against what happened, with this host's own TCP.
+    ///
+    /// Makes each way to slow a connection down between two namespaces of its own, several at a time, over a wire that loses
+    /// what a script says; captures at both ends, explains the captures, and compares with the script, with the kernel's counters
+    /// and with the wire's log. Exit code 1 if something was wrong.
+    Selftest(SelftestArgs),
 }
 
 #[derive(Debug, Args)]
@@ -38,6 +47,33 @@ pub(crate) struct ExplainRecordArgs {
     /// For how long; without it, until Ctrl-C.
     #[arg(long = "for", value_name = "TIME")]
     pub lasts: Option<Span>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SelftestArgs {
+    /// Runs of each case; delays, sizes and positions are drawn for each.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole_within::<u64>(1..=10_000))]
+    pub runs: u64,
+
+    /// Only these cases, separated by commas.
+    #[arg(long, value_name = "CASES", value_delimiter = ',')]
+    pub only: Vec<TestCase>,
+
+    /// How well the shadow follows the kernel, instead: many connections at loss 0, 1e-3 and 1e-2.
+    #[arg(long, conflicts_with_all = ["runs", "only"])]
+    pub agreement: bool,
+
+    /// Connections at each loss.
+    #[arg(long, value_name = "N", default_value_t = 1_000, requires = "agreement", value_parser = whole_within::<u64>(1..=1_000_000))]
+    pub connections: u64,
+
+    /// The same seed draws the same delays, sizes and positions.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Keep the captures in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -100,7 +100,8 @@ impl TrackedConnection {
     }
 
     pub(super) fn follow_id(&mut self, segment: &CapturedSegment, side: EndSide, segments: u16) -> IdStep {
-        let is_behind_another = segment.at - self.last_packets[side.index()] < self.rtt() / 4;
+        let rtt = self.rtt();
+        let is_behind_another = segment.at - self.last_packets[side.index()] < rtt / 4;
         let sender = &mut self.senders[side.index()];
         let position = sender.nxt;
         let step = match segment.ip_id {
@@ -109,8 +110,12 @@ impl TrackedConnection {
         };
         if step == IdStep::Ahead {
             let hole = sender.first_unseen().map(|hole| (hole.start, hole.len));
-            let is_copy = segment.len > 0 && sender.position(segment.seq) < position;
-            sender.ids.suspect(hole, is_copy && is_behind_another && self.owed_nothing);
+            let start = sender.position(segment.seq);
+            let filled = sender.segment_at(start).filter(|segment| segment.is_unseen);
+            // A copy that comes a round trip behind what showed the loss is the first one.
+            let is_first_copy = filled.is_some_and(|hole| segment.at < hole.first_at + rtt / 2 * 3);
+            let is_copy = segment.len > 0 && start < position && (is_behind_another || is_first_copy);
+            sender.ids.suspect(hole, is_copy && self.owed_nothing);
         }
         step
     }
@@ -136,9 +141,13 @@ impl TrackedConnection {
 
     fn on_new(&mut self, context: &GapContext, payload: Payload, side: EndSide) {
         let rtt = Some(self.rtt()).filter(|rtt| *rtt > 0);
+        let lost_at = self.lost_original(&payload, side, context.rtt);
         let sender = &self.senders[side.index()];
-        let is_probe = sender.is_new_probe(payload.at, payload.len);
-        let pieces = context.before_new(sender, is_probe);
+        let is_probe = lost_at.is_none() && sender.is_new_probe(payload.at, payload.len);
+        let pieces = match lost_at {
+            Some(_) => context.before_copy(sender, CopyTrigger::repair(sender.repair_in_phase()), payload.start),
+            None => context.before_new(sender, is_probe),
+        };
         let why = is_probe.then(|| sender.timer_reason(sender.una));
         let position = sender.una;
         if context.starts_request {
@@ -149,11 +158,19 @@ impl TrackedConnection {
             self.open_request(payload.at);
         }
         let sender = &mut self.senders[side.index()];
-        note_lost_original(sender, payload, context.rtt);
         if is_probe {
-            sender.on_trigger(CopyTrigger { repair: RepairKind::Probe, timer: Some(TimerKind::Probe), is_late: false });
+            sender.on_trigger(CopyTrigger::timer(TimerKind::Probe));
         }
         sender.on_new(payload, rtt, is_probe);
+        if let Some(at) = lost_at {
+            note_lost_original(sender, payload, at);
+        }
+    }
+
+    /// Whether a number was missing where this would have come, a round trip before; when that was.
+    fn lost_original(&mut self, payload: &Payload, side: EndSide, rtt: u64) -> Option<u64> {
+        let sender = &mut self.senders[side.index()];
+        sender.ids.was_in_gap(payload.start, sender.mss, payload.at.saturating_sub(rtt / 2))
     }
 
     /// How many earlier copies of new data never came this far: its sender numbered more packets than the bytes that are
@@ -188,15 +205,7 @@ impl TrackedConnection {
         let why = TrackedSender::hidden_reason(hidden);
         for number in 0..lost {
             let repaired_by = if number == 0 && lost > 1 { RepairKind::Probe } else { trigger.repair };
-            sender.losses.push(LossNote {
-                at: context.from,
-                position: payload.start,
-                len: payload.len,
-                repaired_by,
-                repaired_at: payload.at,
-                seen_by: LossWitness::IpId,
-                is_spurious: false,
-            });
+            sender.losses.push(payload.lost_before(context.from, repaired_by));
         }
         sender.ids.explain_last(lost);
         if context.starts_request {
@@ -257,19 +266,11 @@ impl TrackedConnection {
     }
 }
 
-/// New to the capture, but a number was missing where it would have come: sent again, a round trip later.
-fn note_lost_original(sender: &mut TrackedSender, payload: Payload, rtt: u64) {
-    if let Some(at) = sender.ids.was_in_gap(payload.start, sender.mss, payload.at.saturating_sub(rtt / 2)) {
-        sender.losses.push(LossNote {
-            at,
-            position: payload.start,
-            len: payload.len,
-            repaired_by: sender.repair_in_phase(),
-            repaired_at: payload.at,
-            seen_by: LossWitness::IpId,
-            is_spurious: false,
-        });
-    }
+/// Sent again, although it is new to the capture.
+fn note_lost_original(sender: &mut TrackedSender, payload: Payload, at: u64) {
+    let repaired_by = sender.repair_in_phase();
+    sender.on_trigger(CopyTrigger::repair(repaired_by));
+    sender.losses.push(payload.lost_before(at, repaired_by));
 }
 
 /// What was sent before is taken for lost, until something proves otherwise; but not what the capture has seen arrive.

@@ -49,11 +49,11 @@ pub(crate) struct CopyTrigger {
 }
 
 impl CopyTrigger {
-    const fn repair(repair: RepairKind) -> Self {
+    pub(crate) const fn repair(repair: RepairKind) -> Self {
         Self { repair, timer: None, is_late: false }
     }
 
-    pub(crate) fn timer(timer: TimerKind) -> Self {
+    pub(crate) const fn timer(timer: TimerKind) -> Self {
         let repair = match timer {
             TimerKind::Probe => RepairKind::Probe,
             TimerKind::Retransmit => RepairKind::Timeout,
@@ -131,7 +131,11 @@ impl TrackedSender {
         let may_probe = self.sack_permitted && self.sacked == 0 && self.phase == LossPhase::Open && !self.is_probing;
         let held = self.held_now();
         let full = u64::from(len.min(self.mss));
+        // Of a transfer that pauses for as long as a probe waits, the probe is likelier than its application.
+        let is_on_time = silence >= wait / 10 * 9 && silence <= wait / 10 * 11 + 2 * self.tick();
+        let is_transfer = is_on_time && !held.is_small_out && held.segments > 1;
         let is_held = held.flight + full > held.window || held.is_small_out && len < self.mss || held.room < full * 3;
+        let is_held = is_held || is_transfer;
         self.flight() > 0 && fits && may_probe && is_held
     }
 

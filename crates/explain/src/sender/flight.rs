@@ -1,7 +1,9 @@
 //! What left: new data, data that was late, and data sent again.
 
 use super::TrackedSender;
+use crate::losses::LossNote;
 use crate::shadow::Shadow;
+use crate::terms::{LossWitness, RepairKind};
 
 /// More than this is nothing that a network lost: the capture missed it.
 const WIDEST_HOLE: u64 = 4 << 20;
@@ -37,6 +39,21 @@ pub(crate) struct Payload {
     pub len: u32,
     pub stamp: u32,
     pub number: u64,
+}
+
+impl Payload {
+    /// A copy of this that left earlier and never came: identifications show it.
+    pub(crate) fn lost_before(&self, at: u64, repaired_by: RepairKind) -> LossNote {
+        LossNote {
+            at,
+            position: self.start,
+            len: self.len,
+            repaired_by,
+            repaired_at: self.at,
+            seen_by: LossWitness::IpId,
+            is_spurious: false,
+        }
+    }
 }
 
 impl TrackedSender {
