@@ -99,12 +99,7 @@ pub(super) fn in_windows(draw: &mut Draw, length: u32, fate: WindowFate) -> Case
     let start = talk.position(sender);
     let mut place = draw.between(2, 3);
     let mut rules = Vec::new();
-    // What is late must not be older than what was sent again meanwhile: the receiver would discard it (PAWS).
-    let windows: &[u32] = match fate {
-        WindowFate::Late => &[14, 14, 14, 14],
-        WindowFate::Lost if length == 1 => &[11, 8, 7, 6],
-        WindowFate::Lost => &[11, 8, 7, 8],
-    };
+    let windows: &[u32] = if length == 1 { &[11, 8, 7, 6] } else { &[11, 8, 7, 8] };
     for window in windows {
         let positions = start + place * MSS..start + (place + length) * MSS;
         let mut rule = lose(sender, positions, 1);
