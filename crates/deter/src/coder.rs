@@ -82,24 +82,35 @@ impl RangeEncoder {
     /// A number below 2⁶³.
     pub(crate) fn number(&mut self, model: &mut NumberModel, value: u64) {
         let length = 63 - (value + 1).leading_zeros() as usize;
-        for at in 0..length {
-            self.bit(&mut model.length[at], true);
+        let mut node = 1;
+        for at in (0..LENGTH_BITS).rev() {
+            let bit = length >> at & 1 == 1;
+            self.bit(&mut model.length[node], bit);
+            node = node << 1 | usize::from(bit);
         }
-        self.bit(&mut model.length[length], false);
-        for at in (0..length).rev() {
-            let bit = (value + 1) >> at & 1 == 1;
-            if at + 1 == length { self.bit(&mut model.second[length], bit) } else { self.even(bit) }
+        if length > 0 {
+            self.bit(&mut model.second[length], (value + 1) >> (length - 1) & 1 == 1);
+            self.plain(value + 1, length as u32 - 1);
+        }
+    }
+
+    /// The lowest bits of a word, about which nothing is known: up to eight at a time.
+    fn plain(&mut self, word: u64, mut bits: u32) {
+        while bits > 0 {
+            let some = bits.min(8);
+            bits -= some;
+            self.range >>= some;
+            self.low += u64::from(self.range) * (word >> bits & ((1 << some) - 1));
+            while self.range < NARROW {
+                self.range <<= 8;
+                self.shift();
+            }
         }
     }
 
     /// An answer that nothing is known about.
     pub(crate) fn even(&mut self, bit: bool) {
-        self.range >>= 1;
-        self.low += if bit { u64::from(self.range) } else { 0 };
-        while self.range < NARROW {
-            self.range <<= 8;
-            self.shift();
-        }
+        self.plain(u64::from(bit), 1);
     }
 
     fn shift(&mut self) {
@@ -175,29 +186,39 @@ impl<'a> RangeDecoder<'a> {
         bit
     }
 
-    /// `None` if it is no number that was written.
-    pub(crate) fn number(&mut self, model: &mut NumberModel) -> Option<u64> {
-        let mut length = 0;
-        while self.bit(model.length.get_mut(length)?) {
-            length += 1;
+    pub(crate) fn number(&mut self, model: &mut NumberModel) -> u64 {
+        let mut node = 1;
+        for _ in 0..LENGTH_BITS {
+            node = node << 1 | usize::from(self.bit(&mut model.length[node]));
         }
-        let mut value = 1_u64;
-        for at in (0..length).rev() {
-            let bit = if at + 1 == length { self.bit(&mut model.second[length]) } else { self.even() };
-            value = value << 1 | u64::from(bit);
+        let length = node - (1 << LENGTH_BITS);
+        if length == 0 {
+            return 0;
         }
-        Some(value - 1)
+        let first = 2 | u64::from(self.bit(&mut model.second[length]));
+        self.plain(first, length as u32 - 1) - 1
+    }
+
+    /// These bits behind those of `word`.
+    fn plain(&mut self, mut word: u64, mut bits: u32) -> u64 {
+        while bits > 0 {
+            let some = bits.min(8);
+            bits -= some;
+            self.range >>= some;
+            // Bytes that nobody wrote may ask for more than there is.
+            let part = (self.code / self.range).min((1 << some) - 1);
+            self.code -= part * self.range;
+            word = word << some | u64::from(part);
+            while self.range < NARROW {
+                self.range <<= 8;
+                self.shift();
+            }
+        }
+        word
     }
 
     pub(crate) fn even(&mut self) -> bool {
-        self.range >>= 1;
-        let bit = self.code >= self.range;
-        self.code -= if bit { self.range } else { 0 };
-        while self.range < NARROW {
-            self.range <<= 8;
-            self.shift();
-        }
-        bit
+        self.plain(0, 1) == 1
     }
 }
 
@@ -219,7 +240,7 @@ mod tests {
             let (mut decoder, mut model, mut numbers) = (RangeDecoder::new(&bytes), BitModel::default(), NumberModel::default());
             for (bit, value) in &bits {
                 prop_assert_eq!(decoder.bit(&mut model), *bit && value % 3 == 0);
-                prop_assert_eq!(decoder.number(&mut numbers), Some(value >> (skew + 1)));
+                prop_assert_eq!(decoder.number(&mut numbers), value >> (skew + 1));
             }
         }
     }

@@ -159,9 +159,8 @@ impl NetworkModel {
         }
         if decoder.bit(&mut self.displaced[self.moves]) {
             let late = decoder.bit(&mut self.late);
-            let distance = decoder.number(&mut self.distance[usize::from(late)]);
-            let distance = distance.and_then(|distance| i64::try_from(distance + 1).ok());
-            let distance = distance.ok_or(LogFault::Value("distance"))?;
+            let distance = decoder.number(&mut self.distance[usize::from(late)]) + 1;
+            let distance = i64::try_from(distance).map_err(|_| LogFault::Value("distance"))?;
             arrival.displaced = if late { -distance } else { distance };
         }
         self.turn(arrival.remarked.is_some(), arrival.displaced != 0);

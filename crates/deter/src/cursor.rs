@@ -117,7 +117,7 @@ impl<'a> EndCursor<'a> {
             token => LoggedCall::Timer(token.timer().ok_or(LogFault::Value("call"))?),
         };
         let span = block.times.1.decode(&mut block.times.0, token as u8);
-        let now = span.and_then(|span| self.now.as_ps().checked_add(span));
+        let now = self.now.as_ps().checked_add(span);
         self.now = Time::from_ps(now.ok_or(LogFault::Value("time"))?);
         Ok((self.now, call))
     }

@@ -6,7 +6,7 @@
 use crate::coder::{BitModel, NumberModel, RangeDecoder, RangeEncoder};
 
 /// How many of the latest are remembered for each kind of call.
-const SLOTS: usize = 12;
+const SLOTS: usize = 6;
 /// Kinds of calls.
 const KINDS: usize = 8;
 
@@ -48,17 +48,16 @@ impl TimesModel {
         self.at_once = usize::from(span == 0);
     }
 
-    /// `None` if it is no span that was written.
-    pub(crate) fn decode(&mut self, decoder: &mut RangeDecoder<'_>, kind: u8) -> Option<u64> {
+    pub(crate) fn decode(&mut self, decoder: &mut RangeDecoder<'_>, kind: u8) -> u64 {
         let times = &mut self.kinds[usize::from(kind) % KINDS];
         let place = times.farther[self.at_once].iter_mut().position(|model| !decoder.bit(model)).unwrap_or(SLOTS);
         let span = match times.recent.get(place) {
             Some(span) => *span,
-            None => decoder.number(&mut times.number)?,
+            None => decoder.number(&mut times.number),
         };
         times.renew(place, span);
         self.at_once = usize::from(span == 0);
-        Some(span)
+        span
     }
 }
 
@@ -76,7 +75,7 @@ mod tests {
             let bytes = encoder.finish();
             let (mut decoder, mut model) = (RangeDecoder::new(&bytes), TimesModel::default());
             for (kind, span) in &spans {
-                prop_assert_eq!(model.decode(&mut decoder, *kind), Some(*span));
+                prop_assert_eq!(model.decode(&mut decoder, *kind), *span);
             }
         }
     }
