@@ -84,6 +84,7 @@ fn of_config(config: &TcpConfig) -> Vec<u8> {
     of_profile(config.profile, &mut out);
     of_span(config.handshake_rtt, &mut out);
     put(&mut out, u64::from(config.seed));
+    of_span(config.timer_slack, &mut out);
     let rack = match detection.rack {
         RackUse::Off => 0,
         RackUse::InRepair => 1,
@@ -109,7 +110,7 @@ fn of_profile(profile: TimerProfile, out: &mut Vec<u8>) {
 
 fn of_socket(socket: &TcpSocketConfig, out: &mut Vec<u8>) {
     let TcpSocketConfig { peer_window, first_window, window_scale, tso, .. } = *socket;
-    put(out, bits(&[socket.nodelay, tso.push, tso.by_distance]));
+    put(out, bits(&[socket.nodelay, tso.push, tso.by_distance, tso.by_next_ack]));
     for value in [peer_window, u64::from(first_window), u64::from(window_scale)] {
         put(out, value);
     }
@@ -144,6 +145,7 @@ fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
     let receive_buffer = reader.number()?;
     let profile = profile(reader)?;
     let (handshake_rtt, seed) = (span(reader)?, reader.small("seed")?);
+    let timer_slack = span(reader)?;
     let rack = match reader.number()? {
         0 => RackUse::Off,
         1 => RackUse::InRepair,
@@ -166,6 +168,7 @@ fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
         handshake_rtt,
         idle_restart,
         seed,
+        timer_slack,
         sack,
         timestamps,
         detection,
@@ -186,13 +189,13 @@ fn profile(reader: &mut LogReader<'_>) -> Result<TimerProfile, LogFault> {
 }
 
 fn socket(reader: &mut LogReader<'_>) -> Result<TcpSocketConfig, LogFault> {
-    let [nodelay, push, by_distance] = flags::<3>(reader)?;
+    let [nodelay, push, by_distance, by_next_ack] = flags::<4>(reader)?;
     let (peer_window, first_window) = (reader.number()?, reader.small("window")?);
     let window_scale = reader.small("window scale")?;
     let peer_timestamp = choice(reader)?.map(|value| u32::try_from(value).map_err(|_| LogFault::Value("timestamp")));
     let (peer_timestamp, send_buffer, user_timeout) = (peer_timestamp.transpose()?, choice(reader)?, span(reader)?);
     let (min_segments, window_divisor) = (reader.small("super-frame")?, reader.small("super-frame")?);
-    let tso = TsoConfig { min_segments, window_divisor, push, by_distance };
+    let tso = TsoConfig { min_segments, window_divisor, push, by_distance, by_next_ack };
     Ok(TcpSocketConfig {
         peer_window,
         first_window,
