@@ -53,7 +53,7 @@ fn a_frame_that_nobody_sent_is_an_error() {
 
 #[test]
 fn parts_of_two_logs_are_no_log() {
-    let [one, other] = [1, 2].map(|seed| record_trial(seed));
+    let [one, other] = [1, 2].map(record_trial);
     for at in 1..one.len().min(other.len()) {
         let mixed = [&one[..at], &other[at..]].concat();
         assert!(mixed == other || ConnectionLog::read(&mixed).is_err(), "from byte {at} on");

@@ -39,10 +39,10 @@ pub struct Recording<'s> {
     seed: u64,
     store: &'s mut dyn LogStore,
     /// By the number of the connection.
-    connections: Vec<Option<Box<RecordedConnection>>>,
+    connections: Vec<Option<Box<LoggedConnection>>>,
 }
 
-struct RecordedConnection {
+struct LoggedConnection {
     flow: u32,
     recorder: ConnectionRecorder,
     /// Number of the last packet of each end.
@@ -63,7 +63,7 @@ impl<'s> Recording<'s> {
     }
 
     #[inline]
-    fn of(&mut self, end: EndId) -> Option<(&mut RecordedConnection, LogSide)> {
+    fn of(&mut self, end: EndId) -> Option<(&mut LoggedConnection, LogSide)> {
         let side = if end.is_source() { LogSide::Client } else { LogSide::Server };
         let connection = self.connections.get_mut(end.connection().0 as usize)?.as_deref_mut()?;
         Some((connection, side))
@@ -123,11 +123,11 @@ impl NetworkProgram for &mut Recording<'_> {
             self.connections.resize_with(at + 1, || None);
         }
         let (flow, recorder) = (connection.number, ConnectionRecorder::new(&header));
-        self.connections[at] = Some(Box::new(RecordedConnection { flow, recorder, last: [0; 2] }));
+        self.connections[at] = Some(Box::new(LoggedConnection { flow, recorder, last: [0; 2] }));
     }
 
     fn on_call(&mut self, now: Time, end: EndId, call: EndCall<'_>, tag: Option<&u32>) {
-        let Some((RecordedConnection { flow, recorder, last }, side)) = self.of(end) else { return };
+        let Some((LoggedConnection { flow, recorder, last }, side)) = self.of(end) else { return };
         match call {
             EndCall::Pull(Some(Body::Tcp(segment))) => {
                 last[side as usize] = recorder.pull(side, now, Some(segment)) as u32;
