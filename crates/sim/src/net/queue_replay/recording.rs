@@ -9,6 +9,7 @@ use crate::net::index::{IndexVec, SwitchId};
 use crate::net::outcome::NetworkOutcome;
 use crate::net::packet::SimPacket;
 use crate::net::port::{Owner, SimPort};
+use crate::net::programs::NetworkProgram;
 use crate::net::setup::NetworkSetup;
 use crate::net::world::Network;
 use crate::topology::{DirectedLink, NodeId};
@@ -103,6 +104,8 @@ impl RecordingProgram {
         self.connections[connection].packets[stream][tag.number as usize].fate = fate;
     }
 }
+
+impl NetworkProgram for RecordingProgram {}
 
 impl SwitchProgram for RecordingProgram {
     type Frame = SimPacket;

@@ -12,6 +12,7 @@ use super::recording::{PacketFate, RecordedConnection, RecordedPacket};
 use super::{NEAR_LIMIT, ReplayError, check};
 use crate::net::index::{EndId, PacketId, TrafficId};
 use crate::net::packet::{RoutePosition, SimPacket};
+use crate::net::programs::NetworkProgram;
 use crate::net::setup::{NetworkSetup, TrafficSetup};
 use crate::net::transports::{Body, DatagramConfig, DatagramGaps, TransportSetup};
 use crate::net::world::Network;
@@ -173,6 +174,8 @@ impl<'a> ReplayProgram<'a> {
         self.replay.answer.sort_by_key(|flow| (Reverse(flow.bytes), flow.stream));
     }
 }
+
+impl NetworkProgram for ReplayProgram<'_> {}
 
 impl SwitchProgram for ReplayProgram<'_> {
     type Frame = SimPacket;
