@@ -75,6 +75,7 @@ fn of_config(config: &TcpConfig) -> Vec<u8> {
         detection.probes,
         detection.early_retransmit,
         detection.fack,
+        detection.copies_by_timestamp,
     ];
     put(&mut out, bits(&flags));
     let algorithm = Algorithm::ALL.iter().position(|one| *one == config.algorithm).unwrap_or_default();
@@ -110,7 +111,7 @@ fn of_profile(profile: TimerProfile, out: &mut Vec<u8>) {
 
 fn of_socket(socket: &TcpSocketConfig, out: &mut Vec<u8>) {
     let TcpSocketConfig { peer_window, first_window, window_scale, tso, .. } = *socket;
-    put(out, bits(&[socket.nodelay, tso.push, tso.by_distance, tso.by_next_ack]));
+    put(out, bits(&[socket.nodelay, socket.grows_without_sack, tso.push, tso.by_distance, tso.by_next_ack]));
     for value in [peer_window, u64::from(first_window), u64::from(window_scale)] {
         put(out, value);
     }
@@ -137,7 +138,7 @@ fn of_choice(value: Option<u64>, out: &mut Vec<u8>) {
 }
 
 fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
-    let flags = flags::<10>(reader)?;
+    let flags = flags::<11>(reader)?;
     let [ecn, fixed, idle_restart, sack, timestamps, gentle_marks, prr_follows_advances, ..] = flags;
     let (mss, initial_window) = (reader.small("MSS")?, reader.small("initial window")?);
     let algorithm: usize = reader.small("congestion control")?;
@@ -153,8 +154,9 @@ fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
         _ => return Err(LogFault::Value("loss detection")),
     };
     let (threshold, max_threshold) = (reader.small("threshold")?, reader.small("threshold")?);
-    let [.., probes, early_retransmit, fack] = flags;
-    let detection = LossDetection { rack, probes, early_retransmit, fack, threshold, max_threshold };
+    let [.., probes, early_retransmit, fack, copies_by_timestamp] = flags;
+    let detection =
+        LossDetection { rack, probes, early_retransmit, fack, copies_by_timestamp, threshold, max_threshold };
     let socket = if flag(reader)? { Some(socket(reader)?) } else { None };
     let reordering = if fixed { Reordering::Fixed } else { Reordering::Adaptive };
     Ok(TcpConfig {
@@ -189,7 +191,7 @@ fn profile(reader: &mut LogReader<'_>) -> Result<TimerProfile, LogFault> {
 }
 
 fn socket(reader: &mut LogReader<'_>) -> Result<TcpSocketConfig, LogFault> {
-    let [nodelay, push, by_distance, by_next_ack] = flags::<4>(reader)?;
+    let [nodelay, grows_without_sack, push, by_distance, by_next_ack] = flags::<5>(reader)?;
     let (peer_window, first_window) = (reader.number()?, reader.small("window")?);
     let window_scale = reader.small("window scale")?;
     let peer_timestamp = choice(reader)?.map(|value| u32::try_from(value).map_err(|_| LogFault::Value("timestamp")));
@@ -202,6 +204,7 @@ fn socket(reader: &mut LogReader<'_>) -> Result<TcpSocketConfig, LogFault> {
         window_scale,
         peer_timestamp,
         send_buffer,
+        grows_without_sack,
         nodelay,
         user_timeout,
         tso,

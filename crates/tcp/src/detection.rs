@@ -27,6 +27,9 @@ pub struct LossDetection {
     pub early_retransmit: bool,
     /// FACK: until the first reordering, a hole counts all segments below the highest that arrived.
     pub fack: bool,
+    /// Whether the timestamp of an acknowledgement decides if a copy has arrived, or an earlier one (RFC 8985 §6.2, step 2).
+    /// Linux goes by the shortest round trip alone: what arrives out of order echoes an older timestamp.
+    pub copies_by_timestamp: bool,
     /// Segments that must arrive behind a missing one (`tcp_reordering`), at least 1.
     pub threshold: u32,
     /// What the threshold may grow to (`tcp_max_reordering`).
@@ -40,6 +43,7 @@ impl LossDetection {
         probes: true,
         early_retransmit: false,
         fack: false,
+        copies_by_timestamp: true,
         threshold: 3,
         max_threshold: 300,
     };

@@ -201,8 +201,12 @@ impl TcpReceiver {
         let delivered = self.delivered();
         let Some(socket) = &mut self.socket else { return false };
         let in_order = matches!(arrival, SegmentArrival::InOrder | SegmentArrival::Filling);
-        if in_order && segment.len > 0 && socket.on_segment(now, segment, delivered) {
-            self.acks.quicken();
+        if in_order && segment.len > 0 {
+            if socket.on_segment(now, segment, delivered) {
+                self.acks.quicken();
+            }
+        } else if matches!(arrival, SegmentArrival::OutOfOrder) {
+            socket.on_out_of_order(segment, delivered);
         }
         if in_order && segment.flags.has(SegmentFlags::FIN) {
             self.acks.on_fin();

@@ -133,6 +133,8 @@ pub(super) struct TcpSender {
     idle_restart: bool,
     /// Timestamps were agreed on.
     timestamps: bool,
+    /// They decide whether a copy has arrived, or an earlier one.
+    copies_by_timestamp: bool,
     /// Tail-loss probes are sent.
     probes: bool,
     /// The flight glides down to a window that a mark reduced, until more than this is acknowledged.
@@ -189,6 +191,7 @@ impl TcpSender {
             tell_cwr: false,
             idle_restart: config.idle_restart,
             timestamps: config.timestamps,
+            copies_by_timestamp: config.detection.copies_by_timestamp,
             probes: config.detection.probes && config.sack,
             gliding: None,
             gentle_marks: config.gentle_marks,

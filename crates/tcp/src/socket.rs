@@ -20,6 +20,9 @@ pub struct TcpSocketConfig {
     pub peer_timestamp: Option<u32>,
     /// `SO_SNDBUF` as the kernel keeps it: twice what an application asks for. `None`: never full.
     pub send_buffer: Option<u64>,
+    /// Whether segments out of order let the window grow without SACK, too, so that no duplicate acknowledgement equals the
+    /// one before: Linux before 5.8.
+    pub grows_without_sack: bool,
     /// `TCP_NODELAY` from the start.
     pub nodelay: bool,
     /// `TCP_USER_TIMEOUT`: how long data may wait for its acknowledgement.
@@ -36,6 +39,7 @@ impl Default for TcpSocketConfig {
             window_scale: 7,
             peer_timestamp: None,
             send_buffer: None,
+            grows_without_sack: false,
             nodelay: false,
             user_timeout: None,
             tso: TsoConfig::default(),

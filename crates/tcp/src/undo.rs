@@ -30,6 +30,11 @@ impl Undo {
         }
     }
 
+    /// Where repair began.
+    pub(super) fn marker(&self) -> u64 {
+        self.marker
+    }
+
     /// Every copy was superfluous.
     pub(super) fn is_proven(&self) -> bool {
         self.unproven == 0

@@ -65,7 +65,8 @@ impl HostSettings {
 
     /// Of a connection, before its handshake's results are filled in.
     pub(super) fn config(&self) -> TcpConfig {
-        let socket = TcpSocketConfig { tso: self.tso, ..TcpSocketConfig::default() };
+        let base = TcpConfig::linux(self.version);
+        let socket = TcpSocketConfig { tso: self.tso, ..base.socket.unwrap_or_default() };
         TcpConfig {
             algorithm: self.algorithm,
             idle_restart: self.idle_restart,
@@ -74,7 +75,7 @@ impl HostSettings {
             receive_buffer: self.receive_buffer.1 / 2,
             profile: TimerProfile::Linux { hz: self.hz, rto_min: self.rto_min, phase: self.phase },
             socket: Some(socket),
-            ..TcpConfig::linux(self.version)
+            ..base
         }
     }
 

@@ -39,6 +39,8 @@ pub(super) struct ReceiveSocket {
     pub(super) fin: Option<u64>,
     pub(super) last_data: Time,
     pub(super) received: u64,
+    /// Segments out of order let the window grow, too.
+    grows_out_of_order: bool,
 }
 
 impl ReceiveSocket {
@@ -61,6 +63,7 @@ impl ReceiveSocket {
             fin: None,
             last_data: now,
             received: 0,
+            grows_out_of_order: config.sack || socket.grows_without_sack,
         }))
     }
 
@@ -83,6 +86,18 @@ impl ReceiveSocket {
         self.last_data = now;
         self.received += u64::from(segment.len);
         self.measure(segment);
+        self.grow(segment, delivered)
+    }
+
+    /// A segment behind a gap: it lets the window grow, and that is all.
+    pub(super) fn on_out_of_order(&mut self, segment: &TcpSegment, delivered: u64) {
+        if self.grows_out_of_order {
+            self.grow(segment, delivered);
+        }
+    }
+
+    /// Whether there was room to grow.
+    fn grow(&mut self, segment: &TcpSegment, delivered: u64) -> bool {
         let room = self.buffer.saturating_sub(self.unread(delivered)).saturating_sub(self.threshold);
         if segment.len < GROWS_FROM || room == 0 {
             return false;

@@ -14,9 +14,14 @@ impl Scoreboard {
         self.records.iter().filter(|record| record.state == SegmentState::Flight && record.copy == CopyKind::Repair)
     }
 
+    /// Whether the copy of a segment that was taken for lost is in flight.
+    pub(crate) fn has_copies_out(&self) -> bool {
+        self.copies_of_lost().next().is_some()
+    }
+
     /// Whether any segment is taken for lost, sent again or not.
     pub(crate) fn has_lost(&self) -> bool {
-        self.lost > 0 || self.copies_of_lost().next().is_some()
+        self.lost > 0 || self.has_copies_out()
     }
 
     /// Segments taken for lost, whether sent again or not (`lost_out`).

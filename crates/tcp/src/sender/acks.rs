@@ -27,7 +27,8 @@ impl TcpSender {
         let before = self.before();
         // What left now is returned by nobody yet: nothing can be concluded from it.
         let echo = if self.timestamps { segment.echo } else { timestamp(now) };
-        let mut got = DeliveredBytes::new(now, self.rtt.min(), echo);
+        let of_copies = if self.copies_by_timestamp { echo } else { timestamp(now) };
+        let mut got = DeliveredBytes::new(now, self.rtt.min(), of_copies);
         let dsack = !segment.sack.is_empty() && self.take_sacks(segment, &mut got);
         let reopened = self.advance(now, segment, &mut got);
         let duplicate = self.counting.is_some() && self.count(segment, &before, reopened, &mut got);

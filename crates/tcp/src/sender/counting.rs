@@ -130,7 +130,12 @@ impl TcpSender {
             }
             (false, _) => {}
             (true, Phase::Open) => self.count_to_recovery(now, out),
-            (true, Phase::Recovery { .. }) => self.mark_counted(),
+            (true, Phase::Recovery { .. }) => {
+                // A partial acknowledgement alone says nothing of what is behind it.
+                if !advanced || self.socket.is_none() || self.counted() > u64::from(self.rack.degree().segments) {
+                    self.mark_counted();
+                }
+            }
             (true, Phase::Loss { .. }) => {}
         }
         if self.board.lost() > 0 && self.phase == Phase::Open {

@@ -140,6 +140,9 @@ impl TcpSender {
         if spurious || timed_out && self.is_timeout_spurious(until, got) {
             self.undo_reduction(now, out);
         }
+        if !over && !timed_out && advanced {
+            self.undo_partly(now, echo, out);
+        }
         if over || self.undo.is_none() {
             self.phase = Phase::Open;
             self.undo = None;
@@ -157,6 +160,18 @@ impl TcpSender {
             return over && self.socket.is_some() && self.board.has_lost();
         }
         false
+    }
+
+    /// A kernel that counts, during a repair: what arrived in order had left before any copy. It was late by as many segments
+    /// as are acknowledged, and nothing was lost unless a copy is still out (`tcp_try_undo_partial`).
+    fn undo_partly<O: Out<TcpConnection>>(&mut self, now: Time, echo: u32, out: &mut O) {
+        let counts = self.socket.is_some() && self.counting.as_ref().is_some_and(|counter| !counter.is_newreno());
+        let Some(undo) = self.undo.filter(|undo| counts && undo.is_answered_by_original(echo)) else { return };
+        let late_by = self.una.saturating_sub(undo.marker()).div_ceil(self.mss.max(1));
+        self.rack.degree_mut().grow(self.board.segments_below_sacked_end() + late_by);
+        if !self.board.has_copies_out() {
+            self.undo_reduction(now, out);
+        }
     }
 
     fn undo_reduction<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
