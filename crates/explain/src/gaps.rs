@@ -161,6 +161,11 @@ impl GapContext {
         } else if is_probe {
             pieces.add(self.heard(sender), TimeCause::Delivery, side, Sureness::Inferred);
             pieces.add(self.at, TimeCause::Probe, side, self.sure());
+        } else if sender.phase == LossPhase::Open && sender.is_late(self.at, self.rtt) {
+            // Enough duplicates had come, and it repaired nothing.
+            let first = sender.first_dup_at.unwrap_or(self.from).clamp(self.from, self.at);
+            pieces.add(first, TimeCause::Recovery, side, self.sure());
+            pieces.add(self.at, TimeCause::LateRecovery, side, self.sure());
         } else if let Some(handed) = self.handed {
             self.add_known(&mut pieces, sender, handed);
         } else if let Some(cause) = self.held_by(sender) {

@@ -104,6 +104,8 @@ pub(crate) struct TrackedSender {
     is_probing: bool,
     probes_off: bool,
     pub reordering_seen: bool,
+    /// Duplicates that had come when a late repair began: what its threshold had grown to.
+    pub late_after: u32,
     last_trigger: Option<CopyTrigger>,
     pub shadow: Option<Box<Shadow>>,
     /// What its kernel said.
@@ -152,6 +154,7 @@ impl TrackedSender {
             is_probing: false,
             probes_off: false,
             reordering_seen: false,
+            late_after: 0,
             last_trigger: None,
             shadow: None,
             known,

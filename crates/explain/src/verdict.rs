@@ -81,11 +81,15 @@ fn reason(cause: TimeCause, side: EndSide, why: Option<TimerReason>, summary: &C
         TimeCause::Delivery => format!("data of the {end} was on its way"),
         TimeCause::Recovery => format!("the {end} repaired losses"),
         TimeCause::LateRecovery if summary.reordering_seen => {
+            let taken = summary.late_after;
             format!(
-                "the {end} repaired a loss late: reordering had raised its threshold of duplicate ACKs (threshold grown)"
+                "the {end} repaired a loss late: reordering had raised its threshold of duplicate ACKs (threshold grown: it \
+                 took {taken})"
             )
         }
-        TimeCause::LateRecovery => format!("the {end} repaired a loss late, after more duplicate ACKs than three"),
+        TimeCause::LateRecovery => {
+            format!("the {end} repaired a loss late, after {} duplicate ACKs instead of three", summary.late_after)
+        }
         TimeCause::Probe => format!("the {end} waited for its probe timer, because {}", timer_text(why)),
         TimeCause::Timeout => format!("the {end} waited for its retransmission timer, because {}", timer_text(why)),
         TimeCause::Idle => "nothing was asked".into(),

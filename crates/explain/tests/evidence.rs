@@ -112,11 +112,11 @@ fn a_window_that_its_reader_shut_is_a_fact_at_the_far_end() {
 fn a_timeout_that_the_kernel_saw_is_one() {
     let mut tape = Tape::new();
     tape.send(21 * MS, Client, 3);
-    tape.ack(41 * MS, Server, 0);
-    tape.data(90 * MS, Client, 0, MSS);
-    tape.ack(110 * MS, Server, 3 * MSS);
+    tape.sack(41 * MS, Server, 0, &[(MSS, 2 * MSS)]).sack(41 * MS + 10_000, Server, 0, &[(MSS, 3 * MSS)]);
+    tape.data(42 * MS, Client, 0, MSS);
+    tape.ack(62 * MS, Server, 3 * MSS);
     let events =
-        [(20 * MS, "open CLIENT"), (21 * MS + 30_000, "send CLIENT 4344"), (90 * MS - 4_000, "phase CLIENT loss")];
-    assert_eq!(tape.explain().timeouts, 0, "not by the clock of an ordinary sender");
+        [(20 * MS, "open CLIENT"), (21 * MS + 30_000, "send CLIENT 4344"), (42 * MS - 4_000, "phase CLIENT loss")];
+    assert_eq!(tape.explain().timeouts, 0, "right behind an acknowledgement");
     assert_eq!(tape.explain_with(&events).timeouts, 1);
 }

@@ -37,6 +37,8 @@ pub(crate) struct ConnectionSummary {
     pub has_both_directions: bool,
     pub options_cut: bool,
     pub reordering_seen: bool,
+    /// Duplicates that a late repair took.
+    pub late_after: u32,
     pub trace: Option<Box<ConnectionTrace>>,
 }
 
@@ -75,6 +77,7 @@ impl TrackedConnection {
             has_both_directions: self.both_directions == [true; 2],
             options_cut: self.options_cut,
             reordering_seen: self.senders.iter().any(|sender| sender.reordering_seen),
+            late_after: self.senders.iter().map(|sender| sender.late_after).max().unwrap_or(0),
             requests: self.requests,
             stalls: self.stalls,
             trace: self.trace,

@@ -123,6 +123,8 @@ impl TrackedSender {
                 self.sacked_segments -= 1;
             }
             // A timestamp that comes back is that of the first segment that is acknowledged with it (RFC 7323 §4.3).
+            // Those behind it had arrived, it was not sent again, and came all the same.
+            self.reordering_seen |= self.sacked > 0 && !segment.is_sacked && segment.copies == 0;
             let is_original = |echo: u32| segment.start <= self.una && (echo.wrapping_sub(segment.stamp) as i32) < 0;
             if segment.copies > 0 && !segment.is_sacked && !self.arrivals_seen && news.echo.is_some_and(is_original) {
                 self.losses.on_original_arrived(segment.start);

@@ -92,7 +92,9 @@ impl TrackedSender {
         let knows_of_loss = self.sacked > 0 || self.dup_acks >= 3 || is_repairing;
         // Nothing came back for more than a round trip: no acknowledgement let this one go.
         let is_unanswered = self.last_heard <= self.last_sent && silence > rtt + self.tick();
-        let is_patient = silence < self.rto() / 10 * 6 && !is_unanswered;
+        // RACK waits for reordering for a quarter of a round trip, and for three ticks more at most.
+        let is_beyond_rack = silence > rtt / 4 * 5 + 4 * self.tick();
+        let is_patient = silence < self.rto() / 10 * 6 && !is_unanswered && !is_beyond_rack;
         if knows_of_loss && is_patient {
             let is_late = !is_repairing && self.is_late(at, rtt);
             return CopyTrigger { is_late, ..CopyTrigger::repair(by_ack) };
@@ -118,7 +120,7 @@ impl TrackedSender {
     }
 
     /// More duplicates than three, and more than a round trip and a quarter since the first.
-    fn is_late(&self, at: u64, rtt: u64) -> bool {
+    pub(crate) fn is_late(&self, at: u64, rtt: u64) -> bool {
         let patience = (rtt / 4 * 5).max(3 * self.tick()) + self.tick();
         let first = self.first_dup_at.unwrap_or(at);
         self.dup_acks > 3 && at.saturating_sub(first) > patience
@@ -154,6 +156,8 @@ impl TrackedSender {
             return match (self.hidden_dup_acks, out) {
                 (3.., _) => TimerReason::HiddenDupacks,
                 (_, 1) => TimerReason::LoneTail,
+                // The window was full: there was more, and nothing of it arrived.
+                _ if self.flight() + u64::from(self.mss) > self.window() => TimerReason::WholeWindow,
                 _ if self.last_progress > head_at => TimerReason::Tail,
                 _ => TimerReason::WholeWindow,
             };
@@ -163,6 +167,9 @@ impl TrackedSender {
 
     /// Takes note of what was decided.
     pub(crate) fn on_trigger(&mut self, trigger: CopyTrigger) {
+        if trigger.is_late {
+            self.late_after = self.late_after.max(self.dup_acks);
+        }
         match trigger.timer {
             Some(TimerKind::Probe) => {
                 self.probes += 1;
