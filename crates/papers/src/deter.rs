@@ -5,6 +5,8 @@ mod network;
 mod runs;
 mod sampling;
 mod shared_buffer;
+mod stage;
+mod stories;
 
 use report::runner::Compute;
 
@@ -21,6 +23,8 @@ pub(crate) const PAPER: Paper = Paper {
         (&["det.sampling"], Compute::One(sampling::compute)),
         (&["det.queue", "det.drop"], Compute::Several(network::compute)),
         (&["det.drop.shared"], Compute::One(shared_buffer::compute)),
+        (&["det.rto"], Compute::One(stories::rto)),
+        (&["det.late"], Compute::One(stories::late)),
         (&["det.butterfly"], Compute::One(butterfly::compute)),
     ],
 };

@@ -18,6 +18,12 @@ pub struct TcpHeader<'a> {
     pub window: u16,
     /// The connection is being opened.
     pub syn: bool,
+    /// What the end that opens it can do.
+    pub opening: Option<TcpOpening>,
+    /// The receiver should not wait for more.
+    pub push: bool,
+    /// The stream ends here.
+    pub fin: bool,
     /// Echo of congestion experienced.
     pub ece: bool,
     /// Congestion window reduced.
@@ -30,13 +36,25 @@ pub struct TcpHeader<'a> {
     pub sack: &'a [(u32, u32)],
 }
 
+/// Options of a SYN, beside its timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpOpening {
+    /// The largest payload of a segment, timestamps included (RFC 9293 §3.7.1).
+    pub mss: u16,
+    /// Windows count in units of two to this power (RFC 7323).
+    pub scale: u8,
+    /// Selective acknowledgements are understood (RFC 2018).
+    pub sack: bool,
+}
+
 const MOST_BLOCKS: usize = 3;
 
 impl TcpHeader<'_> {
     /// Length with options.
     pub fn size(&self) -> usize {
         let blocks = self.blocks().len();
-        32 + if blocks == 0 { 0 } else { 4 + 8 * blocks }
+        let opening = if self.opening.is_some() { 12 } else { 0 };
+        32 + opening + if blocks == 0 { 0 } else { 4 + 8 * blocks }
     }
 
     fn blocks(&self) -> &[(u32, u32)] {
@@ -51,7 +69,9 @@ impl TcpHeader<'_> {
         out.extend(self.seq.to_be_bytes());
         out.extend(self.ack.unwrap_or_default().to_be_bytes());
         let flags = u8::from(self.ack.is_some()) << 4
+            | u8::from(self.fin)
             | u8::from(self.syn) << 1
+            | u8::from(self.push) << 3
             | u8::from(self.ece) << 6
             | u8::from(self.cwr) << 7;
         out.extend([((self.size() / 4) << 4) as u8, flags]);
@@ -60,6 +80,11 @@ impl TcpHeader<'_> {
         out.extend([1, 1, 8, 10]);
         out.extend(self.timestamp.to_be_bytes());
         out.extend(self.echo.to_be_bytes());
+        if let Some(TcpOpening { mss, scale, sack }) = self.opening {
+            let [high, low] = mss.to_be_bytes();
+            out.extend([2, 4, high, low, 1, 3, 3, scale]);
+            out.extend(if sack { [4, 2, 1, 1] } else { [1; 4] });
+        }
         self.emit_blocks(out);
         let checksum = ip.pseudo_sum().and(Sum::of(&out[start..])).checksum();
         out[start + 16..start + 18].copy_from_slice(&checksum);
