@@ -207,8 +207,8 @@ impl TrackedSender {
 
     /// How long the timers took, as far as there was time for it: the probe's, then the retransmission timer's, which doubles.
     pub(crate) fn hidden_wait(&self, hidden: HiddenCopies) -> u64 {
-        let probes = self.hidden_probes(hidden);
-        if probes == 0 {
+        // What left behind other data left at once.
+        if self.hidden_probes(hidden) == 0 || hidden.goes_on && !hidden.is_lone {
             return hidden.silence;
         }
         let timeouts = (1 << (hidden.count - 1).min(16)) - 1;
