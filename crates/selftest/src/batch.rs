@@ -14,7 +14,7 @@ use crate::cases::{self, CasePlan, Draw};
 use crate::check::{self, LossCounts, RunCheck};
 use crate::explained::explain_both;
 use crate::parallel::{Watched, in_parallel};
-use crate::run::{RunRecord, StagePlan, play};
+use crate::run::{StagePlan, TestRunRecord, play};
 
 /// Runs at a time.
 const AT_A_TIME: usize = 8;
@@ -126,7 +126,7 @@ fn attempt(case: TestCase, run: u64, plan: &SelftestPlan<'_>) -> Result<RunRow, 
 
 fn run_once(plan: &CasePlan, keep: impl Fn(&[Vec<u8>; 2]) -> Result<(), LinkError>) -> Result<RunRow, LinkError> {
     let [client, server] = plan.apps.each_ref().map(std::slice::from_ref);
-    let record: RunRecord = play(StagePlan {
+    let record: TestRunRecord = play(StagePlan {
         delay: plan.delay,
         connections: [client, server],
         rules: plan.rules.clone(),

@@ -8,8 +8,8 @@ use linux::clock;
 
 use crate::cases::{CasePlan, ExpectedCause};
 use crate::counters::HostCounters;
-use crate::run::RunRecord;
-use crate::script::PacketFate;
+use crate::run::TestRunRecord;
+use crate::script::ScriptedFate;
 use crate::wire::WireLoss;
 
 const SIDES: [EndSide; 2] = [EndSide::Client, EndSide::Server];
@@ -39,7 +39,7 @@ pub(crate) struct RunCheck {
 /// A loss as both sides tell it.
 type NamedLoss = (EndSide, u32, u32);
 
-pub(crate) fn check(plan: &CasePlan, record: &RunRecord, answers: &[ExplainAnswer; 3]) -> RunCheck {
+pub(crate) fn check(plan: &CasePlan, record: &TestRunRecord, answers: &[ExplainAnswer; 3]) -> RunCheck {
     let mut found = RunCheck::default();
     let visible = [plan.visible[0], plan.visible[1], true];
     found.is_other = !is_intended(plan.expected, record);
@@ -68,7 +68,7 @@ pub(crate) fn check(plan: &CasePlan, record: &RunRecord, answers: &[ExplainAnswe
 }
 
 /// Whether the kernel's counters are those of the case: what a probe or acknowledgements repair needs no timeout.
-fn is_intended(expected: ExpectedCause, record: &RunRecord) -> bool {
+fn is_intended(expected: ExpectedCause, record: &TestRunRecord) -> bool {
     let sum = |of: fn(&HostCounters) -> u64| record.ends.iter().map(|end| of(&end.host)).sum::<u64>();
     let (timeouts, probes) = (sum(|host| host.timeouts), sum(|host| host.probes));
     match expected.cause {
@@ -83,8 +83,8 @@ fn is_intended(expected: ExpectedCause, record: &RunRecord) -> bool {
 
 /// Whether the receiver discarded a late segment that it still lacked: by its timestamp it was older than what had been sent
 /// again meanwhile (PAWS). To its sender it was lost, and to the wire it was not.
-fn is_discarded(plan: &CasePlan, record: &RunRecord) -> bool {
-    let late = plan.rules.iter().filter(|rule| matches!(rule.fate, PacketFate::Late(_))).count() as u64;
+fn is_discarded(plan: &CasePlan, record: &TestRunRecord) -> bool {
+    let late = plan.rules.iter().filter(|rule| matches!(rule.fate, ScriptedFate::Late(_))).count() as u64;
     late > record.ends.iter().map(|end| end.socket.duplicates).sum()
 }
 
@@ -112,7 +112,7 @@ fn check_cause(connection: &ConnectionAnswer, near: EndSide, expected: ExpectedC
     }
 }
 
-fn check_counters(connection: &ConnectionAnswer, record: &RunRecord, say: &mut dyn FnMut(String)) {
+fn check_counters(connection: &ConnectionAnswer, record: &TestRunRecord, say: &mut dyn FnMut(String)) {
     let [client, server] = &record.ends;
     let rows = [
         ("timeouts", connection.timeouts, client.host.timeouts + server.host.timeouts),
@@ -126,7 +126,7 @@ fn check_counters(connection: &ConnectionAnswer, record: &RunRecord, say: &mut d
     }
 }
 
-fn check_window_time(connection: &ConnectionAnswer, record: &RunRecord, say: &mut dyn FnMut(String)) {
+fn check_window_time(connection: &ConnectionAnswer, record: &TestRunRecord, say: &mut dyn FnMut(String)) {
     let tick = clock::tick().as_nanos() as u64;
     for (side, end) in SIDES.iter().zip(&record.ends) {
         let parts = connection.parts.iter().filter(|part| (part.cause, part.side) == (TimeCause::ReceiveWindow, *side));

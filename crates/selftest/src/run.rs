@@ -29,13 +29,13 @@ pub(crate) struct StagePlan<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct RunRecord {
+pub(crate) struct TestRunRecord {
     pub wire: WireRecord,
     pub ends: [EndTally; 2],
 }
 
 /// Plays the plan in namespaces of its own.
-pub(crate) fn play(plan: StagePlan<'_>) -> Result<RunRecord, LinkError> {
+pub(crate) fn play(plan: StagePlan<'_>) -> Result<TestRunRecord, LinkError> {
     let StagePlan { delay, connections, rules, settings, loss, settle } = plan;
     let hosts = [TestHost::new(0, &settings[0])?, TestHost::new(1, &settings[1])?];
     let [client, server] = hosts;
@@ -55,7 +55,7 @@ pub(crate) fn play(plan: StagePlan<'_>) -> Result<RunRecord, LinkError> {
         stop.stop();
         let wire = joined(wire).map_err(|error| LinkError(format!("the wire: {error}")));
         match (ended?[..].try_into(), wire?) {
-            (Ok(ends), wire) => Ok(RunRecord { wire, ends }),
+            (Ok(ends), wire) => Ok(TestRunRecord { wire, ends }),
             (Err(_), _) => unreachable!("two ends were started"),
         }
     })
@@ -65,7 +65,7 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
 }
 
-impl RunRecord {
+impl TestRunRecord {
     /// What a capture of this end has, as a file.
     pub(crate) fn capture(&self, end: usize) -> Vec<u8> {
         let mut packets: Vec<_> = self.wire.seen[end].iter().collect();

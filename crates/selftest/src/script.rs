@@ -39,7 +39,7 @@ pub(crate) enum PacketChoice {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PacketFate {
+pub(crate) enum ScriptedFate {
     Lost,
     /// So much later than others.
     Late(Duration),
@@ -49,7 +49,7 @@ pub(crate) enum PacketFate {
 pub(crate) struct WireRule {
     pub from: EndSide,
     pub choice: PacketChoice,
-    pub fate: PacketFate,
+    pub fate: ScriptedFate,
 }
 
 /// Rules, and how often they have applied.
@@ -68,7 +68,7 @@ impl WireScript {
     }
 
     /// What happens to this packet, the next to come.
-    pub(crate) fn fate(&mut self, packet: &WirePacket) -> Option<PacketFate> {
+    pub(crate) fn fate(&mut self, packet: &WirePacket) -> Option<ScriptedFate> {
         let earlier = self.count(packet);
         let side = packet.from as usize;
         self.repeated[side] |= packet.len > 0 && earlier > 0;
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn each_segment_of_a_range_is_lost_as_often_as_asked() {
         let choice = PacketChoice::Payload { from: 100, to: 300, times: 2 };
-        let mut script = WireScript::new(vec![WireRule { from: EndSide::Client, choice, fate: PacketFate::Lost }]);
+        let mut script = WireScript::new(vec![WireRule { from: EndSide::Client, choice, fate: ScriptedFate::Lost }]);
         let positions = [0, 100, 200, 300, 100, 100, 200, 200];
         let lost = positions.map(|position| script.fate(&payload(position)).is_some());
         assert_eq!(lost, [false, true, true, false, true, false, true, false]);
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn acknowledgements_are_lost_until_something_is_repeated() {
         let choice = PacketChoice::AcksUntilRepeat { above: 0 };
-        let mut script = WireScript::new(vec![WireRule { from: EndSide::Server, choice, fate: PacketFate::Lost }]);
+        let mut script = WireScript::new(vec![WireRule { from: EndSide::Server, choice, fate: ScriptedFate::Lost }]);
         let ack = |acked| WirePacket { from: EndSide::Server, len: 0, acked, ..payload(0) };
         assert_eq!(script.fate(&ack(0)), None);
         assert_eq!(script.fate(&payload(0)), None);
-        assert_eq!(script.fate(&ack(100)), Some(PacketFate::Lost));
+        assert_eq!(script.fate(&ack(100)), Some(ScriptedFate::Lost));
         assert_eq!(script.fate(&payload(0)), None);
         assert_eq!(script.fate(&ack(100)), None);
     }

@@ -13,7 +13,7 @@ use linux::clock::Clock;
 use linux::poll;
 use units::StopFlag;
 
-use crate::script::{PacketFate, WirePacket, WireScript};
+use crate::script::{ScriptedFate, WirePacket, WireScript};
 use crate::stage::HostPlug;
 
 /// How long it waits before it looks whether to stop.
@@ -113,14 +113,14 @@ impl TestWire {
         while let Some(packet) = self.plugs[end].tun.receive()? {
             let Some(content) = read(packet, end, &mut self.first) else { continue };
             let by_chance = self.loss.as_mut().is_some_and(|loss| loss.random.unit() < loss.chance);
-            let fate = if by_chance { Some(PacketFate::Lost) } else { self.script.fate(&content) };
+            let fate = if by_chance { Some(ScriptedFate::Lost) } else { self.script.fate(&content) };
             let later = match fate {
-                Some(PacketFate::Lost) => {
+                Some(ScriptedFate::Lost) => {
                     let WirePacket { from, seq, len, is_syn, .. } = content;
                     self.record.dropped.push(WireLoss { from, seq, len, is_syn });
                     continue;
                 }
-                Some(PacketFate::Late(later)) => later,
+                Some(ScriptedFate::Late(later)) => later,
                 None => Duration::ZERO,
             };
             self.carried += 1;

@@ -67,7 +67,7 @@ enum StoryEvent {
     Read,
 }
 
-struct Stage<'a> {
+struct StoryStage<'a> {
     story: &'a Story<'a>,
     begin: Time,
     machines: [TcpConnection; 2],
@@ -85,7 +85,7 @@ struct Stage<'a> {
 /// Plays a story to its end, and explains its capture.
 pub(super) fn play(story: &Story<'_>) -> Result<StoryOutcome, ClaimError> {
     let begin = Time::ZERO + Span::from_ps(story.delay.as_ps() * 4);
-    let mut stage = Stage {
+    let mut stage = StoryStage {
         story,
         begin,
         machines: story.ends.map(|config| TcpConnection::new(&config, begin)),
@@ -130,7 +130,7 @@ fn explained(capture: &[(Time, Vec<u8>, u32)]) -> Result<ConnectionAnswer, Claim
     explanation.answer().connections.pop().ok_or_else(|| ClaimError::new("no connection in the capture"))
 }
 
-impl Stage<'_> {
+impl StoryStage<'_> {
     fn event(&mut self, at: Time, event: StoryEvent) {
         self.count += 1;
         self.events.push(Reverse((at, self.count, event)));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use explain::terms::{EndSide, TimeCause, TimerReason};
 
 use super::{CasePlan, Dialogue, Draw, MSS, expect};
-use crate::script::{PacketChoice, PacketFate, WireRule};
+use crate::script::{PacketChoice, ScriptedFate, WireRule};
 
 /// The other end.
 fn opposite(side: EndSide) -> EndSide {
@@ -17,7 +17,7 @@ fn opposite(side: EndSide) -> EndSide {
 
 fn lose(from: EndSide, positions: std::ops::Range<u32>, times: u32) -> WireRule {
     let choice = PacketChoice::Payload { from: positions.start, to: positions.end, times };
-    WireRule { from, choice, fate: PacketFate::Lost }
+    WireRule { from, choice, fate: ScriptedFate::Lost }
 }
 
 pub(super) fn tail(draw: &mut Draw) -> CasePlan {
@@ -104,7 +104,7 @@ pub(super) fn in_windows(draw: &mut Draw, length: u32, fate: WindowFate) -> Case
         let positions = start + place * MSS..start + (place + length) * MSS;
         let mut rule = lose(sender, positions, 1);
         if fate == WindowFate::Late {
-            rule.fate = PacketFate::Late(delay * draw.between(26, 36) / 10);
+            rule.fate = ScriptedFate::Late(delay * draw.between(26, 36) / 10);
         }
         rules.push(rule);
         place += window + draw.between(0, 1);
@@ -124,7 +124,7 @@ pub(super) fn acks_lost(draw: &mut Draw) -> CasePlan {
     let above = talk.position(sender);
     talk.say(sender, draw.between(3, 8) * MSS);
     let choice = PacketChoice::AcksUntilRepeat { above };
-    let rule = WireRule { from: opposite(sender), choice, fate: PacketFate::Lost };
+    let rule = WireRule { from: opposite(sender), choice, fate: ScriptedFate::Lost };
     talk.plan(delay, vec![rule], expect(TimeCause::Probe, sender, Some(TimerReason::AcksLost)))
 }
 
@@ -134,7 +134,7 @@ pub(super) fn syn_lost(draw: &mut Draw) -> CasePlan {
     let mut talk = Dialogue::default();
     let rounds = draw.between(1, 4);
     talk.exchange(rounds, draw);
-    let rule = WireRule { from: EndSide::Client, choice: PacketChoice::Syn, fate: PacketFate::Lost };
+    let rule = WireRule { from: EndSide::Client, choice: PacketChoice::Syn, fate: ScriptedFate::Lost };
     let plan = talk.plan(delay, vec![rule], expect(TimeCause::SynLost, EndSide::Client, None));
     CasePlan { visible: [true, false], ..plan }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use explain::terms::{EndSide, TimeCause, TimerReason};
 
 use super::{CasePlan, Dialogue, Draw, MSS, expect};
-use crate::script::{PacketChoice, PacketFate, WireRule};
+use crate::script::{PacketChoice, ScriptedFate, WireRule};
 
 fn pause(draw: &mut Draw, low: u32, high: u32) -> Duration {
     Duration::from_millis(draw.between(low, high).into())
@@ -66,7 +66,7 @@ pub(super) fn after_repair(draw: &mut Draw) -> CasePlan {
     let start = talk.position(EndSide::Client);
     write_twice(&mut talk, draw);
     let choice = PacketChoice::Payload { from: start, to: start + 1, times: 1 };
-    let rule = WireRule { from: EndSide::Client, choice, fate: PacketFate::Lost };
+    let rule = WireRule { from: EndSide::Client, choice, fate: ScriptedFate::Lost };
     let (rto_min, expected) = if draw.coin() {
         (22_000, expect(TimeCause::DelayedAck, EndSide::Server, None))
     } else {
