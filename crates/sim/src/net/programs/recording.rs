@@ -50,7 +50,7 @@ struct LoggedConnection {
 }
 
 impl<'s> Recording<'s> {
-    /// Of this point of a sweep, which nothing [`refuses`].
+    /// Of this point of a sweep.
     pub fn new(setup: &NetworkSetup, point: u32, store: &'s mut dyn LogStore) -> Self {
         Self { point, seed: setup.seed, store, connections: Vec::new() }
     }
