@@ -37,8 +37,14 @@ impl CommandHelp {
 
     /// What of `call` does not exist.
     fn unknown(&self, call: &[&str]) -> Option<String> {
-        let mut command = self;
+        let (mut command, mut is_quoted) = (self, false);
         for word in call {
+            // What is between quotes is a value.
+            let was_quoted = is_quoted;
+            is_quoted ^= word.matches(['"', '\'']).count() % 2 == 1;
+            if was_quoted {
+                continue;
+            }
             let word = word.trim_matches(['[', ']', '(', ')', ',', '.', ':']);
             let option = word.split('=').next().unwrap_or(word);
             let is_name = word.starts_with(char::is_lowercase) && word.chars().all(|c| c.is_lowercase() || c == '-');
