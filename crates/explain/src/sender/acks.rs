@@ -127,6 +127,8 @@ impl TrackedSender {
             self.reordering_seen |= self.sacked > 0 && !segment.is_sacked && segment.copies == 0;
             let is_original = |echo: u32| segment.start <= self.una && (echo.wrapping_sub(segment.stamp) as i32) < 0;
             if segment.copies > 0 && !segment.is_sacked && !self.arrivals_seen && news.echo.is_some_and(is_original) {
+                // What acknowledgements called for, and was not lost, was overtaken.
+                self.reordering_seen |= matches!(self.phase, LossPhase::Recovery(_));
                 self.losses.on_original_arrived(segment.start);
                 echo_of = segment.first_at;
             }

@@ -208,6 +208,7 @@ mod tests {
         let old = late_repair(patient(old_stack())).unwrap();
         assert!(old.threshold > 40, "{}", old.threshold);
         assert!(late_ms(&old) > 20.0, "{:#?}", old.explained);
+        assert!(old.explained.verdict.contains("threshold grown"), "{}", old.explained.verdict);
         let new = late_repair(patient(new_stack())).unwrap();
         assert_eq!(late_ms(&new), 0.0);
         assert!(repair_ms(&new) < repair_ms(&old) / 5.0);
