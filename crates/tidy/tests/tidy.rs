@@ -36,8 +36,8 @@ const LAYERS: [&[&str]; 11] = [
     &["units", "chart", "tidy"],
     &["wire", "faults", "bus", "settings"],
     &["machine", "congestion"],
-    &["guard", "tcp", "roce", "homa", "reserve", "radar", "traffic", "testkit"],
-    &["linux", "deter"],
+    &["guard", "tcp", "roce", "homa", "reserve", "clock", "traffic", "testkit"],
+    &["linux", "deter", "radar"],
     &["sim", "fleet", "drill", "link", "emulator", "meter", "explain"],
     &["rack", "load", "evidence", "selftest"],
     &["scenario", "lab", "monitor"],
@@ -47,7 +47,8 @@ const LAYERS: [&[&str]; 11] = [
 ];
 
 /// What builds without Linux and Redis.
-const PORTABLE: [&str; 11] = [
+const PORTABLE: [&str; 12] = [
+    "clock",
     "deter",
     "explain",
     "congestion",

@@ -1,0 +1,1 @@
+//! Who is linked to whom: nodes, links and failure domains, as compressed adjacency.
