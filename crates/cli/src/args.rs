@@ -40,7 +40,7 @@ pub(crate) use rack::{
 pub(crate) use radar::{
     AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand,
 };
-pub(crate) use replay::{LevelArg, ReplayArgs};
+pub(crate) use replay::{LevelArg, ReplayArgs, ReplayCommand, ReplayLogArgs, ReplayQueuesArgs};
 pub(crate) use sim::{
     CcArgs, CompareArgs, LinkArgs, PfcArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand,
 };
@@ -102,7 +102,8 @@ pub(crate) enum Command {
     /// Run TCP connections again that a simulation recorded, each alone, segment by segment.
     ///
     /// Says whether each is exact, by the log's own digest, or where it differs. Exit code 1 if one differs, 2 if a log is damaged.
-    Replay(ReplayArgs),
+    /// `hitless replay queues` replays the queues of switches.
+    Replay(Box<ReplayArgs>),
 
     /// What protection costs and gains on this machine, beside plain cables and other congestion controls.
     ///

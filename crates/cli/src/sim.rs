@@ -9,6 +9,7 @@ mod run;
 
 use crate::args::SimCommand;
 use crate::output::CommandResult;
+pub(crate) use run::read as read_scenario;
 
 pub(crate) fn run(command: &SimCommand, json: bool) -> CommandResult {
     match command {

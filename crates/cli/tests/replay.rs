@@ -166,3 +166,91 @@ fn trials_are_exact() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["trials"], report["connections"].as_array().unwrap().len()), (&Value::from(50), 0));
 }
+
+fn queues(scratch: &Scratch, args: &[&str]) -> Output {
+    let (logs, file) = (scratch.path("logs"), scratch.path("it.toml"));
+    hitless(&[&["replay", "queues", &logs, "--scenario", &file], args].concat())
+}
+
+#[test]
+fn queues_come_back_from_logs() {
+    let scratch = recorded("queues");
+    let output = queues(&scratch, &["--threshold", "1ns", "--no-tags", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let exact: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = queues(&scratch, &["--json"]);
+    let sampled: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(sampled["threshold_ns"], 5_000.0);
+    assert!(sampled["tags"] == true && exact["tags"] == false);
+    for (run, seed) in [(0, 1), (1, 2)] {
+        let (exact, sampled) = (&exact["runs"][run], &sampled["runs"][run]);
+        assert!(exact["seed"] == seed && exact["point"] == 1 && exact["logs"] == 12 && exact["packets_missing"] == 0);
+        assert!(exact["queues"]["held"].as_f64().unwrap() > 5.0, "{exact}");
+        assert!(exact["queues"]["mean"].as_f64().unwrap() < 0.1, "packets at their times: {exact}");
+        assert!(exact["drops"]["in_run"].as_u64().unwrap() > 20, "{exact}");
+        assert!(sampled["queues"]["mean"].as_f64().unwrap() > exact["queues"]["mean"].as_f64().unwrap(), "{sampled}");
+        assert_eq!(sampled["drops"]["false_drops"], 0, "{sampled}");
+        let ports = sampled["ports"].as_array().unwrap();
+        let views: u64 = ports.iter().map(|port| port["queues"]["views"].as_u64().unwrap()).sum();
+        assert_eq!(views, sampled["queues"]["views"].as_u64().unwrap());
+        assert!(
+            ports.iter().any(|row| row["port"] == "sw0-h0" && row["drops"]["in_run"] == sampled["drops"]["in_run"])
+        );
+    }
+    let text = String::from_utf8(queues(&scratch, &[]).stdout).unwrap();
+    assert!(text.contains("point 1, seed 2: ") && text.contains("sw0-h0"), "{text}");
+}
+
+#[test]
+fn a_queue_has_names_in_it() {
+    let scratch = recorded("who");
+    let output = queues(&scratch, &["--at", "45us", "--port", "sw0-h0", "--threshold", "1ns", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let at = &report["runs"][0]["at"];
+    let flows = at["flows"].as_array().unwrap();
+    assert!(at["port"] == "sw0-h0" && at["time_ns"] == 45_000.0 && !flows.is_empty(), "{at}");
+    let sum: u64 = flows.iter().map(|flow| flow["run_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(sum, at["run_bytes"].as_u64().unwrap());
+    assert!(flows.iter().all(|flow| flow["to"] == "h0" && flow["from"] != "h0"), "{at}");
+    let near =
+        |flow: &Value| flow["run_bytes"].as_u64().unwrap().abs_diff(flow["replay_bytes"].as_u64().unwrap()) <= 1_518;
+    assert!(flows.iter().all(near), "{at}");
+}
+
+#[test]
+fn queues_of_something_else_are_refused() {
+    let scratch = recorded("refused");
+    let refused = |output: Output, expected: &str| {
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(expected) && output.stdout.is_empty(), "{stderr}");
+    };
+    refused(queues(&scratch, &["--set", "switch.buffer=30KB"]), "expected the file, and what was --set");
+    refused(queues(&scratch, &["--at", "1ms"]), "--port");
+    refused(queues(&scratch, &["--at", "1ms", "--port", "sw0-h9"]), "--port sw0-h9: ");
+    refused(queues(&scratch, &["--at", "1ms", "--port", "h0"]), "expected two nodes");
+    refused(queues(&scratch, &["--at", "1ms", "--port", "h1-sw0"]), "expected a port of a switch");
+    refused(queues(&scratch, &["--at", "900s", "--port", "sw0-h0"]), "expected a time within the run");
+    refused(queues(&scratch, &["--threshold", "0ns"]), "1ns");
+    let (out, file) = (scratch.path("out"), scratch.path("it.toml"));
+    refused(hitless(&["replay", "queues", &out, "--scenario", &file]), "no log in it");
+    refused(hitless(&["replay", "queues", &scratch.path("logs"), "--scenario", &scratch.path("no.toml")]), "no.toml");
+    refused(hitless(&["replay", "queues", &scratch.path("logs")]), "--scenario");
+}
+
+#[test]
+fn a_folder_with_some_of_the_logs_says_what_is_missing() {
+    let scratch = recorded("some");
+    let mut all = Vec::new();
+    logs(Path::new(&scratch.path("logs/seed-2")), &mut all);
+    all.sort();
+    fs::remove_file(&all[3]).unwrap();
+    let output = queues(&scratch, &["--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run = &report["runs"][1];
+    assert!(run["logs"] == 11 && run["connections"] == 12, "{run}");
+    assert!(run["packets_missing"].as_u64().unwrap() > 20, "{run}");
+    let text = String::from_utf8(queues(&scratch, &[]).stdout).unwrap();
+    assert!(text.contains("packets of 1 connections without a log are missing in the replay"), "{text}");
+}

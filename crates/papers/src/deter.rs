@@ -1,6 +1,7 @@
 //! DETER (NSDI 2019; li-thesis, chapter 6), run again: what hosts must record so that connections and queues can be replayed.
 
 mod butterfly;
+mod costs;
 mod network;
 mod runs;
 mod sampling;

@@ -1,5 +1,7 @@
 //! Logs of connections: written into a folder, found there, and what became of their replay.
 
+mod queues;
+mod sampled;
 mod trace;
 
 use std::fs::{self, File, OpenOptions};
@@ -13,6 +15,11 @@ use sim::net::recording::{LogStore, capture_of};
 
 use crate::flows::{pcapng, whole_file};
 use crate::parallel;
+pub use queues::{
+    DifferenceOfDrops, DifferenceOfQueues, QueueAnswer, QueueChoice, QueueFlowRow, QueuePortRow, QueueReplayError,
+    QueueReport, QueueRunRow, queues_text, replay_queues,
+};
+pub use sampled::{SampleCost, draw_clocks, sampled};
 use trace::Tracer;
 pub use trace::{ReplayTraceLine, TraceKind};
 

@@ -3,7 +3,7 @@
 use faults::{FaultSchedule, LossModel, Random};
 use sim::net::queue_replay::{
     MTU_FRAME, PacketFate, QueueComparison, QueueQuestion, QueueRecording, RecordedConnection, ReplayError,
-    ReplayOptions, ReplayTags, compare, record, replay,
+    ReplayOptions, ReplayTags, compare, record, record_asked, replay,
 };
 use sim::net::{LinkSetup, NetworkSetup, Protection, SwitchSettings, TrafficSetup, TransportSetup};
 use sim::topology::{NodeId, Topology};
@@ -124,6 +124,13 @@ fn who_was_in_a_queue_at_a_time() {
     let mut seen = recording.views.content(longest).to_vec();
     seen.sort_by_key(|flow| (std::cmp::Reverse(flow.bytes), flow.stream));
     assert_eq!(answer, seen);
+    let (outcome, asked) = record_asked(setup.clone(), 1, question, &Unwatched).unwrap();
+    assert_eq!(asked.answer, seen, "the run knows it as well");
+    let (unasked, _) = record(setup.clone(), 1, &Unwatched).unwrap();
+    assert_eq!((outcome.flows, outcome.events), (unasked.flows, unasked.events), "to ask changes nothing");
+    let question = Some(QueueQuestion { at: Time::ZERO + Span::from_ms(19), port: longest.port });
+    let (_, late) = record_asked(setup, 1, question, &Unwatched).unwrap();
+    assert!(late.answer.is_empty(), "all has left: {:?}", late.answer);
     assert!(answer.len() > 3 && answer[0].bytes >= MTU_FRAME, "{answer:?}");
 }
 

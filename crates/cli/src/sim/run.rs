@@ -65,7 +65,8 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
     if summaries.iter().all(|point| point.missing_seeds.is_empty()) { Ok(()) } else { Err(Failure::Interrupted) }
 }
 
-fn read(path: &Path, sets: &[String]) -> Result<Scenario, Failure> {
+/// A scenario from its file.
+pub(crate) fn read(path: &Path, sets: &[String]) -> Result<Scenario, Failure> {
     let name = path.display().to_string();
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST_FILE).read_to_string(&mut text));

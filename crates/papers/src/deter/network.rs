@@ -3,18 +3,22 @@
 use chart::{Axis, Chart, Line, LinesChart};
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::parallel;
+use report::replay::SampleCost;
 use report::runner::{ComputedValues, Effort};
 use sim::net::NetworkSetup;
 use sim::net::queue_replay::{QueueComparison, QueueRecording, ReplayTags, compare};
 use units::{Span, Time};
 
-use super::runs::{self, SampleCost};
+use super::costs;
+use super::runs::{self, CLOCKS_APART};
 use super::sampling::THRESHOLDS;
 
 /// In percent; the one that takes longest is run first.
 const LOADS: [u32; 4] = [80, 50, 30, 10];
 /// One in so many packets is asked what it sees.
-const ONE_IN: u32 = 64;
+pub(super) const ONE_IN: u32 = 64;
+/// The network.
+pub(super) const LOAD_FILE: &str = "fat-tree.toml";
 /// The threshold of the thesis, in µs.
 const USUAL: u64 = 5;
 
@@ -55,8 +59,19 @@ pub(super) fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec
     let Some(replays) = collect(parallel::map(&tasks, effort.jobs, |task| replay(*task, &runs, effort)))? else {
         return Ok(None);
     };
-    let computed = |id: &&str| if *id == "det.queue" { queues(&replays) } else { drops(&replays) };
-    Ok(Some(wanted.iter().map(computed).collect()))
+    drop(runs);
+    let mut all = Vec::new();
+    for id in wanted {
+        if *id == "det.drop" {
+            all.push(drops(&replays));
+            continue;
+        }
+        let Some(costs) = costs::compute(effort)? else { return Ok(None) };
+        let mut computed = queues(&replays);
+        computed.values.extend(costs);
+        all.push(computed);
+    }
+    Ok(Some(all))
 }
 
 fn collect<T>(results: Vec<Result<Option<T>, ClaimError>>) -> Result<Option<Vec<T>>, ClaimError> {
@@ -73,10 +88,14 @@ fn tasks(wanted: &[&str]) -> Vec<ReplayTask> {
     (0..LOADS.len()).flat_map(of_run).collect()
 }
 
+/// A load in percent, and for how long.
+pub(super) fn load_sets(load: u32, full: bool) -> [String; 2] {
+    let ms = if full { 20 } else { 6 };
+    [format!("traffic.0.load={}", f64::from(load) / 100.0), format!("run.until={ms}ms")]
+}
+
 fn simulate(load: u32, effort: &Effort<'_>) -> Result<Option<LoadRun>, ClaimError> {
-    let ms = if effort.scale == RunScale::Full { 20 } else { 6 };
-    let sets = [format!("traffic.0.load={}", f64::from(load) / 100.0), format!("run.until={ms}ms")];
-    let setup = runs::setup("fat-tree.toml", &sets, effort.seed)?;
+    let setup = runs::setup(LOAD_FILE, &load_sets(load, effort.scale == RunScale::Full), effort.seed)?;
     let recording = runs::record(&setup, ONE_IN, effort)?;
     effort.progress.part_done();
     Ok(recording.map(|recording| LoadRun { load, setup, recording }))
@@ -84,7 +103,7 @@ fn simulate(load: u32, effort: &Effort<'_>) -> Result<Option<LoadRun>, ClaimErro
 
 fn replay(task: ReplayTask, runs: &[LoadRun], effort: &Effort<'_>) -> Result<Option<LoadReplay>, ClaimError> {
     let LoadRun { load, setup, recording } = &runs[task.run];
-    let (connections, cost) = runs::sampled(setup, recording, Span::from_us(task.us))?;
+    let (connections, cost) = runs::sampled(setup, recording, Span::from_us(task.us), CLOCKS_APART)?;
     let replay = runs::replay(setup, &connections, task.tags, ONE_IN, effort)?;
     effort.progress.part_done();
     Ok(replay.map(|replay| {
@@ -120,6 +139,8 @@ fn queues(replays: &[LoadReplay]) -> ComputedValues {
     }
     let measures: [(&str, TakeMeasure); 2] =
         [("mean", |comparison| comparison.queues.mean), ("p99", |comparison| comparison.queues.p99)];
+    let lengths = |us| of(30, us).map(|replay| replay.comparison.queues.p99_of_lengths);
+    value("30.cost.lengths.p99".into(), lengths(USUAL).zip(lengths(2)).map(|(usual, less)| usual - less), 2);
     for (name, measure) in measures {
         let at = |load, us| of(load, us).map(|replay| measure(&replay.comparison));
         let ratio = |one: Option<f64>, other: Option<f64>| one.zip(other).map(|(one, other)| one / other);

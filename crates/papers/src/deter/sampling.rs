@@ -3,10 +3,11 @@
 use ::deter::sampling::{by_gaps, sample};
 use chart::{Axis, Chart, Line, LinesChart};
 use report::claim::{ClaimError, MeasuredValue};
+use report::replay::SampleCost;
 use report::runner::{ComputedValues, Effort};
 use units::{Span, Time};
 
-use super::runs::{self, SampleCost};
+use super::runs;
 
 pub(super) const THRESHOLDS: [u64; 3] = [2, 5, 10];
 /// Packets that follow within this time are of one burst.
@@ -25,7 +26,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let by_rates = THRESHOLDS.map(|us| (format!("{us}us"), sample(&times, Span::from_us(us))));
     for (name, samples) in std::iter::once(gaps).chain(by_rates) {
         let mut cost = SampleCost::default();
-        let inferred = cost.through_bytes(&samples, times.len())?;
+        let inferred = cost.through_bytes(&samples, times.len()).map_err(ClaimError::new)?;
         let errors: Vec<f64> = times.iter().zip(&inferred).map(|(real, inferred)| late_us(*real, *inferred)).collect();
         let largest = errors.iter().enumerate().max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()));
         let (packet, error) = largest.ok_or_else(|| ClaimError::new("no packet"))?;

@@ -21,7 +21,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let [first, second] = [port("h0")?, port("h1")?];
     let Some(recording) = runs::record(&setup, 1, effort)? else { return Ok(None) };
     effort.progress.part_done();
-    let (connections, _) = runs::sampled(&setup, &recording, Span::from_us(5))?;
+    let (connections, _) = runs::sampled(&setup, &recording, Span::from_us(5), runs::CLOCKS_APART)?;
     let Some(replay) = runs::replay(&setup, &connections, ReplayTags::Used, 1, effort)? else { return Ok(None) };
     effort.progress.part_done();
     let [lengths, others] = [first, second].map(|port| lengths(&replay.views, port));

@@ -22,9 +22,9 @@ mod recording;
 mod replaying;
 
 pub use comparison::{DropDifference, QueueComparison, QueueDifference, compare};
-pub use contents::{FlowBytes, QueueView, QueueViews, StreamId};
-pub use recording::{PacketFate, QueueRecording, RecordedConnection, RecordedPacket, record};
-pub use replaying::{QueueQuestion, QueueReplay, ReplayOptions, ReplayTags, replay};
+pub use contents::{FlowBytes, QueueQuestion, QueueView, QueueViews, StreamId};
+pub use recording::{PacketFate, QueueRecording, RecordedConnection, RecordedPacket, record, record_asked};
+pub use replaying::{QueueReplay, ReplayOptions, ReplayTags, replay};
 
 use std::fmt;
 

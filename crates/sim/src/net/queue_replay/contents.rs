@@ -1,5 +1,7 @@
 //! What queues hold, by flow, and what packets that join them see of it.
 
+use std::cmp::Reverse;
+
 use units::Time;
 
 use crate::topology::DirectedLink;
@@ -50,6 +52,13 @@ impl QueueView {
     }
 }
 
+/// Who is in a queue at a time?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueQuestion {
+    pub at: Time,
+    pub port: DirectedLink,
+}
+
 /// What packets saw, in the order in which they did.
 #[derive(Clone, Debug, Default)]
 pub struct QueueViews {
@@ -78,17 +87,36 @@ pub(super) struct QueueContents {
     ports: Vec<Vec<FlowBytes>>,
     /// Of how many packets one is looked at; always the same ones.
     one_in: u32,
-    pub views: QueueViews,
+    views: QueueViews,
+    question: Option<QueueQuestion>,
+    answer: Vec<FlowBytes>,
 }
 
 impl QueueContents {
-    pub(super) fn new(ports: usize, one_in: u32) -> Self {
-        Self { ports: vec![Vec::new(); ports], one_in: one_in.max(1), views: QueueViews::default() }
+    pub(super) fn new(ports: usize, one_in: u32, question: Option<QueueQuestion>) -> Self {
+        let (views, answer) = (QueueViews::default(), Vec::new());
+        Self { ports: vec![Vec::new(); ports], one_in: one_in.max(1), views, question, answer }
+    }
+
+    /// What packets saw, and of the queue that was asked about the streams that had most in it first.
+    pub(super) fn finish(mut self) -> (QueueViews, Vec<FlowBytes>) {
+        self.answer_before(Time::NEVER);
+        (self.views, self.answer)
+    }
+
+    /// Something is about to happen: a question about a time that is no later is answered. Nothing is scheduled for it, so that to
+    /// ask changes nothing.
+    #[inline]
+    fn answer_before(&mut self, now: Time) {
+        let Some(question) = self.question.take_if(|question| question.at <= now) else { return };
+        self.answer.clone_from(&self.ports[question.port.index()]);
+        self.answer.sort_by_key(|flow| (Reverse(flow.bytes), flow.stream));
     }
 
     /// A packet has been routed to a port: it sees the queue, and joins it.
     #[inline]
     pub(super) fn join(&mut self, now: Time, port: u32, len: u16, tag: &mut PacketTag) {
+        self.answer_before(now);
         let content = &mut self.ports[port as usize];
         if is_chosen(tag, self.one_in) {
             let QueueViews { views, contents } = &mut self.views;
@@ -106,17 +134,14 @@ impl QueueContents {
 
     /// A packet leaves a queue, or has not been let into it.
     #[inline]
-    pub(super) fn leave(&mut self, port: u32, len: u16, tag: &PacketTag) {
+    pub(super) fn leave(&mut self, now: Time, port: u32, len: u16, tag: &PacketTag) {
+        self.answer_before(now);
         let content = &mut self.ports[port as usize];
         let Some(at) = content.iter().position(|flow| flow.stream == tag.stream) else { return };
         content[at].bytes -= u32::from(len);
         if content[at].bytes == 0 {
             content.swap_remove(at);
         }
-    }
-
-    pub(super) fn of_port(&self, port: DirectedLink) -> &[FlowBytes] {
-        &self.ports[port.index()]
     }
 }
 

@@ -3,7 +3,7 @@
 use machine::{Conversation, DropReason, Forward, SwitchPort, SwitchProgram, Visit};
 use units::{Progress, Time};
 
-use super::contents::{PacketTag, QueueContents, QueueViews, StreamId};
+use super::contents::{FlowBytes, PacketTag, QueueContents, QueueQuestion, QueueViews, StreamId};
 use super::{ReplayError, check};
 use crate::net::index::{IndexVec, SwitchId};
 use crate::net::outcome::NetworkOutcome;
@@ -52,6 +52,8 @@ pub struct QueueRecording {
     /// In the order of their starts, as they must be replayed: routes are drawn in that order.
     pub connections: Vec<RecordedConnection>,
     pub views: QueueViews,
+    /// Of the queue that was asked about, the streams that had most in it first.
+    pub answer: Vec<FlowBytes>,
 }
 
 impl QueueRecording {
@@ -70,11 +72,22 @@ pub fn record(
     one_in: u32,
     progress: &dyn Progress,
 ) -> Result<(NetworkOutcome, QueueRecording), ReplayError> {
+    record_asked(setup, one_in, None, progress)
+}
+
+/// As [`record`], and says who was in a queue at a time.
+pub fn record_asked(
+    setup: NetworkSetup,
+    one_in: u32,
+    question: Option<QueueQuestion>,
+    progress: &dyn Progress,
+) -> Result<(NetworkOutcome, QueueRecording), ReplayError> {
     check(&setup)?;
-    let mut program = RecordingProgram::new(&setup, one_in);
+    let mut program = RecordingProgram::new(&setup, one_in, question);
     let outcome = Network::new(setup, &mut program).run(progress)?;
     let RecordingProgram { contents, connections, .. } = program;
-    Ok((outcome, QueueRecording { connections, views: contents.views }))
+    let (views, answer) = contents.finish();
+    Ok((outcome, QueueRecording { connections, views, answer }))
 }
 
 #[derive(Debug)]
@@ -86,7 +99,7 @@ struct RecordingProgram {
 }
 
 impl RecordingProgram {
-    fn new(setup: &NetworkSetup, one_in: u32) -> Self {
+    fn new(setup: &NetworkSetup, one_in: u32, question: Option<QueueQuestion>) -> Self {
         let topology = &setup.topology;
         let interface = |port: DirectedLink| {
             let link = topology.link(port.link());
@@ -95,7 +108,7 @@ impl RecordingProgram {
             interface
         };
         let interfaces: IndexVec<DirectedLink, SimPort> = topology.directed().map(interface).collect();
-        let contents = QueueContents::new(interfaces.len(), one_in);
+        let contents = QueueContents::new(interfaces.len(), one_in, question);
         Self { contents, connections: Vec::new(), interfaces }
     }
 
@@ -141,17 +154,17 @@ impl SwitchProgram for RecordingProgram {
         Forward::Pass
     }
 
-    fn on_departure(&mut self, _now: Time, at: SwitchPort, _left: u64, frame: &mut SimPacket, tag: &mut PacketTag) {
-        self.contents.leave(at.port, frame.len, tag);
+    fn on_departure(&mut self, now: Time, at: SwitchPort, _left: u64, frame: &mut SimPacket, tag: &mut PacketTag) {
+        self.contents.leave(now, at.port, frame.len, tag);
     }
 
     fn on_host_receives(&mut self, _now: Time, _link: u32, _frame: &mut SimPacket, tag: &mut PacketTag) {
         self.set_fate(tag, PacketFate::Delivered);
     }
 
-    fn on_drop(&mut self, _now: Time, link: u32, reason: DropReason, frame: &mut SimPacket, tag: &mut PacketTag) {
+    fn on_drop(&mut self, now: Time, link: u32, reason: DropReason, frame: &mut SimPacket, tag: &mut PacketTag) {
         if reason == DropReason::Full {
-            self.contents.leave(link, frame.len, tag);
+            self.contents.leave(now, link, frame.len, tag);
             return self.set_fate(tag, PacketFate::Dropped(DirectedLink(link)));
         }
         self.set_fate(tag, PacketFate::Corrupted(DirectedLink(link)));

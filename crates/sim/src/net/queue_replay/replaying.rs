@@ -7,7 +7,7 @@ use machine::{Conversation, DropReason, Forward, QueueRoom, SwitchOut, SwitchPor
 use units::{Progress, Span, Time};
 use wire::ip::Ecn;
 
-use super::contents::{FlowBytes, PacketTag, QueueContents, QueueViews, StreamId};
+use super::contents::{FlowBytes, PacketTag, QueueContents, QueueQuestion, QueueViews, StreamId};
 use super::recording::{PacketFate, RecordedConnection, RecordedPacket};
 use super::{NEAR_LIMIT, ReplayError, check};
 use crate::net::index::{EndId, PacketId, TrafficId};
@@ -26,13 +26,6 @@ pub enum ReplayTags {
     Used,
     /// Queues drop what has no room.
     Ignored,
-}
-
-/// Who is in a queue at a time?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueQuestion {
-    pub at: Time,
-    pub port: DirectedLink,
 }
 
 /// How packets are replayed.
@@ -79,7 +72,7 @@ pub fn replay(
     network.flows.active = 1;
     let outcome = network.run(progress)?;
     let ReplayProgram { contents, mut replay, .. } = program;
-    replay.views = contents.views;
+    (replay.views, replay.answer) = contents.finish();
     replay.interrupted = outcome.interrupted;
     Ok(replay)
 }
@@ -126,7 +119,7 @@ impl<'a> ReplayProgram<'a> {
             corrupting: faulty.filter(|(faulty, _)| *faulty).map(|(_, port)| port).collect(),
             next: BinaryHeap::new(),
             leaving: VecDeque::new(),
-            contents: QueueContents::new(ports, options.one_in),
+            contents: QueueContents::new(ports, options.one_in, options.question),
             replay: QueueReplay::default(),
         };
         for stream in 0..connections.len() as u32 * 2 {
@@ -161,18 +154,6 @@ impl<'a> ReplayProgram<'a> {
         let (ecn, body) = (Ecn::NotCapable, Body::Datagrams(Default::default()));
         Some(SimPacket { route, came_by, next, len, class, ecn, body })
     }
-
-    /// The time of the question, unless it has been answered.
-    fn asked_at(&self) -> Time {
-        self.options.question.map_or(Time::NEVER, |question| question.at)
-    }
-
-    /// Answers the question if its time has come.
-    fn answer(&mut self, now: Time) {
-        let Some(question) = self.options.question.take_if(|question| question.at <= now) else { return };
-        self.replay.answer = self.contents.of_port(question.port).to_vec();
-        self.replay.answer.sort_by_key(|flow| (Reverse(flow.bytes), flow.stream));
-    }
 }
 
 impl NetworkProgram for ReplayProgram<'_> {}
@@ -192,12 +173,10 @@ impl SwitchProgram for ReplayProgram<'_> {
     }
 
     fn wake_at(&self) -> Time {
-        let next = self.next.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at);
-        next.min(self.asked_at())
+        self.next.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
     }
 
     fn on_wake<O: SwitchOut<SimPacket>>(&mut self, now: Time, out: &mut O) {
-        self.answer(now);
         while let Some(packet) = self.take_due(now) {
             out.send(SwitchPort { switch: u32::MAX, port: u32::MAX }, packet);
         }
@@ -233,14 +212,14 @@ impl SwitchProgram for ReplayProgram<'_> {
         }
     }
 
-    fn on_departure(&mut self, _now: Time, at: SwitchPort, _left: u64, frame: &mut SimPacket, tag: &mut ReplayTag) {
-        self.contents.leave(at.port, frame.len, &tag.packet);
+    fn on_departure(&mut self, now: Time, at: SwitchPort, _left: u64, frame: &mut SimPacket, tag: &mut ReplayTag) {
+        self.contents.leave(now, at.port, frame.len, &tag.packet);
     }
 
-    fn on_drop(&mut self, _now: Time, link: u32, reason: DropReason, frame: &mut SimPacket, tag: &mut ReplayTag) {
+    fn on_drop(&mut self, now: Time, link: u32, reason: DropReason, frame: &mut SimPacket, tag: &mut ReplayTag) {
         if reason == DropReason::Full {
             let PacketTag { stream, number, .. } = tag.packet;
-            self.contents.leave(link, frame.len, &tag.packet);
+            self.contents.leave(now, link, frame.len, &tag.packet);
             self.replay.dropped.push((stream, number, DirectedLink(link)));
         }
     }
