@@ -10,6 +10,8 @@ use tidy::docs::read_pages;
 struct CommandHelp {
     commands: BTreeMap<String, CommandHelp>,
     options: BTreeSet<String>,
+    /// A name behind it may be a file of the user's.
+    takes_files: bool,
 }
 
 impl CommandHelp {
@@ -27,6 +29,7 @@ impl CommandHelp {
         Self {
             commands: commands.map(|name| (name.to_owned(), Self::of(&[path, &[name]].concat()))).collect(),
             options: options.map(str::to_owned).collect(),
+            takes_files: text.contains("\nArguments:\n"),
         }
     }
 
@@ -52,7 +55,9 @@ impl CommandHelp {
                 Some(next) => command = next,
                 None if option == "--" => return None,
                 None if option.starts_with('-') && !command.options.contains(option) => return Some(option.to_owned()),
-                None if is_name && !command.commands.is_empty() => return Some(word.to_owned()),
+                None if is_name && !command.takes_files && !command.commands.is_empty() => {
+                    return Some(word.to_owned());
+                }
                 None => {}
             }
         }

@@ -1,5 +1,7 @@
 //! det.butterfly: a rare flow, and replays with the same socket calls (§6.2.1, §6.2.2).
 
+mod reasons;
+
 use std::collections::HashMap;
 
 use chart::{Axis, Chart, Line, LinesChart};
@@ -14,6 +16,7 @@ use tcp::LossDetection;
 use units::{Span, Time};
 
 use super::runs;
+use reasons::LongFlows;
 
 /// Standard deviations of what a host takes, in ns.
 const DEVIATIONS: [u64; 5] = [0, 1, 10, 100, 1_000];
@@ -40,6 +43,7 @@ struct ShortFlow {
     fct: Option<f64>,
     /// Two timeouts, the copy between them having arrived.
     correlated: bool,
+    long: LongFlows,
 }
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
@@ -61,6 +65,12 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     for (ns, flows) in DEVIATIONS.iter().zip(flows.chunks(REPLAYS as usize)) {
         let same = flows.iter().filter(|flow| reproduces(flow, &run)).count();
         computed.value(format!("calls.{ns}ns"), MeasuredValue::exact(same as f64 / REPLAYS as f64, REPLAYS));
+        if *ns == 1 {
+            reasons::of_replays(&run, flows, &mut computed);
+        }
+    }
+    if !reasons::of_others(seed, effort, &mut computed)? {
+        return Ok(None);
     }
     let Some(differs) = differs_from(&run_setup(seed)?, &replay_setup(seed, 1, 0)?, effort)? else { return Ok(None) };
     computed.values.push(("differs.1ns".into(), differs.0.map(|ms| MeasuredValue::exact(ms, 1))));
@@ -122,7 +132,8 @@ fn short_flow(setup: &NetworkSetup, effort: &Effort<'_>) -> Result<Option<ShortF
     let row = outcome.flows.iter().find(|row| row.traffic == 1).ok_or_else(|| ClaimError::new("no short flow"))?;
     let connection = recording.connections.last().ok_or_else(|| ClaimError::new("no connection"))?;
     let correlated = row.tally.timeouts >= 2 && is_correlated(connection);
-    Ok(Some(ShortFlow { fct: row.fct().map(|fct| fct.as_us() / 1e3), correlated }))
+    let long = LongFlows::at(&recording, row.start);
+    Ok(Some(ShortFlow { fct: row.fct().map(|fct| fct.as_us() / 1e3), correlated, long }))
 }
 
 /// Whether a copy after a timeout arrived, and the next one followed without an acknowledgement in between.
