@@ -27,6 +27,10 @@ pub struct Port(pub u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueId(pub u8);
 
+/// A place in a machine where the time decides something. The machine numbers its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeSite(pub u8);
+
 /// What a pull came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
@@ -142,4 +146,17 @@ pub trait Out<M: Machine + ?Sized> {
     fn complete(&mut self, done: M::Done);
     /// Records a fact for traces and measurements.
     fn note(&mut self, note: M::Note);
+
+    /// The time answers a question of the machine: `computed`, which is usually no. A log keeps the answer, and a replay,
+    /// which does not know the exact time, gives the one of the log instead. All others answer what was computed.
+    #[inline]
+    fn decide(&mut self, _site: TimeSite, computed: bool) -> bool {
+        computed
+    }
+
+    /// The same for a number that follows from the time, and that changes seldom.
+    #[inline]
+    fn tick(&mut self, _site: TimeSite, computed: u64) -> u64 {
+        computed
+    }
 }

@@ -28,6 +28,7 @@ mod window;
 use std::fmt;
 use std::str::FromStr;
 
+use machine::Out;
 use units::{Bytes, ParseError, Span, Time};
 
 use bbr::Bbr;
@@ -35,6 +36,8 @@ use cubic::Cubic;
 use dctcp::Dctcp;
 use off::NoControl;
 use reno::Reno;
+
+use super::connection::TcpConnection;
 
 /// No window grows beyond, so that sums and products of windows stay far from 2⁶⁴. 1 TiB is the product of 10 Tb/s
 /// and a round trip of almost a second.
@@ -129,7 +132,12 @@ pub(crate) struct RateSample {
 
 /// Window and rate of one connection.
 pub(crate) trait CongestionControl {
-    fn on_ack(&mut self, ack: &AckSample);
+    fn on_ack<O: Out<TcpConnection>>(&mut self, ack: &AckSample, out: &mut O);
+    /// The same where nobody records what time decides.
+    #[cfg(test)]
+    fn acked(&mut self, ack: &AckSample) {
+        self.on_ack(ack, &mut super::TcpSink::default());
+    }
     /// Losses were found and repair begins; called once for each episode.
     fn on_loss(&mut self, now: Time, flight: u64);
     /// Repair is over.
@@ -147,6 +155,8 @@ pub(crate) trait CongestionControl {
     fn on_first_sent(&mut self, _now: Time, _idle: Span) {}
     /// All that was in flight when a mark was heeded is acknowledged, and more.
     fn on_mark_answered(&mut self) {}
+    /// Marks show that the last reduction was right, whatever else turns out.
+    fn forbid_undo(&mut self) {}
     /// A reduction stopped here, short of its threshold.
     fn on_reduction_stopped(&mut self, _window: u64) {}
     fn window(&self) -> u64;
@@ -191,8 +201,11 @@ pub(crate) struct CcConfig {
     pub initial_window: u64,
     /// Where BBR's cycle of gains begins: flows with different seeds do not probe in step.
     pub seed: u32,
-    /// What time is counted in; zero if it does not tick.
+    /// What time is counted in; zero if it does not tick. Ticks are this much earlier than its multiples.
     pub tick: Span,
+    pub tick_offset: Span,
+    /// Whether CUBIC counts round trips in microseconds (Linux since 5.6) instead of milliseconds.
+    pub fine_delays: bool,
     /// Whether windows fall to whole segments, as a kernel counts them.
     pub whole_segments: bool,
 }
@@ -253,8 +266,8 @@ macro_rules! each {
 
 impl CongestionControl for TcpController {
     #[inline]
-    fn on_ack(&mut self, ack: &AckSample) {
-        each!(self, control => control.on_ack(ack));
+    fn on_ack<O: Out<TcpConnection>>(&mut self, ack: &AckSample, out: &mut O) {
+        each!(self, control => control.on_ack(ack, out));
     }
 
     #[inline]
@@ -293,6 +306,10 @@ impl CongestionControl for TcpController {
 
     fn on_mark_answered(&mut self) {
         each!(self, control => control.on_mark_answered());
+    }
+
+    fn forbid_undo(&mut self) {
+        each!(self, control => control.forbid_undo());
     }
 
     fn on_reduction_stopped(&mut self, window: u64) {
@@ -414,7 +431,7 @@ mod tests {
 
     fn apply(controller: &mut TcpController, now: Time, call: Call) {
         match call {
-            Call::Ack(ack) => controller.on_ack(&AckSample { now, ..ack }),
+            Call::Ack(ack) => controller.acked(&AckSample { now, ..ack }),
             Call::Loss(flight) => controller.on_loss(now, flight),
             Call::Recovered => controller.on_recovered(now),
             Call::Timeout(flight) => controller.on_timeout(now, flight),
@@ -434,7 +451,15 @@ mod tests {
             calls in proptest::collection::vec((span(), call()), 0..200),
         ) {
             for algorithm in Algorithm::ALL {
-                let mut controller = TcpController::new(algorithm, &CcConfig { mss, initial_window, seed, tick, whole_segments: seed % 2 == 0 });
+                let mut controller = TcpController::new(algorithm, &CcConfig {
+                    mss,
+                    initial_window,
+                    seed,
+                    tick,
+                    tick_offset: Span::ZERO,
+                    fine_delays: seed % 3 == 0,
+                    whole_segments: seed % 2 == 0,
+                });
                 let mut now = Time::ZERO;
                 for (passed, call) in calls.clone() {
                     now = Time::from_ps(now.as_ps().saturating_add(passed.as_ps()));

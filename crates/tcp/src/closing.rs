@@ -18,6 +18,7 @@ use units::Time;
 use super::connection::{TcpConnection, TcpProgress};
 use super::record::timestamp;
 use super::segment::{SegmentFlags, TcpSegment};
+use super::sites::TcpSite;
 use super::socket::TcpState;
 
 /// What a connection with a socket remembers of its end.
@@ -139,7 +140,8 @@ impl TcpConnection {
     fn admits<O: Out<Self>>(&mut self, now: Time, segment: &TcpSegment, out: &mut O) -> bool {
         let flags = segment.flags;
         let reset = flags.has(SegmentFlags::RST);
-        let stale = !flags.has(SegmentFlags::NO_TIMESTAMP) && self.receiver.is_stale(segment);
+        let stale =
+            !flags.has(SegmentFlags::NO_TIMESTAMP) && TcpSite::StaleSegment.ask(out, self.receiver.is_stale(segment));
         if !self.receiver.accepts(segment) || stale && !reset {
             if !reset {
                 self.receiver.force_ack();
@@ -216,7 +218,7 @@ impl TcpConnection {
         segment.flags = self.flags.with(SegmentFlags::RST);
         match reset.ack {
             Some(ack) => {
-                self.receiver.fill(now, &mut segment);
+                self.receiver.fill(now, &mut segment, out);
                 segment.ack = ack;
             }
             None => segment.flags = segment.flags.with(SegmentFlags::NO_ACK),

@@ -120,7 +120,13 @@ impl TcpConfig {
         let detection = LossDetection { copies_by_timestamp: false, ..detection };
         let current = version == LinuxVersion::Current;
         let tso = TsoConfig { push: !old, by_distance: current, by_next_ack: current, ..TsoConfig::default() };
-        let socket = Some(TcpSocketConfig { tso, grows_without_sack: !current, ..TcpSocketConfig::default() });
+        let socket = Some(TcpSocketConfig {
+            tso,
+            grows_without_sack: !current,
+            version,
+            compresses_sacks: !old,
+            ..TcpSocketConfig::default()
+        });
         let timer_slack = current.then_some(Span::from_ms(2));
         Self { detection, gentle_marks: true, timer_slack, prr_follows_advances: current, socket, ..Self::default() }
     }

@@ -221,7 +221,10 @@ impl TcpConnection {
 
     fn wake_if_needed<O: Out<Self>>(&self, now: Time, out: &mut O) {
         let reset = self.ending.as_ref().is_some_and(|ending| ending.owes_reset());
-        if reset || self.receiver.is_ack_due() || !matches!(self.sender.next(now), NextSend::Nothing | NextSend::Full) {
+        if reset
+            || self.receiver.is_ack_due()
+            || !matches!(self.sender.next(now, out), NextSend::Nothing | NextSend::Full)
+        {
             out.wake(WIRE);
         }
     }
@@ -238,7 +241,7 @@ impl TcpConnection {
     fn send_ack<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
         let mut segment = TcpSegment { timestamp: timestamp(now), flags: self.flags, ..TcpSegment::default() };
         segment.seq = self.sender.sent();
-        self.receiver.fill(now, &mut segment);
+        self.receiver.fill(now, &mut segment, out);
         self.transmit(segment, out);
     }
 
@@ -255,7 +258,7 @@ impl TcpConnection {
             flags: self.flags.with(outgoing.flags),
             ..TcpSegment::default()
         };
-        self.receiver.fill(now, &mut segment);
+        self.receiver.fill(now, &mut segment, out);
         self.transmit(segment, out);
         true
     }
@@ -294,9 +297,9 @@ impl Machine for TcpConnection {
 
     fn on_command<O: Out<Self>>(&mut self, now: Time, command: TcpCommand, out: &mut O) {
         match command {
-            TcpCommand::Send(bytes) => self.sender.write(now, bytes, false),
-            TcpCommand::SendMore(bytes) => self.sender.write(now, bytes, true),
-            TcpCommand::Read(bytes) => self.receiver.read(bytes),
+            TcpCommand::Send(bytes) => self.sender.write(now, bytes, false, out),
+            TcpCommand::SendMore(bytes) => self.sender.write(now, bytes, true, out),
+            TcpCommand::Read(bytes) => self.receiver.read(bytes, out),
             TcpCommand::NoDelay(on) => self.sender.set_nodelay(on),
             TcpCommand::Cork(on) => self.sender.set_cork(on),
             TcpCommand::SendBuffer(bytes) => self.sender.set_send_buffer(bytes),
@@ -327,12 +330,12 @@ impl Machine for TcpConnection {
 impl TcpConnection {
     #[inline]
     fn pull_segment<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Pull {
-        let next = self.sender.next(now);
+        let next = self.sender.next(now, out);
         if self.receiver.owes_earlier_ack() {
             self.send_ack(now, out);
         } else if self.send_data(now, next, out) {
-            let next = self.sender.next(now);
-            self.sender.note_usage(next);
+            let then = self.sender.next(now, out);
+            self.sender.note_usage(next, then);
         } else if self.receiver.is_ack_due() {
             self.send_ack(now, out);
         } else {
@@ -341,7 +344,8 @@ impl TcpConnection {
                 _ => Pull::Idle,
             };
         }
-        let more = self.receiver.is_ack_due() || !matches!(self.sender.next(now), NextSend::Nothing | NextSend::Full);
+        let more =
+            self.receiver.is_ack_due() || !matches!(self.sender.next(now, out), NextSend::Nothing | NextSend::Full);
         if more { Pull::Sent } else { Pull::Last }
     }
 }

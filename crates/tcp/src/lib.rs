@@ -19,17 +19,18 @@
 //! | [`cc`] | congestion control |
 //! | `socket`, `closing` | what a socket adds: states, FIN and RST |
 //! | `sender/buffers`, `sender/queue`, `sender/persist`, `sender/waits` | RFC 896, PSH, the send buffer, window probes, what was waited for |
-//! | `receiver/window` | RFC 9293 §3.8.6: the receive window and reads |
+//! | `receiver/window`, `receiver/growth` | RFC 9293 §3.8.6: the receive window and reads; how the buffer grows |
+//! | `receiver/compression` | which segments out of order are reported at once, with a socket |
 //! | `info` | `TCP_INFO` |
+//! | `sites` | where time decides: what a log must keep, if it does not keep times |
 //!
 //! [`TimerProfile`] chooses between the timers of the documents and those of Linux 5.4, which tick.
 //!
 //! A connection has a socket only if [`TcpConfig::socket`] asks for one. Without, the receiver consumes at once, and
 //! there is no close, no Nagle's algorithm, no shut window and no PAWS; nor does the flight glide down after a mark.
 //!
-//! Deliberately absent: the handshake (the driver's), compression of SACKs, F-RTO without a socket (timestamps show the
-//! same), decay of a window that is not used, growth of the receive buffer. Timestamps count microseconds, where those of
-//! Linux 5.4 count milliseconds.
+//! Deliberately absent: the handshake (the driver's), F-RTO without a socket (timestamps show the same), decay of a window
+//! that is not used. Timestamps count microseconds, where those of Linux 5.4 count milliseconds.
 
 pub mod cc;
 mod closing;
@@ -49,13 +50,14 @@ mod scoreboard;
 mod segment;
 mod sender;
 mod sink;
+mod sites;
 mod socket;
 mod timing;
 mod undo;
 
 /// Changes whenever a connection would do something else with the same calls: logs of connections are replayed only by the
 /// TCP that wrote them.
-pub const BEHAVIOUR: u32 = 3;
+pub const BEHAVIOUR: u32 = 4;
 
 pub use config::{LinuxVersion, Reordering, TcpConfig, TimerProfile};
 pub use connection::{TcpCommand, TcpConnection, TcpNote, TcpProgress, TcpRetransmitCause, TcpTimer};
@@ -64,4 +66,5 @@ pub use info::{CaState, TcpInfo};
 pub use segment::{MAX_SACKS, Sack, SegmentFlags, TcpSegment};
 pub use sender::Phase;
 pub use sink::TcpSink;
+pub use sites::{TcpSite, TcpTick};
 pub use socket::{TcpSocketConfig, TcpState, TsoConfig};

@@ -25,7 +25,9 @@ impl Prr {
 
     /// As a kernel counts: whole segments of `mss`.
     pub(super) fn in_segments(self, mss: u64, eager: bool) -> Self {
-        Self { threshold: self.threshold / mss * mss, prior: (self.prior / mss).max(1) * mss, unit: mss, eager, ..self }
+        let prior = (self.prior / mss).max(1) * mss;
+        // The window stays as it is until something is delivered.
+        Self { threshold: self.threshold / mss * mss, prior, window: prior, unit: mss, eager, ..self }
     }
 
     pub(super) fn window(&self) -> u64 {

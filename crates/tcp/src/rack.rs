@@ -5,11 +5,14 @@
 //! (§6.2, step 4; `tcp_rack_reo_wnd`). Each round in which a DSACK shows that a segment was sent again for nothing
 //! widens it by another quarter, up to the smoothed round trip; sixteen recoveries without one take that back.
 
+use machine::Out;
 use units::{Span, Time};
 
 use super::config::Reordering;
+use super::connection::TcpConnection;
 use super::detection::LossDetection;
 use super::record::SegmentRecord;
+use super::sites::TcpSite;
 
 const PERSIST: u32 = 16;
 
@@ -93,13 +96,16 @@ pub(super) struct RackState {
 
 impl RackState {
     #[inline]
-    pub(super) fn verdict(&self, record: &SegmentRecord) -> RackVerdict {
+    pub(super) fn verdict<O: Out<TcpConnection>>(&self, record: &SegmentRecord, out: &mut O) -> RackVerdict {
         if (self.sent_at, self.start) <= (record.sent_at, record.start) {
             return RackVerdict::TooYoung;
         }
-        match self.patience.saturating_sub(self.now.since(record.sent_at)) {
-            Span::ZERO => RackVerdict::Lost,
-            left => RackVerdict::Overdue(left),
+        let left = self.patience.saturating_sub(self.now.since(record.sent_at));
+        if TcpSite::Overdue.ask(out, left > Span::ZERO) {
+            // Not at once, even where the time of a replay says so.
+            RackVerdict::Overdue(left.max(Span::from_ps(1)))
+        } else {
+            RackVerdict::Lost
         }
     }
 }

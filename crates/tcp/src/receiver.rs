@@ -4,8 +4,10 @@
 //! [`delayed`], marks are in [`echo`]. Segments may come several at a time before anything can be sent: an
 //! acknowledgement that is due is a state, and one carries them all.
 
+mod compression;
 mod delayed;
 mod echo;
+mod growth;
 mod window;
 
 use machine::Out;
@@ -20,6 +22,7 @@ use super::info::TcpInfo;
 use super::record::before;
 use super::segment::{MAX_SACKS, Sack, SegmentFlags, TcpSegment};
 use super::sender::EcnResponse;
+use super::sites::TcpSite;
 use units::{StreamRange, StreamRanges};
 
 /// What a segment with payload was.
@@ -100,11 +103,11 @@ impl TcpReceiver {
     }
 
     /// The application takes `bytes` of a socket.
-    pub(super) fn read(&mut self, bytes: u64) {
+    pub(super) fn read<O: Out<TcpConnection>>(&mut self, bytes: u64, out: &mut O) {
         let place = StreamPlace { delivered: self.delivered(), next: self.next, acknowledged: self.acknowledged };
-        let (owed, interactive) = (self.acks.is_owed(), self.acks.is_interactive());
+        let answers = (self.acks.is_owed(), self.acks.is_interactive());
         if let Some(socket) = &mut self.socket
-            && socket.on_read(bytes, &place, owed, interactive)
+            && socket.on_read(bytes, &place, answers, |over| TcpSite::ReceiveRoundOver.ask(out, over))
         {
             self.acks.force();
         }
@@ -184,7 +187,7 @@ impl TcpReceiver {
             Some(_) => self.take_segment(now, segment, arrival),
         };
         if segment.len > 0 {
-            self.acks.on_data(now, arrival, plenty, rto, srtt);
+            self.acks.on_data(now, arrival, plenty, (rto, srtt, self.gap(srtt)), out);
         } else {
             self.acks.on_lone_fin(now, arrival);
         }
@@ -193,6 +196,14 @@ impl TcpReceiver {
         }
         self.acks.arm(out);
         arrival
+    }
+
+    /// If something is held: the byte expected before it, and the round trip that decides how long its report may wait.
+    #[inline]
+    fn gap(&self, srtt: Option<Span>) -> Option<(u64, Span)> {
+        let socket = self.socket.as_ref().filter(|_| !self.held.is_empty() && self.sack)?;
+        let rtt = socket.rtt();
+        Some((self.next, srtt.map_or(rtt, |srtt| srtt.min(rtt))))
     }
 
     /// For a socket: whether more than a segment waits for its acknowledgement, and the window keeps its size. If not, a
@@ -206,7 +217,10 @@ impl TcpReceiver {
                 self.acks.quicken();
             }
         } else if matches!(arrival, SegmentArrival::OutOfOrder) {
-            socket.on_out_of_order(segment, delivered);
+            let held = self.held.last().map_or(0, |range| range.to.saturating_sub(self.next));
+            if socket.on_out_of_order(segment, delivered, held) {
+                self.acks.quicken();
+            }
         }
         if in_order && segment.flags.has(SegmentFlags::FIN) {
             self.acks.on_fin();
@@ -291,7 +305,7 @@ impl TcpReceiver {
     /// Writes the acknowledgement into a segment that leaves now. The receiver then owes nothing, unless the segment
     /// reports an earlier state.
     #[inline]
-    pub(super) fn fill(&mut self, now: Time, segment: &mut TcpSegment) {
+    pub(super) fn fill<O: Out<TcpConnection>>(&mut self, now: Time, segment: &mut TcpSegment, out: &mut O) {
         segment.window = match &self.socket {
             None => u32::try_from(self.buffer).unwrap_or(u32::MAX),
             Some(_) => self.offer_window(),
@@ -309,7 +323,7 @@ impl TcpReceiver {
             segment.sack = self.sack();
         }
         self.acknowledged = self.next;
-        self.acks.on_sent(now, segment.len > 0);
+        self.acks.on_sent(now, segment.len > 0, out);
     }
 
     fn offer_window(&mut self) -> u32 {

@@ -1,8 +1,11 @@
 //! One segment in flight, and what an acknowledgement says about several.
 
+use machine::Out;
 use units::{Span, Time};
 
+use super::connection::TcpConnection;
 use super::delivery::DeliveryStamp;
+use super::sites::TcpSite;
 
 /// What is known of a segment that was sent and is not acknowledged in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +84,9 @@ pub(super) struct DeliveredBytes {
     pub acked_resent: bool,
     /// The same of one that was known to have arrived: a kernel takes no round trip then, either.
     pub sacked_resent: bool,
-    /// When the earliest segment left, among those that SACK reports and that left once.
+    /// When the earliest segment left, among those that SACK reports and that left once, and when the last of them did.
     pub sack_sent: Option<Time>,
+    sack_last: Option<Time>,
     /// The one that left last, unless it may be an earlier copy that arrived.
     pub newest: Option<SegmentRecord>,
     /// When the one left that was looked at last, of those that may be `newest`.
@@ -106,6 +110,7 @@ impl DeliveredBytes {
             acked_resent: false,
             sacked_resent: false,
             sack_sent: None,
+            sack_last: None,
             newest: None,
             last_sent: None,
             lowest: u64::MAX,
@@ -115,11 +120,11 @@ impl DeliveredBytes {
 
     /// A segment that was not known to have arrived is acknowledged in order.
     #[inline]
-    pub(super) fn acked(&mut self, record: &SegmentRecord) {
+    pub(super) fn acked<O: Out<TcpConnection>>(&mut self, record: &SegmentRecord, out: &mut O) {
         self.acked_resent |= record.is_resent();
         let first = self.acked_sent.map_or(record.sent_at, |(first, _)| first);
         self.acked_sent = Some((first, record.sent_at));
-        self.add(record);
+        self.add(record, out);
     }
 
     /// Send times of the segments whose round trips this acknowledgement measures: the longest waiting, and the last.
@@ -129,21 +134,28 @@ impl DeliveredBytes {
         acked.or(self.sack_sent.map(|sent| (sent, sent)))
     }
 
+    /// The segment whose round trip measures the path: a kernel takes the last that SACK reports, if it reports any.
+    pub(super) fn latest(&self, kernel: bool) -> Option<Time> {
+        let last = self.measured().map(|(_, last)| last)?;
+        Some(self.sack_last.filter(|_| kernel).unwrap_or(last))
+    }
+
     /// The same, by SACK.
-    pub(super) fn sacked(&mut self, record: &SegmentRecord) {
+    pub(super) fn sacked<O: Out<TcpConnection>>(&mut self, record: &SegmentRecord, out: &mut O) {
         if !record.is_resent() {
             self.sack_sent = Some(self.sack_sent.map_or(record.sent_at, |earliest| earliest.min(record.sent_at)));
+            self.sack_last = Some(record.sent_at);
         }
-        self.add(record);
+        self.add(record, out);
     }
 
     #[inline]
-    fn add(&mut self, record: &SegmentRecord) {
+    fn add<O: Out<TcpConnection>>(&mut self, record: &SegmentRecord, out: &mut O) {
         self.bytes += record.bytes();
         self.segments += 1;
         if record.is_resent() {
             self.resent = true;
-            if self.may_be_an_earlier_copy(record) {
+            if TcpSite::EarlierCopy.ask(out, self.may_be_an_earlier_copy(record)) {
                 return;
             }
         } else {

@@ -14,17 +14,23 @@
 //! entry in `repairs`; ranges in `sacked_ranges` begin and end with records.
 
 mod copies;
+mod counted;
 mod cut;
 mod lookup;
+mod unlisted;
 
 use std::collections::VecDeque;
 
+use machine::Out;
 use units::{Span, Time};
 
+use super::connection::TcpConnection;
 use super::delivery::DeliveryStamp;
 use super::rack::{RackState, RackVerdict};
 use super::record::{CopyKind, DeliveredBytes, SegmentRecord, SegmentState};
+use super::sites::TcpSite;
 use units::StreamRanges;
+use unlisted::Unlisted;
 
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
@@ -44,6 +50,8 @@ pub(super) struct Scoreboard {
     resent: VecDeque<(u64, Time)>,
     /// Positions of lost segments in order of the stream; stale as above.
     repairs: VecDeque<u64>,
+    /// Of a socket: segments that RACK took for lost and that did not leave again.
+    unlisted: Option<Unlisted>,
 }
 
 impl Scoreboard {
@@ -120,7 +128,7 @@ impl Scoreboard {
 
     /// Everything below `to` is acknowledged in order.
     #[inline]
-    pub(super) fn ack(&mut self, to: u64, got: &mut DeliveredBytes) {
+    pub(super) fn ack<O: Out<TcpConnection>>(&mut self, to: u64, got: &mut DeliveredBytes, out: &mut O) {
         while let Some(record) = self.records.front()
             && record.end() <= to
         {
@@ -139,7 +147,7 @@ impl Scoreboard {
                     continue;
                 }
             }
-            got.acked(&record);
+            got.acked(&record, out);
         }
         self.trim(to, got);
         if !self.sacked_ranges.is_empty() {
@@ -166,7 +174,7 @@ impl Scoreboard {
     }
 
     /// The peer holds these bytes out of order; segments that lie in them as a whole need not be sent again.
-    pub(super) fn sack(&mut self, from: u64, to: u64, got: &mut DeliveredBytes) {
+    pub(super) fn sack<O: Out<TcpConnection>>(&mut self, from: u64, to: u64, got: &mut DeliveredBytes, out: &mut O) {
         if self.sacked_ranges.holding(from).is_some_and(|range| range.to >= to) {
             return;
         }
@@ -181,7 +189,7 @@ impl Scoreboard {
             match self.records[index].state {
                 SegmentState::Sacked => index = self.behind_sacked(index),
                 SegmentState::Flight | SegmentState::Lost => {
-                    self.mark_sacked(index, got);
+                    self.mark_sacked(index, got, out);
                     index += 1;
                 }
             }
@@ -189,7 +197,7 @@ impl Scoreboard {
         self.sacked_ranges.insert(self.records[first].start, self.records[behind - 1].end());
     }
 
-    fn mark_sacked(&mut self, index: usize, got: &mut DeliveredBytes) {
+    fn mark_sacked<O: Out<TcpConnection>>(&mut self, index: usize, got: &mut DeliveredBytes, out: &mut O) {
         let record = &mut self.records[index];
         match record.state {
             SegmentState::Flight => self.flight -= record.bytes(),
@@ -199,7 +207,7 @@ impl Scoreboard {
             }
             SegmentState::Sacked => return,
         }
-        got.sacked(record);
+        got.sacked(record, out);
         record.state = SegmentState::Sacked;
         self.sacked += record.bytes();
         self.sacked_segments += 1;
@@ -228,13 +236,13 @@ impl Scoreboard {
     /// `RACK_detect_loss` (RFC 8985 §6.2, step 5). Returns how long until all of those that may be lost are overdue;
     /// zero if there are none.
     #[inline]
-    pub(super) fn detect(&mut self, judge: &RackState) -> Span {
-        let wait = self.judge_originals(judge);
-        if self.resent.is_empty() { wait } else { wait.max(self.judge_copies(judge)) }
+    pub(super) fn detect<O: Out<TcpConnection>>(&mut self, judge: &RackState, out: &mut O) -> Span {
+        let wait = self.judge_originals(judge, out);
+        if self.resent.is_empty() { wait } else { wait.max(self.judge_copies(judge, out)) }
     }
 
     #[inline]
-    fn judge_originals(&mut self, judge: &RackState) -> Span {
+    fn judge_originals<O: Out<TcpConnection>>(&mut self, judge: &RackState, out: &mut O) -> Span {
         let mut wait = Span::ZERO;
         let mut settled = true;
         let mut index = self.index_of(self.judged);
@@ -242,10 +250,13 @@ impl Scoreboard {
             if record.state == SegmentState::Sacked {
                 index = self.behind_sacked(index);
             } else {
-                if record.state == SegmentState::Flight && !record.is_resent() {
-                    match judge.verdict(record) {
+                if record.state == SegmentState::Flight && !record.is_resent() && !self.is_unlisted(record.start) {
+                    match judge.verdict(record, out) {
                         RackVerdict::TooYoung => break,
-                        RackVerdict::Lost => self.mark_lost(index),
+                        RackVerdict::Lost => {
+                            self.unlist(index);
+                            self.mark_lost(index);
+                        }
                         RackVerdict::Overdue(in_span) => {
                             wait = wait.max(in_span);
                             settled = false;
@@ -261,7 +272,7 @@ impl Scoreboard {
         wait
     }
 
-    fn judge_copies(&mut self, judge: &RackState) -> Span {
+    fn judge_copies<O: Out<TcpConnection>>(&mut self, judge: &RackState, out: &mut O) -> Span {
         let mut wait = Span::ZERO;
         let mut place = 0;
         while let Some(&(start, sent_at)) = self.resent.get(place) {
@@ -269,7 +280,7 @@ impl Scoreboard {
             let fresh = |record: &&SegmentRecord| {
                 record.state == SegmentState::Flight && record.is_resent() && record.sent_at == sent_at
             };
-            match self.records.get(index).filter(fresh).map(|record| judge.verdict(record)) {
+            match self.records.get(index).filter(fresh).map(|record| judge.verdict(record, out)) {
                 Some(RackVerdict::TooYoung) => break,
                 Some(RackVerdict::Overdue(in_span)) => {
                     wait = wait.max(in_span);
@@ -289,44 +300,6 @@ impl Scoreboard {
             }
         }
         wait
-    }
-
-    /// Segments up to the highest that arrived (`fackets_out`).
-    pub(super) fn segments_below_sacked_end(&self) -> u64 {
-        self.sacked_end().map_or(0, |end| self.index_of(end) as u64)
-    }
-
-    /// The first segment is lost, unless it was sent again or has arrived.
-    pub(super) fn mark_head_lost(&mut self) {
-        self.mark_first_lost(1);
-    }
-
-    /// Of the first `count` segments, those that left once and have not arrived are lost.
-    pub(super) fn mark_first_lost(&mut self, count: u64) {
-        for index in 0..self.records.len().min(usize::try_from(count).unwrap_or(usize::MAX)) {
-            self.mark_original_lost(index);
-        }
-    }
-
-    /// Segments are lost that left once, and above which `threshold` segments have arrived (RFC 6675's `IsLost`).
-    pub(super) fn mark_lost_below(&mut self, threshold: u64) {
-        let mut above = u64::from(self.sacked_segments);
-        for index in 0..self.records.len() {
-            if above < threshold {
-                break;
-            }
-            if self.records[index].state == SegmentState::Sacked {
-                above -= 1;
-            } else {
-                self.mark_original_lost(index);
-            }
-        }
-    }
-
-    fn mark_original_lost(&mut self, index: usize) {
-        if self.records[index].state == SegmentState::Flight && !self.records[index].is_resent() {
-            self.mark_lost(index);
-        }
     }
 
     fn mark_lost(&mut self, index: usize) {
@@ -349,13 +322,14 @@ impl Scoreboard {
 
     /// The retransmission timer went off: the first segment is lost, and all others that left a round trip ago
     /// (`RACK_mark_losses_on_RTO`, RFC 8985 §6.3). If the peer no longer holds what it said, believe none of it.
-    pub(super) fn time_out(&mut self, now: Time, rtt: Span) {
+    pub(super) fn time_out<O: Out<TcpConnection>>(&mut self, now: Time, rtt: Span, out: &mut O) {
         if self.records.front().is_some_and(|head| head.state == SegmentState::Sacked) {
             self.forget_sacks();
         }
         for index in 0..self.records.len() {
             let record = &self.records[index];
-            if record.state == SegmentState::Flight && (index == 0 || now.since(record.sent_at) >= rtt) {
+            let is_fresh = now.since(record.sent_at) < rtt;
+            if record.state == SegmentState::Flight && (index == 0 || !TcpSite::TooFresh.ask(out, is_fresh)) {
                 self.mark_lost(index);
             }
         }
@@ -423,7 +397,12 @@ impl Scoreboard {
 
     /// A segment leaves again; returns its position and length.
     pub(super) fn resend(&mut self, index: usize, now: Time, stamp: DeliveryStamp) -> (u64, u16) {
+        self.list_again(index);
         let record = &mut self.records[index];
+        if record.state == SegmentState::Sacked {
+            // Only a probe repeats what has arrived.
+            return (record.start, record.len);
+        }
         if record.state == SegmentState::Lost {
             self.lost -= record.bytes();
             self.lost_segments -= 1;

@@ -11,6 +11,7 @@
 //! in Recovery, where a window is reduced gently ([`super::prr`]); BBR sets its own window there, too.
 
 mod acks;
+mod alert;
 mod buffers;
 mod counting;
 mod egress;
@@ -24,6 +25,7 @@ mod timers;
 mod usage;
 mod waits;
 
+use machine::Out;
 use units::{Span, Time};
 
 use self::counting::DupackCounter;
@@ -32,13 +34,15 @@ use self::queue::SendSocket;
 use self::timers::LossTimer;
 use self::usage::WindowUsage;
 use super::cc::{Algorithm, CcConfig, CongestionControl, MAX_WINDOW, TcpController};
-use super::config::TcpConfig;
+use super::config::{LinuxVersion, TcpConfig};
+use super::connection::TcpConnection;
 use super::delivery::Delivery;
 use super::pacer::TcpPacer;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
+use super::sites::TcpSite;
 use super::timing::TcpTiming;
 use super::undo::Undo;
 
@@ -142,6 +146,8 @@ pub(super) struct TcpSender {
     gentle_marks: bool,
     prr_follows_advances: bool,
     last_sent: Option<Time>,
+    /// The time that the last segment got.
+    ordered: Time,
     /// Where RACK alone does not find losses.
     counting: Option<Box<DupackCounter>>,
     socket: Option<Box<SendSocket>>,
@@ -159,6 +165,8 @@ impl TcpSender {
             initial_window,
             seed: config.seed,
             tick: timing.jiffy(),
+            tick_offset: config.socket.map_or(Span::ZERO, |_| timing.offset()),
+            fine_delays: config.socket.is_some_and(|socket| socket.version == LinuxVersion::Current),
             whole_segments: config.socket.is_some(),
         };
         let mut control = TcpController::new(config.algorithm, &cc);
@@ -173,7 +181,7 @@ impl TcpSender {
             mss: u64::from(mss),
             phase: Phase::Open,
             urgent: None,
-            board: Scoreboard::default(),
+            board: Scoreboard::new(config.socket.is_some()),
             control,
             rtt: Rtt::new(timing, config.handshake_rtt),
             rack: Rack::new(config.reordering, &config.detection),
@@ -197,6 +205,7 @@ impl TcpSender {
             gentle_marks: config.gentle_marks,
             prr_follows_advances: config.prr_follows_advances,
             last_sent: None,
+            ordered: Time::ZERO,
             counting: DupackCounter::new(config),
             socket: config.socket.as_ref().map(|socket| Box::new(SendSocket::new(socket))),
         }
@@ -273,7 +282,7 @@ impl TcpSender {
     }
 
     /// The application appends to the stream.
-    pub(super) fn write(&mut self, now: Time, bytes: u64, more: bool) {
+    pub(super) fn write<O: Out<TcpConnection>>(&mut self, now: Time, bytes: u64, more: bool, out: &mut O) {
         if bytes == 0 {
             return;
         }
@@ -281,19 +290,20 @@ impl TcpSender {
             self.delivery.on_app_limited(self.board.flight());
         }
         if self.is_idle() {
-            self.restart_after_idle(now);
+            self.restart_after_idle(now, out);
         }
         if self.socket.is_some() {
-            self.write_to_socket(now, bytes, more);
+            self.write_to_socket(now, bytes, more, out);
         } else {
             self.written = self.written.saturating_add(bytes);
         }
     }
 
     /// RFC 2861: a window that was not used for an RTO says nothing about the path. BBR wants to know of every pause.
-    fn restart_after_idle(&mut self, now: Time) {
+    fn restart_after_idle<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let Some(last) = self.last_sent else { return };
-        if self.is_bbr() || self.idle_restart && now.since(last) > self.rtt.rto() {
+        let is_long = now.since(last) > self.rtt.rto();
+        if self.is_bbr() || self.idle_restart && TcpSite::IdleRestart.ask(out, is_long) {
             self.control.on_idle_restart(now);
         }
     }

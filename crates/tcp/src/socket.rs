@@ -6,6 +6,8 @@
 
 use units::Span;
 
+use super::config::LinuxVersion;
+
 /// What a socket starts with, once its handshake is over.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpSocketConfig {
@@ -29,6 +31,12 @@ pub struct TcpSocketConfig {
     pub user_timeout: Option<Span>,
     /// Super-frames: how many segments leave as one.
     pub tso: TsoConfig,
+    /// Whose formulas: when a probe leaves, how the receive buffer grows, what CUBIC counts delays in.
+    pub version: LinuxVersion,
+    /// Whether only some segments out of order are acknowledged at once: Linux since 4.18.
+    pub compresses_sacks: bool,
+    /// What the receive buffer is at first, if it grows with what is read, up to `TcpConfig::receive_buffer`.
+    pub first_buffer: Option<u64>,
 }
 
 impl Default for TcpSocketConfig {
@@ -43,6 +51,9 @@ impl Default for TcpSocketConfig {
             nodelay: false,
             user_timeout: None,
             tso: TsoConfig::default(),
+            version: LinuxVersion::Current,
+            compresses_sacks: false,
+            first_buffer: None,
         }
     }
 }

@@ -91,6 +91,11 @@ impl TcpTiming {
         self.grid.map_or(Span::ZERO, |grid| Span::from_ps(grid.jiffy))
     }
 
+    /// How much earlier than multiples of a jiffy ticks are.
+    pub(super) fn offset(&self) -> Span {
+        self.grid.map_or(Span::ZERO, |grid| Span::from_ps(grid.offset))
+    }
+
     /// Number of the last tick; meaningless where time does not tick.
     pub(super) fn tick(&self, now: Time) -> u64 {
         self.grid.map_or(0, |grid| grid.tick(now))

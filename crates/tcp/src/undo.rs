@@ -11,11 +11,23 @@ pub(super) struct Undo {
     first_copy: Option<u32>,
     /// Copies that no DSACK proved to be superfluous.
     unproven: u32,
+    /// Copies of another repair were still out.
+    copies_before: bool,
 }
 
 impl Undo {
     pub(super) fn new(marker: u64) -> Self {
-        Self { marker, first_copy: None, unproven: 0 }
+        Self { marker, first_copy: None, unproven: 0, copies_before: false }
+    }
+
+    /// The same while copies of another repair may be out.
+    pub(super) fn with_copies(self, copies_before: bool) -> Self {
+        Self { copies_before, ..self }
+    }
+
+    /// Nothing was sent again yet: what arrives was late, and not lost (`tcp_packet_delayed`).
+    pub(super) fn is_untouched(&self) -> bool {
+        self.first_copy.is_none() && !self.copies_before
     }
 
     pub(super) fn on_copy(&mut self, timestamp: u32) {

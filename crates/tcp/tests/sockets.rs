@@ -35,7 +35,12 @@ fn config() -> impl Strategy<Value = TcpConfig> {
             detection: if counts { LossDetection::DUPACKS } else { TcpConfig::linux(version).detection },
             handshake_rtt: known.then_some(Span::from_us(20)),
             receive_buffer: socket.peer_window.max(4_000),
-            socket: Some(socket),
+            socket: Some(TcpSocketConfig {
+                version,
+                compresses_sacks: !timestamps,
+                first_buffer: counts.then_some(4_000),
+                ..socket
+            }),
             ..TcpConfig::linux(version)
         },
     )
@@ -217,4 +222,91 @@ fn a_part_of_a_segment_that_left_as_a_window_probe_is_sent_again_if_it_is_lost()
         ],
         1945,
     );
+}
+
+/// When the timer goes off after a write of `bytes`, with a round trip of 33 ms and 250 ticks a second.
+fn probe_after(version: LinuxVersion, bytes: u64) -> Span {
+    let profile = tcp::TimerProfile::Linux { hz: 250, rto_min: Span::from_ms(1_000), phase: Span::ZERO };
+    let base = TcpConfig::linux(version);
+    let config = TcpConfig { mss: 1_000, profile, handshake_rtt: Some(Span::from_ms(33)), ..base };
+    let mut connection = TcpConnection::new(&config, Time::ZERO);
+    let mut sink = tcp::TcpSink::default();
+    connection.on_command(Time::ZERO, TcpCommand::Send(bytes), &mut sink);
+    while connection.pull(Time::ZERO, Port(0), &mut sink) == Pull::Sent {}
+    sink.timers[tcp::TcpTimer::Loss as usize].expect("something is in flight").since(Time::ZERO)
+}
+
+#[test]
+fn a_probe_waits_as_its_kernel_says() {
+    // 33 ms are nine jiffies to 4.4, which doubles them, and for a lone segment adds half of them and 200 ms; a timer goes off
+    // with the tick behind it, a long one on every eighth. Others double 33 ms, and then add two jiffies, two milliseconds
+    // or 200.
+    let both = |version| [2_000, 1_000].map(|bytes| probe_after(version, bytes));
+    assert_eq!(both(LinuxVersion::V4_4), [18 + 1, 64].map(|jiffies| Span::from_ms(4 * jiffies)));
+    assert_eq!(both(LinuxVersion::V5_4), [19 + 1, 72].map(|jiffies| Span::from_ms(4 * jiffies)));
+    assert_eq!(both(LinuxVersion::Current), [17 + 1, 72].map(|jiffies| Span::from_ms(4 * jiffies)));
+}
+
+#[test]
+fn segments_behind_a_gap_are_reported_three_times_at_once_and_then_together() {
+    let acknowledgements = |version| {
+        // A window that cannot grow: while it does, each segment is acknowledged at once.
+        let base = TcpConfig::linux(version);
+        let socket = base.socket.map(|socket| TcpSocketConfig { first_window: 60_000, ..socket });
+        let config = TcpConfig { mss: 1_000, receive_buffer: 60_000, socket, ..base };
+        let mut connection = TcpConnection::new(&config, Time::ZERO);
+        let mut sink = tcp::TcpSink::default();
+        let at = |us| Time::ZERO + Span::from_us(us);
+        // Quick acknowledgements are used up first.
+        for n in (0..40).chain(50..60) {
+            let segment = TcpSegment { seq: n * 1_000, len: 1_000, window: 60_000, ..TcpSegment::default() };
+            connection.on_frame(at(n * 10), Port(0), segment, &mut sink);
+            connection.on_command(at(n * 10), TcpCommand::Read(1_000), &mut sink);
+            while connection.pull(at(n * 10), Port(0), &mut sink) == Pull::Sent {}
+        }
+        sink.left.iter().filter(|segment| !segment.sack.is_empty()).count()
+    };
+    assert_eq!(LinuxVersion::ALL.map(acknowledgements), [10, 3, 3]);
+}
+
+#[test]
+fn a_receive_buffer_grows_with_what_is_read() {
+    let window_after = |first_buffer, reads: bool| {
+        let socket = TcpSocketConfig { first_window: 10_000, first_buffer, ..TcpSocketConfig::default() };
+        let config = TcpConfig {
+            mss: 1_000,
+            timestamps: false,
+            receive_buffer: 1 << 20,
+            socket: Some(socket),
+            ..TcpConfig::linux(LinuxVersion::Current)
+        };
+        let mut connection = TcpConnection::new(&config, Time::ZERO);
+        let mut sink = tcp::TcpSink::default();
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        let mut sent = 0;
+        for round in 0..8 {
+            // A window each round trip of 10 ms.
+            let until = sent + u64::from(sink.left.last().map_or(10_000, |segment| segment.window)) / 1_000 * 1_000;
+            while sent < until {
+                let segment = TcpSegment {
+                    seq: sent,
+                    len: 1_000,
+                    window: 60_000,
+                    flags: SegmentFlags::NO_TIMESTAMP,
+                    ..TcpSegment::default()
+                };
+                connection.on_frame(at(10 * round), Port(0), segment, &mut sink);
+                sent += 1_000;
+                if reads {
+                    connection.on_command(at(10 * round), TcpCommand::Read(1_000), &mut sink);
+                }
+                while connection.pull(at(10 * round), Port(0), &mut sink) == Pull::Sent {}
+            }
+        }
+        sink.left.last().map_or(0, |segment| segment.window)
+    };
+    assert_eq!(window_after(Some(20_000), false), 0, "nobody reads");
+    let (grown, fixed) = (window_after(Some(20_000), true), window_after(None, true));
+    assert!((200_000..1 << 20).contains(&grown), "{grown}");
+    assert!(fixed >= grown, "{fixed}: there was room from the start");
 }

@@ -66,12 +66,13 @@ impl HostSettings {
     /// Of a connection, before its handshake's results are filled in.
     pub(super) fn config(&self) -> TcpConfig {
         let base = TcpConfig::linux(self.version);
-        let socket = TcpSocketConfig { tso: self.tso, ..base.socket.unwrap_or_default() };
+        // Half of a buffer is for the kernel's own use (`tcp_adv_win_scale` = 1).
+        let first_buffer = Some(self.receive_buffer.0 / 2);
+        let socket = TcpSocketConfig { tso: self.tso, first_buffer, ..base.socket.unwrap_or_default() };
         TcpConfig {
             algorithm: self.algorithm,
             idle_restart: self.idle_restart,
             detection: self.detection,
-            // Half of a buffer is for the kernel's own use (`tcp_adv_win_scale` = 1).
             receive_buffer: self.receive_buffer.1 / 2,
             profile: TimerProfile::Linux { hz: self.hz, rto_min: self.rto_min, phase: self.phase },
             socket: Some(socket),

@@ -36,9 +36,11 @@ mod max_filter;
 mod mode;
 mod model;
 
+use machine::Out;
 use units::{Span, Time};
 
 use super::{AckSample, CcConfig, CongestionControl, MAX_MSS, MAX_WINDOW, PacingRate};
+use crate::connection::TcpConnection;
 use aggregation::Aggregation;
 use mode::{BbrMode, HIGH_GAIN};
 use model::BbrModel;
@@ -292,7 +294,7 @@ fn lost(ack: &AckSample) -> u64 {
 }
 
 impl CongestionControl for Bbr {
-    fn on_ack(&mut self, ack: &AckSample) {
+    fn on_ack<O: Out<TcpConnection>>(&mut self, ack: &AckSample, _out: &mut O) {
         self.model.on_ack(ack);
         self.conserving &= !self.model.round_start();
         self.update_aggregation(ack);
@@ -562,7 +564,7 @@ mod tests {
         assert!((bits(&bbr) / (per_window / 1e-3) - 1.0).abs() < 1e-3, "1 ms for want of better");
         bbr.on_handshake(Time::ZERO, Span::from_us(20));
         assert!((bits(&bbr) / (per_window / 20e-6) - 1.0).abs() < 1e-3);
-        bbr.on_ack(&ack(Time::ZERO, Span::from_us(40), 10 * MSS));
+        bbr.acked(&ack(Time::ZERO, Span::from_us(40), 10 * MSS));
         assert!((bits(&bbr) / (per_window / 20e-6) - 1.0).abs() < 1e-3, "until the bandwidth is known to be higher");
     }
 

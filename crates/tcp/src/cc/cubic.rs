@@ -15,12 +15,15 @@
 
 mod ticks;
 
+use machine::Out;
 use units::{Span, Time};
 
 use self::ticks::Ticks;
 use super::hystart::HyStart;
 use super::window::{CongestionWindow, Windowed};
 use super::{AckSample, CcConfig, MAX_WINDOW};
+use crate::connection::TcpConnection;
+use crate::sites::{TcpSite, TcpTick};
 
 /// Segments per second cubed.
 const C: f64 = 0.4;
@@ -46,35 +49,37 @@ impl Cubic {
         Self {
             window: CongestionWindow::new(config),
             curve: CubicCurve::default(),
-            ticks: Ticks::new(config.tick).map(Box::new),
+            ticks: Ticks::new(config).map(Box::new),
             hystart: HyStart::default(),
             last_ack: Time::ZERO,
         }
     }
 
-    fn watch_delay(&mut self, ack: &AckSample) {
+    fn watch_delay<O: Out<TcpConnection>>(&mut self, ack: &AckSample, out: &mut O) {
         if ack.round_start {
             self.hystart.start_round(ack.now);
         }
         let Some(rtt) = ack.rtt else { return };
-        if self.curve.begun_within(SETTLE, ack.now) {
-            return;
+        let settled = !self.curve.begun_within(SETTLE, ack.now);
+        if settled {
+            self.hystart.on_rtt(rtt);
         }
-        self.hystart.on_rtt(rtt);
-        let watching = self.window.in_slow_start() && self.window.size() >= HYSTART_LOW_WINDOW * self.window.mss();
-        if watching && self.hystart.pipe_is_full(ack.now, rtt) {
-            self.window.end_slow_start();
+        if self.window.in_slow_start() && self.window.size() >= HYSTART_LOW_WINDOW * self.window.mss() {
+            let is_full = settled && self.hystart.pipe_is_full(ack.now, rtt);
+            if TcpSite::PipeFull.ask(out, is_full) {
+                self.window.end_slow_start();
+            }
         }
     }
 
-    fn follow_curve(&mut self, ack: &AckSample) {
+    fn follow_curve<O: Out<TcpConnection>>(&mut self, ack: &AckSample, out: &mut O) {
         let window = &mut self.window;
         let acked = if window.in_slow_start() { window.slow_start(ack.delivered) } else { ack.delivered };
         if acked > 0 {
             let rtt = self.hystart.min_rtt();
             let per = match &mut self.ticks {
-                None => self.curve.bytes_per_segment(ack.now, rtt, window, acked),
-                Some(ticks) => ticks.bytes_per_segment(&mut self.curve, ack.now, rtt, window, acked),
+                None => self.curve.bytes_per_segment((ack.now, rtt), window, acked, out),
+                Some(ticks) => ticks.bytes_per_segment(&mut self.curve, (ack.now, rtt), window, acked, out),
             };
             window.avoid(acked, per);
         }
@@ -93,10 +98,10 @@ impl Windowed for Cubic {
     }
 
     #[inline]
-    fn grow(&mut self, ack: &AckSample) {
-        self.watch_delay(ack);
+    fn grow<O: Out<TcpConnection>>(&mut self, ack: &AckSample, out: &mut O) {
+        self.watch_delay(ack, out);
         if self.window.may_grow(ack) {
-            self.follow_curve(ack);
+            self.follow_curve(ack, out);
         }
         self.last_ack = ack.now;
     }
@@ -168,14 +173,22 @@ impl CubicCurve {
 
     /// How many bytes to acknowledge for one segment of growth, so that the window is at W(t + RTT) a round trip from
     /// now.
-    fn bytes_per_segment(&mut self, now: Time, rtt: Span, window: &CongestionWindow, acked: u64) -> u64 {
+    fn bytes_per_segment<O: Out<TcpConnection>>(
+        &mut self,
+        (now, rtt): (Time, Span),
+        window: &CongestionWindow,
+        acked: u64,
+        out: &mut O,
+    ) -> u64 {
         let (size, mss) = (window.size(), window.mss());
         let start = match self.epoch {
             CubicEpoch::Running(start) => start,
             CubicEpoch::None | CubicEpoch::Ended(_) => self.begin(now, size, mss),
         };
         let age = now.since(start).as_secs() + rtt.as_secs();
-        let mut per = slope(size, self.cubic(age, mss), mss).unwrap_or(100 * size);
+        let above = self.cubic(age, mss).wrapping_sub(self.origin);
+        let target = self.origin.wrapping_add(TcpTick::CubicCurve.ask(out, above));
+        let mut per = slope(size, target, mss).unwrap_or(100 * size);
         if self.max == 0 {
             per = per.min(20 * mss);
         }
@@ -211,6 +224,14 @@ impl CubicCurve {
             self.friendly = self.friendly.saturating_add((self.credit / per).saturating_mul(mss)).min(MAX_WINDOW);
             self.credit %= per;
         }
+    }
+
+    /// The same as a kernel counts: whole segments, and what is just enough waits for the next.
+    fn grow_friendly_by_segments(&mut self, segments: u64, mss: u64) {
+        let per = segments * 15 / 8 * mss;
+        let steps = self.credit.saturating_sub(1) / per.max(1);
+        self.friendly = self.friendly.saturating_add(steps * mss).min(MAX_WINDOW);
+        self.credit -= steps * per;
     }
 
     fn end(&mut self, size: u64) {
@@ -323,6 +344,20 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_proves_a_reduction_right() {
+        let undone = |marked: bool| {
+            let mut cubic = cubic(100, LONG);
+            cubic.lose();
+            if marked {
+                cubic.control.forbid_undo();
+            }
+            cubic.control.undo(Time::ZERO);
+            cubic.segments()
+        };
+        assert_eq!([undone(false), undone(true)], [100, 70]);
+    }
+
+    #[test]
     fn a_loss_takes_three_tenths() {
         let mut cubic = cubic(1_000, LONG);
         cubic.lose();
@@ -430,10 +465,10 @@ mod tests {
         let mut cubic = reduced(20, LONG);
         cubic.round();
         let first = cubic.control.hystart.min_rtt();
-        cubic.control.on_ack(&ack(cubic.now, SHORT, 20 * MSS));
+        cubic.control.acked(&ack(cubic.now, SHORT, 20 * MSS));
         assert_eq!(cubic.control.hystart.min_rtt(), first);
         cubic.now += SETTLE;
-        cubic.control.on_ack(&ack(cubic.now, SHORT, 20 * MSS));
+        cubic.control.acked(&ack(cubic.now, SHORT, 20 * MSS));
         assert_eq!(cubic.control.hystart.min_rtt(), SHORT);
     }
 

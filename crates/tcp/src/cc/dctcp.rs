@@ -8,9 +8,11 @@
 //! RFC 8257 §3.2, which marks the receiver echoes, is the connection's business.
 
 use congestion::MarkShare;
+use machine::Out;
 
 use super::window::{CongestionWindow, Windowed};
 use super::{AckSample, CcConfig, reno};
+use crate::connection::TcpConnection;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Dctcp {
@@ -53,7 +55,7 @@ impl Windowed for Dctcp {
     }
 
     #[inline]
-    fn grow(&mut self, ack: &AckSample) {
+    fn grow<O: Out<TcpConnection>>(&mut self, ack: &AckSample, _out: &mut O) {
         self.count(ack);
         let may_grow = self.window.may_grow(ack);
         if ack.marked > 0 && self.window.heeds_marks() {
@@ -117,7 +119,7 @@ mod tests {
         let marked = AckSample { marked: MSS, ..ack(dctcp.now, RTT, 101 * MSS) };
         let windows: Vec<u64> = (0..203)
             .map(|_| {
-                dctcp.control.on_ack(&marked);
+                dctcp.control.acked(&marked);
                 dctcp.segments()
             })
             .collect();
@@ -130,7 +132,7 @@ mod tests {
     fn a_mark_takes_half_of_alpha() {
         let mut dctcp = dctcp(100);
         dctcp.control.marks = MarkShare::default().starting_at(205);
-        dctcp.control.on_ack(&AckSample { marked: MSS, ..ack(dctcp.now, RTT, 100 * MSS) });
+        dctcp.control.acked(&AckSample { marked: MSS, ..ack(dctcp.now, RTT, 100 * MSS) });
         assert_eq!(dctcp.control.window(), 100 * MSS - 100 * MSS * 205 / 2_048);
         assert_eq!(dctcp.control.threshold(), dctcp.control.window());
     }
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn a_loss_after_a_mark_halves_what_is_left() {
         let mut dctcp = dctcp(100);
-        dctcp.control.on_ack(&AckSample { marked: MSS, ..ack(dctcp.now, RTT, 100 * MSS) });
+        dctcp.control.acked(&AckSample { marked: MSS, ..ack(dctcp.now, RTT, 100 * MSS) });
         dctcp.lose();
         assert_eq!(dctcp.segments(), 25);
     }

@@ -3,16 +3,18 @@
 //! The window is as large as a window may be, from the first segment on and whatever is lost or marked; what limits the
 //! flight is the window that the receiver offers. Losses are found and repaired as always.
 
+use machine::Out;
 use units::Time;
 
 use super::{AckSample, CongestionControl, MAX_WINDOW, PacingRate};
+use crate::connection::TcpConnection;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoControl;
 
 impl CongestionControl for NoControl {
     #[inline]
-    fn on_ack(&mut self, _ack: &AckSample) {}
+    fn on_ack<O: Out<TcpConnection>>(&mut self, _ack: &AckSample, _out: &mut O) {}
 
     fn on_loss(&mut self, _now: Time, _flight: u64) {}
 

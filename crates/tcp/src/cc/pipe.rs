@@ -162,7 +162,7 @@ impl<C: CongestionControl> Pipe<C> {
         if round_start {
             self.round_end = self.delivered;
         }
-        self.control.on_ack(&AckSample {
+        self.control.acked(&AckSample {
             now: self.now,
             delivered: MSS,
             advanced: MSS,

@@ -1,7 +1,10 @@
 //! Reno: additive increase, halving at a loss. RFC 5681.
 
+use machine::Out;
+
 use super::window::{CongestionWindow, Windowed};
 use super::{AckSample, CcConfig};
+use crate::connection::TcpConnection;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Reno {
@@ -39,7 +42,7 @@ impl Windowed for Reno {
     }
 
     #[inline]
-    fn grow(&mut self, ack: &AckSample) {
+    fn grow<O: Out<TcpConnection>>(&mut self, ack: &AckSample, _out: &mut O) {
         if self.window.may_grow(ack) {
             grow(&mut self.window, ack.delivered);
         }
@@ -99,7 +102,7 @@ mod tests {
         reno.recover();
         assert_eq!((reno.control.window(), reno.control.threshold()), (MSS, 5 * MSS));
         let stretched = AckSample { delivered: 9 * MSS, ..ack(reno.now, RTT, MSS) };
-        reno.control.on_ack(&stretched);
+        reno.control.acked(&stretched);
         assert_eq!(reno.control.window(), 6 * MSS, "four by slow start, one for the other five");
     }
 
@@ -211,7 +214,7 @@ mod tests {
     fn a_window_that_is_not_used_does_not_grow() {
         let mut reno = reno(10);
         for _ in 0..100 {
-            reno.control.on_ack(&AckSample { window_limited: false, ..ack(reno.now, RTT, 3 * MSS) });
+            reno.control.acked(&AckSample { window_limited: false, ..ack(reno.now, RTT, 3 * MSS) });
         }
         assert_eq!(reno.segments(), 10);
     }

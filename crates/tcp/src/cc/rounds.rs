@@ -12,6 +12,8 @@ pub(super) fn config(initial_segments: u64) -> CcConfig {
         initial_window: initial_segments * MSS,
         seed: 1,
         tick: Span::ZERO,
+        tick_offset: Span::ZERO,
+        fine_delays: false,
         whole_segments: false,
     }
 }
@@ -66,7 +68,7 @@ impl<C: CongestionControl> Rounds<C> {
             self.now = start + self.rtt * n / segments;
             let marked = if is_marked(n) { MSS } else { 0 };
             let ack = AckSample { marked, round_start: n == 0, ..ack(self.now, self.rtt, segments * MSS) };
-            self.control.on_ack(&ack);
+            self.control.acked(&ack);
         }
         self.now = start + self.rtt;
     }

@@ -17,9 +17,11 @@
 
 mod adopt;
 
+use machine::Out;
 use units::{Span, Time};
 
 use super::{AckSample, CcConfig, CongestionControl, MAX_MSS, MAX_WINDOW, PacingRate};
+use crate::connection::TcpConnection;
 
 /// A control whose window is a [`CongestionWindow`]: how that grows, and what it falls to.
 pub(super) trait Windowed {
@@ -31,7 +33,7 @@ pub(super) trait Windowed {
     fn shared(&self) -> &CongestionWindow;
     fn shared_mut(&mut self) -> &mut CongestionWindow;
     /// What an acknowledgement makes of the window.
-    fn grow(&mut self, ack: &AckSample);
+    fn grow<O: Out<TcpConnection>>(&mut self, ack: &AckSample, out: &mut O);
     /// What the window is to fall to; it does fall.
     fn reduction(&mut self) -> u64;
     fn after_timeout(&mut self, _now: Time) {}
@@ -42,8 +44,8 @@ pub(super) trait Windowed {
 
 impl<W: Windowed> CongestionControl for W {
     #[inline]
-    fn on_ack(&mut self, ack: &AckSample) {
-        self.grow(ack);
+    fn on_ack<O: Out<TcpConnection>>(&mut self, ack: &AckSample, out: &mut O) {
+        self.grow(ack, out);
     }
 
     fn on_loss(&mut self, _now: Time, _flight: u64) {
@@ -89,6 +91,10 @@ impl<W: Windowed> CongestionControl for W {
 
     fn on_mark_answered(&mut self) {
         self.shared_mut().end_cwr();
+    }
+
+    fn forbid_undo(&mut self) {
+        self.shared_mut().prior = None;
     }
 
     fn on_reduction_stopped(&mut self, window: u64) {
@@ -277,6 +283,14 @@ impl CongestionWindow {
     fn end_cwr(&mut self) {
         if let CongestionState::Cwr { .. } = self.stage {
             self.stage = CongestionState::Open;
+            self.arrive();
+        }
+    }
+
+    /// A reduction is over: a kernel's window is what it was to fall to, even if it was below (`tcp_end_cwnd_reduction`).
+    fn arrive(&mut self) {
+        if self.whole {
+            self.size = self.threshold;
         }
     }
 
@@ -293,6 +307,9 @@ impl CongestionWindow {
     }
 
     pub(super) fn recovered(&mut self) {
+        if self.stage == CongestionState::Recovery {
+            self.arrive();
+        }
         if matches!(self.stage, CongestionState::Recovery | CongestionState::Loss { .. }) {
             self.stage = CongestionState::Open;
         }

@@ -11,8 +11,10 @@ use units::{Span, Time};
 
 use super::super::config::TcpConfig;
 use super::super::connection::{TcpConnection, TcpTimer};
+use super::super::sites::TcpSite;
 use super::super::timing::TcpTiming;
 use super::SegmentArrival;
+use super::compression::SackCompression;
 
 const MAX_QUICK: u32 = 16;
 /// `TCP_ATO_MIN` and `TCP_DELACK_MIN`.
@@ -30,6 +32,7 @@ pub(super) struct DelayedAcks {
     deadline: Time,
     armed: Time,
     linux: Option<LinuxAckTimer>,
+    compression: Option<Box<SackCompression>>,
 }
 
 /// Times in jiffies.
@@ -60,7 +63,9 @@ impl DelayedAcks {
             last_received: 0,
             last_sent: 0,
         });
-        Self { timing, mss, owed: false, due: false, deadline: Time::NEVER, armed: Time::NEVER, linux }
+        let compresses = config.socket.is_some_and(|socket| socket.compresses_sacks);
+        let compression = compresses.then(Box::default);
+        Self { timing, mss, owed: false, due: false, deadline: Time::NEVER, armed: Time::NEVER, linux, compression }
     }
 
     pub(super) fn is_owed(&self) -> bool {
@@ -129,17 +134,32 @@ impl DelayedAcks {
 
     /// A segment came; `plenty` if what is not acknowledged must be, now.
     #[inline]
-    pub(super) fn on_data(&mut self, now: Time, arrival: SegmentArrival, plenty: bool, rto: Span, srtt: Option<Span>) {
+    pub(super) fn on_data<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        arrival: SegmentArrival,
+        plenty: bool,
+        (rto, srtt, gap): (Span, Option<Span>, Option<(u64, Span)>),
+        out: &mut O,
+    ) {
         self.owed = true;
         match arrival {
             SegmentArrival::InOrder | SegmentArrival::Filling => {
                 if let Some(linux) = &mut self.linux {
-                    linux.on_data(&self.timing, now, rto);
+                    linux.on_data(&self.timing, now, rto, out);
                 }
                 let quick = self.linux.as_ref().is_some_and(LinuxAckTimer::is_quick);
+                if !quick && !plenty && arrival == SegmentArrival::Filling {
+                    self.is_report_due(now, gap);
+                }
                 self.due |= arrival == SegmentArrival::Filling || quick || plenty;
             }
-            SegmentArrival::OutOfOrder => self.due = true,
+            SegmentArrival::OutOfOrder => {
+                let quick = self.linux.as_ref().is_some_and(LinuxAckTimer::is_quick);
+                self.due |= quick || self.is_report_due(now, gap);
+                // It has a deadline of its own.
+                return;
+            }
             SegmentArrival::Duplicate | SegmentArrival::Outside => {
                 self.due = true;
                 self.surprise(MAX_QUICK);
@@ -148,6 +168,19 @@ impl DelayedAcks {
         if !self.due {
             self.delay(now, srtt);
         }
+    }
+
+    /// Whether a segment behind a `gap` is reported at once.
+    fn is_report_due(&mut self, now: Time, gap: Option<(u64, Span)>) -> bool {
+        match (&mut self.compression, gap) {
+            (Some(compression), Some((next, rtt))) => compression.on_segment(now, next, rtt),
+            _ => true,
+        }
+    }
+
+    /// When the timer must go off.
+    fn wait_until(&self) -> Time {
+        self.compression.as_ref().map_or(self.deadline, |compression| self.deadline.min(compression.until))
     }
 
     /// Marks began or ended: a sender with a small window should not have to wait.
@@ -181,22 +214,26 @@ impl DelayedAcks {
     /// Sees to it that the timer goes off no later than needed.
     #[inline]
     pub(super) fn arm<O: Out<TcpConnection>>(&mut self, out: &mut O) {
-        if !self.due && self.deadline < self.armed {
-            self.armed = self.deadline;
-            out.arm(TcpTimer::Ack, self.deadline);
+        let until = self.wait_until();
+        if !self.due && until < self.armed {
+            self.armed = until;
+            out.arm(TcpTimer::Ack, until);
         }
     }
 
     /// An acknowledgement left, with payload or without.
     #[inline]
-    pub(super) fn on_sent(&mut self, now: Time, payload: bool) {
+    pub(super) fn on_sent<O: Out<TcpConnection>>(&mut self, now: Time, payload: bool, out: &mut O) {
         let owed = self.owed;
         self.owed = false;
         self.due = false;
         self.deadline = Time::NEVER;
+        if let Some(compression) = &mut self.compression {
+            compression.on_sent();
+        }
         if let Some(linux) = &mut self.linux {
             if payload {
-                linux.on_answer(self.timing.tick(now));
+                linux.on_answer(self.timing.tick(now), out);
             }
             if owed {
                 linux.on_ack_sent();
@@ -207,8 +244,11 @@ impl DelayedAcks {
     /// One that waited too long leaves now, and the next waits longer or, if an answer did not come, less.
     pub(super) fn on_timer<O: Out<TcpConnection>>(&mut self, now: Time, rto: Span, out: &mut O) {
         self.armed = Time::NEVER;
-        if self.deadline > now {
-            if self.deadline != Time::NEVER {
+        if let Some(compression) = &self.compression {
+            self.due |= TcpSite::HeldSackDue.ask(out, compression.is_due(now));
+        }
+        if TcpSite::AckTimerEarly.ask(out, self.deadline > now) {
+            if self.wait_until() != Time::NEVER {
                 self.arm(out);
             }
             return;
@@ -231,7 +271,7 @@ impl LinuxAckTimer {
 
     /// `tcp_event_data_recv`.
     #[inline]
-    fn on_data(&mut self, timing: &TcpTiming, now: Time, rto: Span) {
+    fn on_data<O: Out<TcpConnection>>(&mut self, timing: &TcpTiming, now: Time, rto: Span, out: &mut O) {
         let tick = timing.tick(now);
         let gap = tick - self.last_received;
         self.last_received = tick;
@@ -239,19 +279,24 @@ impl LinuxAckTimer {
         if self.ato == 0 {
             self.quick = self.max_quick;
             self.ato = self.ato_min;
-        } else if gap <= half {
+            return;
+        }
+        let paused = gap > half && gap >= self.ato && gap > timing.jiffies(rto);
+        if gap <= half {
             self.ato = self.ato / 2 + half;
         } else if gap < self.ato {
             self.ato = (self.ato / 2 + gap).min(timing.jiffies(rto));
-        } else if gap > timing.jiffies(rto) {
+        }
+        if TcpSite::QuickAgain.ask(out, paused) {
             self.quick = self.max_quick;
         }
     }
 
     /// `tcp_event_data_sent`: the first payload after something came, and soon.
     #[inline]
-    fn on_answer(&mut self, tick: u64) {
-        if self.last_sent < self.last_received && tick - self.last_received < self.ato {
+    fn on_answer<O: Out<TcpConnection>>(&mut self, tick: u64, out: &mut O) {
+        let soon = self.last_sent < self.last_received && tick - self.last_received < self.ato;
+        if TcpSite::SoonAnswer.ask(out, soon) {
             self.pingpong = (self.pingpong + 1).min(PINGPONG);
         }
         self.last_sent = tick;

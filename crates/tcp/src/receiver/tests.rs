@@ -24,7 +24,7 @@ impl Peer {
 
     fn says(&mut self, len: u32) -> TcpSegment {
         let mut segment = TcpSegment { len, ..TcpSegment::default() };
-        self.receiver.fill(self.now, &mut segment);
+        self.receiver.fill(self.now, &mut segment, &mut self.out);
         segment
     }
 

@@ -6,10 +6,12 @@
 //! never taken back. A read acknowledges if that was due anyway, if it empties the buffer after a small segment, or if
 //! it doubles the window (`tcp_cleanup_rbuf`).
 
-use units::Time;
+use units::{Span, Time};
 
 use super::super::config::TcpConfig;
+use super::super::record::timestamp;
 use super::super::segment::{SegmentFlags, TcpSegment};
+use super::growth::{BufferGrowth, ReceivePlace};
 
 /// `TCP_MSS_DEFAULT` and `TCP_MIN_MSS`.
 const DEFAULT_MSS: u64 = 536;
@@ -41,6 +43,9 @@ pub(super) struct ReceiveSocket {
     pub(super) received: u64,
     /// Segments out of order let the window grow, too.
     grows_out_of_order: bool,
+    /// What is known of the round trip, and what the buffer grows to with it.
+    growth: Option<Box<BufferGrowth>>,
+    buffer_grows: bool,
 }
 
 impl ReceiveSocket {
@@ -49,7 +54,9 @@ impl ReceiveSocket {
         let socket = config.socket?;
         let mss = u64::from(config.mss.max(1));
         let window = u64::from(socket.first_window);
-        let buffer = config.receive_buffer.max(2 * mss);
+        let cap = config.receive_buffer.max(2 * mss);
+        let buffer = socket.first_buffer.map_or(cap, |first| first.clamp(2 * mss, cap));
+        let growth = BufferGrowth::new(socket.version, cap, mss, window.min(buffer), now);
         Some(Box::new(Self {
             read: 0,
             window,
@@ -64,6 +71,8 @@ impl ReceiveSocket {
             last_data: now,
             received: 0,
             grows_out_of_order: config.sack || socket.grows_without_sack,
+            growth: (socket.compresses_sacks || socket.first_buffer.is_some()).then(|| Box::new(growth)),
+            buffer_grows: socket.first_buffer.is_some(),
         }))
     }
 
@@ -86,14 +95,33 @@ impl ReceiveSocket {
         self.last_data = now;
         self.received += u64::from(segment.len);
         self.measure(segment);
+        let place = ReceivePlace { next: delivered, read: self.read, window: self.window };
+        if let Some(growth) = &mut self.growth {
+            let full = u64::from(segment.len) >= self.peer_mss && !segment.flags.has(SegmentFlags::NO_TIMESTAMP);
+            let age = Span::from_us(u64::from(timestamp(now).wrapping_sub(segment.echo)));
+            growth.on_segment(now, &place, full.then_some((segment.echo, age)), segment.seq > self.read);
+        }
         self.grow(segment, delivered)
     }
 
-    /// A segment behind a gap: it lets the window grow, and that is all.
-    pub(super) fn on_out_of_order(&mut self, segment: &TcpSegment, delivered: u64) {
-        if self.grows_out_of_order {
-            self.grow(segment, delivered);
+    /// What the receiver knows of the round trip; zero if nothing.
+    pub(super) fn rtt(&self) -> Span {
+        self.growth.as_ref().map_or(Span::ZERO, |growth| growth.rtt())
+    }
+
+    /// The buffer never shrinks.
+    fn set_buffer(&mut self, bytes: Option<u64>) {
+        if let Some(bytes) = bytes.filter(|_| self.buffer_grows) {
+            self.buffer = self.buffer.max(bytes);
         }
+    }
+
+    /// A segment behind a gap: it lets the window grow, and that is all. True if it did.
+    /// What is held ends `held` bytes beyond what is expected.
+    pub(super) fn on_out_of_order(&mut self, segment: &TcpSegment, delivered: u64, held: u64) -> bool {
+        let bytes = self.growth.as_mut().and_then(|growth| growth.on_out_of_order(held));
+        self.set_buffer(bytes);
+        self.grows_out_of_order && self.grow(segment, delivered)
     }
 
     /// Whether there was room to grow.
@@ -163,12 +191,23 @@ impl ReceiveSocket {
 
     /// The application takes `bytes`. True if that calls for an acknowledgement; `owed` if one is delayed, and
     /// `interactive` if answers usually carry them.
-    pub(super) fn on_read(&mut self, bytes: u64, place: &StreamPlace, owed: bool, interactive: bool) -> bool {
+    pub(super) fn on_read(
+        &mut self,
+        bytes: u64,
+        place: &StreamPlace,
+        (owed, interactive): (bool, bool),
+        is_round_over: impl FnOnce(bool) -> bool,
+    ) -> bool {
         let bytes = bytes.min(self.unread(place.delivered));
         self.read += bytes;
         if bytes == 0 {
             return false;
         }
+        // A kernel's clock stands still between segments.
+        let (now, read) =
+            (self.last_data, ReceivePlace { next: place.delivered, read: self.read, window: self.window });
+        let grown = self.growth.as_mut().and_then(|growth| growth.on_read(now, &read, is_round_over));
+        self.set_buffer(grown);
         let emptied = self.unread(place.delivered) == 0;
         let small = self.pushed > 1 || self.pushed == 1 && !interactive;
         if owed && (place.next - place.acknowledged > self.peer_mss || small && emptied) {
@@ -232,8 +271,8 @@ mod tests {
         assert_eq!(socket.offer(9_500, 9_500, 9_000).0, 500);
         assert_eq!(socket.offer(10_000, 10_000, 9_500).0, 0);
         let place = StreamPlace { delivered: 10_000, next: 10_000, acknowledged: 10_000 };
-        assert!(!socket.on_read(999, &place, false, false), "less than a segment");
-        assert!(socket.on_read(1, &place, false, false), "it opens");
+        assert!(!socket.on_read(999, &place, (false, false), |over| over), "less than a segment");
+        assert!(socket.on_read(1, &place, (false, false), |over| over), "it opens");
         assert_eq!(socket.offer(10_000, 10_000, 10_000).0, 1_000);
     }
 
@@ -244,8 +283,8 @@ mod tests {
         small.flags = SegmentFlags::PSH;
         socket.on_segment(Time::ZERO, &small, 0);
         let place = StreamPlace { delivered: 200, next: 200, acknowledged: 0 };
-        assert!(!socket.on_read(100, &place, true, false), "something is left to read");
-        assert!(socket.on_read(100, &place, true, false));
-        assert!(!socket.on_read(100, &place, true, false), "there is nothing left to read");
+        assert!(!socket.on_read(100, &place, (true, false), |over| over), "something is left to read");
+        assert!(socket.on_read(100, &place, (true, false), |over| over));
+        assert!(!socket.on_read(100, &place, (true, false), |over| over), "there is nothing left to read");
     }
 }

@@ -19,6 +19,11 @@ impl Scoreboard {
         self.copies_of_lost().next().is_some()
     }
 
+    /// Whether the first segment was ever sent again.
+    pub(crate) fn is_head_resent(&self) -> bool {
+        self.records.front().is_some_and(SegmentRecord::is_resent)
+    }
+
     /// Whether any segment is taken for lost, sent again or not.
     pub(crate) fn has_lost(&self) -> bool {
         self.lost > 0 || self.has_copies_out()

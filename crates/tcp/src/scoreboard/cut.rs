@@ -4,11 +4,11 @@ use super::Scoreboard;
 use crate::record::{SegmentRecord, SegmentState};
 
 impl Scoreboard {
-    /// A segment that lies on both sides of `position` becomes two.
-    pub(crate) fn split(&mut self, index: usize, position: u64) {
+    /// A segment that lies on both sides of `position` becomes two; false if none does.
+    pub(crate) fn split(&mut self, index: usize, position: u64) -> bool {
         let record = &mut self.records[index];
         if !(record.start < position && position < record.end()) {
-            return;
+            return false;
         }
         let rest = SegmentRecord { start: position, len: (record.end() - position) as u16, ..*record };
         record.len -= rest.len;
@@ -19,6 +19,7 @@ impl Scoreboard {
             SegmentState::Sacked => self.sacked_segments += 1,
         }
         self.enlist(rest);
+        true
     }
 
     /// A record begins where none did.

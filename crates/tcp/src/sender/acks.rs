@@ -7,14 +7,16 @@ use super::super::cc::{AckSample, CongestionControl};
 use super::super::connection::{TcpConnection, TcpNote, TcpProgress};
 use super::super::record::{DeliveredBytes, before, timestamp};
 use super::super::segment::TcpSegment;
+use super::super::sites::TcpSite;
 use super::frto::TimeoutDoubt;
 use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
 
 /// How things were before an acknowledgement.
 pub(super) struct AckBaseline {
     una: u64,
+    segments: u64,
     flight: u64,
-    sacked: u64,
+    pub(super) sacked: u64,
     sacked_end: Option<u64>,
     lost_ever: u64,
 }
@@ -29,11 +31,12 @@ impl TcpSender {
         let echo = if self.timestamps { segment.echo } else { timestamp(now) };
         let of_copies = if self.copies_by_timestamp { echo } else { timestamp(now) };
         let mut got = DeliveredBytes::new(now, self.rtt.min(), of_copies);
-        let dsack = !segment.sack.is_empty() && self.take_sacks(segment, &mut got);
-        let reopened = self.advance(now, segment, &mut got);
+        let dsack = !segment.sack.is_empty() && self.take_sacks(segment, &mut got, out);
+        let reopened = self.advance(now, segment, &mut got, out);
         let duplicate = self.counting.is_some() && self.count(segment, &before, reopened, &mut got);
         let says_nothing = self.una == before.una && got.bytes == 0 && !dsack && self.probed.is_none();
         let echoes = segment.ece && self.ecn != EcnResponse::Off;
+        self.note_marks(echoes && before.una < self.nxt);
         // A kernel answers a mark last, if no loss is being repaired (`tcp_try_to_open`).
         if echoes && (self.socket.is_none() || says_nothing && !self.board.is_empty()) {
             self.heed_echo(now, before.flight);
@@ -41,28 +44,44 @@ impl TcpSender {
         if says_nothing {
             return;
         }
-        self.learn(now, segment, &before, &got);
+        self.learn(now, segment, &before, &got, out);
         self.end_probe(now, segment, &before, dsack, out);
         // Before the timer: once all is repaired, the tail may be probed.
         let advanced = self.una > before.una;
-        let lost_beyond = self.leave_phase(now, echo, advanced, &got, out);
+        let dubious = !advanced || duplicate || dsack || echoes || self.is_uneasy(&before);
+        if self.socket.is_some() {
+            self.glides();
+        }
+        let repaired_until = if let Phase::Recovery { until } = self.phase { until } else { 0 };
+        let lost_beyond = self.leave_phase(now, echo, before.una, &got, out);
         if self.doubt != TimeoutDoubt::Off {
             self.judge_timeout(advanced, duplicate || self.board.sacked() > before.sacked);
         }
-        if advanced || self.renews_timer(now, &got) {
+        // An acknowledgement that ends within a segment does not count to a kernel.
+        let whole = self.socket.is_none() || self.board.segments() < before.segments;
+        let restarts = advanced && whole || self.renews_timer(&got);
+        if restarts && self.socket.is_none() {
             self.restart_timer(now, out);
         }
-        if (got.newest.is_some() || duplicate || self.repairs_next(&before)) && !self.board.is_empty() {
+        self.timer.reorder_set = false;
+        if self.looks_for_losses(dubious, &got, duplicate || self.repairs_next(&before)) && !self.board.is_empty() {
             self.detect_losses(now, out);
+            self.note_marks(echoes);
         }
         if lost_beyond && self.phase == Phase::Open {
             self.enter_recovery(now, out);
         }
-        if echoes && self.socket.is_some() {
+        // A kernel knows by now whether it repairs, unless it waits for reordering (`tcp_set_xmit_timer`).
+        if restarts && self.socket.is_some() && !self.timer.reorder_set {
+            self.restart_timer(now, out);
+        }
+        // An acknowledgement that shows a repair to be needless is looked at no further.
+        let needless = self.una < repaired_until && self.phase == Phase::Open && !dsack;
+        if echoes && self.socket.is_some() && !needless {
             self.heed_echo(now, before.flight);
         }
         if got.bytes > 0 {
-            self.tell_control(now, segment, &before, &got);
+            self.tell_control(now, segment, (&before, &got), out);
         }
         self.drop_stale_urgency();
         self.report(&before, out);
@@ -127,6 +146,7 @@ impl TcpSender {
     fn before(&self) -> AckBaseline {
         AckBaseline {
             una: self.una,
+            segments: self.board.segments(),
             flight: self.pipe(),
             sacked: self.board.sacked(),
             sacked_end: self.board.sacked_end(),
@@ -135,7 +155,12 @@ impl TcpSender {
     }
 
     /// Marks the ranges that the blocks report. Returns true if the first block reports a duplicate (RFC 2883 §4).
-    fn take_sacks(&mut self, segment: &TcpSegment, got: &mut DeliveredBytes) -> bool {
+    fn take_sacks<O: Out<TcpConnection>>(
+        &mut self,
+        segment: &TcpSegment,
+        got: &mut DeliveredBytes,
+        out: &mut O,
+    ) -> bool {
         let position = |offset: i32| segment.ack.checked_add_signed(i64::from(offset));
         let blocks = segment.sack.blocks();
         let mut dsack = false;
@@ -155,7 +180,7 @@ impl TcpSender {
                 dsack = true;
                 self.on_dsack(from);
             } else if from >= self.una {
-                self.board.sack(from, to, got);
+                self.board.sack(from, to, got, out);
             }
         }
         dsack
@@ -173,10 +198,16 @@ impl TcpSender {
 
     /// Whether the segment was an update of the window, which a socket knows.
     #[inline]
-    fn advance(&mut self, now: Time, segment: &TcpSegment, got: &mut DeliveredBytes) -> Option<bool> {
+    fn advance<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        segment: &TcpSegment,
+        got: &mut DeliveredBytes,
+        out: &mut O,
+    ) -> Option<bool> {
         let mut reopened = None;
         if self.socket.is_some() {
-            reopened = Some(self.update_window(now, segment));
+            reopened = Some(self.update_window(now, segment, out));
         } else {
             // A peer without a socket never closes its window; one that does is taken to have room for a segment, since
             // there is no other way to learn when it opens again.
@@ -185,18 +216,25 @@ impl TcpSender {
         }
         if segment.ack > self.una {
             self.una = segment.ack;
-            self.board.ack(segment.ack, got);
+            self.board.ack(segment.ack, got, out);
         }
         reopened
     }
 
     /// Round trip, order of arrival and rate of delivery.
     #[inline]
-    fn learn(&mut self, now: Time, segment: &TcpSegment, before: &AckBaseline, got: &DeliveredBytes) {
+    fn learn<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        segment: &TcpSegment,
+        before: &AckBaseline,
+        got: &DeliveredBytes,
+        out: &mut O,
+    ) {
         if got.bytes == 0 {
             return;
         }
-        self.learn_rtt(now, segment, self.una > before.una, got);
+        self.learn_rtt(now, segment, self.una > before.una, got, out);
         self.delivery.on_delivered(now, got.bytes);
         if before.sacked_end.is_some_and(|end| got.lowest < end) {
             let arrived = self.board.sacked_end().unwrap_or(self.una);
@@ -217,14 +255,25 @@ impl TcpSender {
     /// The last one measures the path. For segments sent again, only timestamps give a sample (RFC 7323 §4);
     /// timestamps from the future are ignored.
     #[inline]
-    fn learn_rtt(&mut self, now: Time, segment: &TcpSegment, advanced: bool, got: &DeliveredBytes) {
+    fn learn_rtt<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        segment: &TcpSegment,
+        advanced: bool,
+        got: &DeliveredBytes,
+        out: &mut O,
+    ) {
         let unsure = got.sacked_resent && self.socket.is_some() && got.sack_sent.is_none();
         let sample = match got.measured().filter(|_| !unsure) {
             Some((first, last)) => {
+                let last = got.latest(self.socket.is_some()).unwrap_or(last);
                 self.rtt.observe_min(now.since(last));
                 now.since(first)
             }
-            None if self.timestamps && advanced && !before(timestamp(now), segment.echo) => {
+            None if self.timestamps
+                && advanced
+                && !TcpSite::FutureEcho.ask(out, before(timestamp(now), segment.echo)) =>
+            {
                 Span::from_us(u64::from(timestamp(now).wrapping_sub(segment.echo)).max(1))
             }
             None => return,
@@ -257,9 +306,9 @@ impl TcpSender {
     /// What arrived by SACK left before the first missing one did (again): the timer starts anew, but not for later
     /// ones, or it would never go off while the rest of a window arrives (`tcp_clean_rtx_queue`).
     #[inline]
-    fn renews_timer(&self, now: Time, got: &DeliveredBytes) -> bool {
+    fn renews_timer(&self, got: &DeliveredBytes) -> bool {
         let (Some(sent), Some(head)) = (got.sack_sent, self.board.head_sent_at()) else { return false };
-        now.since(sent) > now.since(head)
+        sent < head
     }
 
     /// RFC 3168 §6.1.2: once a window. DCTCP counts marks instead. `flight` includes what this acknowledgement delivers:
@@ -274,8 +323,11 @@ impl TcpSender {
             self.echo_heeded_until = Some(self.nxt);
             self.tell_cwr = true;
             let prior = self.control.window();
-            self.control.on_echo(now, flight);
-            if self.gentle_marks && self.control.reduces_gently() {
+            let glides = self.gentle_marks && self.control.reduces_gently();
+            // A socket holds the reduction until it says that the mark is answered, whatever is delivered meanwhile.
+            let held = if glides && self.socket.is_some() { u64::MAX } else { flight };
+            self.control.on_echo(now, held);
+            if glides {
                 self.gliding = Some(self.nxt);
                 self.prr = self.new_prr(prior);
                 self.probed = None;
@@ -296,14 +348,21 @@ impl TcpSender {
     }
 
     #[inline]
-    fn tell_control(&mut self, now: Time, segment: &TcpSegment, before: &AckBaseline, got: &DeliveredBytes) {
+    fn tell_control<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        segment: &TcpSegment,
+        (before, got): (&AckBaseline, &DeliveredBytes),
+        out: &mut O,
+    ) {
         let lost = self.board.lost_ever() - before.lost_ever;
         let prior = got.newest.as_ref().map(|newest| self.delivery.prior(newest));
         let min_rtt = self.rtt.min();
         let srtt = self.rtt.srtt().unwrap_or_default();
         // A window grows only with what is acknowledged in order (`tcp_may_raise_cwnd`).
         let advanced = self.una - before.una;
-        let counts = advanced > 0 || self.socket.is_some() && self.rack.degree().has_grown();
+        let reported = self.board.sacked() > before.sacked;
+        let counts = advanced > 0 || self.socket.is_some() && reported && self.rack.degree().has_grown();
         let limited = counts && self.usage.is_limited(self.control.window(), self.control.threshold());
         let delivered = if self.socket.is_some() { u64::from(got.segments) * self.mss } else { got.bytes };
         let ack = AckSample {
@@ -313,14 +372,14 @@ impl TcpSender {
             marked: if segment.ece && self.ecn != EcnResponse::Off { got.bytes } else { 0 },
             flight_before: before.flight,
             flight: self.pipe(),
-            rtt: got.measured().map(|(_, last)| now.since(last)),
+            rtt: got.latest(self.socket.is_some()).map(|last| now.since(last)),
             srtt,
             round_start: prior.is_some_and(|prior| self.delivery.begins_round(prior)),
             window_limited: limited,
             in_recovery: self.phase != Phase::Open,
             rate: got.newest.as_ref().and_then(|newest| self.delivery.sample(newest, min_rtt, lost)),
         };
-        self.control.on_ack(&ack);
+        self.control.on_ack(&ack, out);
         if matches!(self.phase, Phase::Recovery { .. }) || self.glides() {
             let speeds_up = if self.prr_follows_advances { advanced > 0 && lost == 0 } else { got.resent };
             self.prr.on_ack(delivered, self.pipe(), speeds_up, self.mss);

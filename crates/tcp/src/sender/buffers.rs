@@ -14,9 +14,13 @@
 //! the sum is below the limit, and is then filled. A writer that waits goes on once a third is free.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
+use machine::Out;
 use units::{Span, Time};
 
+use super::super::connection::TcpConnection;
+use super::super::sites::{TcpSite, TcpTick};
 use super::super::socket::{TcpSocketConfig, TsoConfig};
 use super::{NextSend, TcpSender};
 
@@ -39,6 +43,8 @@ struct BufferPart {
 struct Burst {
     sent: u64,
     left: u64,
+    /// A part of a segment at its end does not wait.
+    pushed: bool,
 }
 
 #[derive(Debug)]
@@ -53,6 +59,8 @@ pub(super) struct SendBuffers {
     /// Where the last mark was set (`pushed_seq`).
     pushed: u64,
     burst: Burst,
+    /// Super-frames that begin here leave while a write goes on, and without Nagle's algorithm (`tcp_push_one`).
+    at_once: Range<u64>,
     /// The copy that left last: when, where it ended, and how many left with it.
     copy: (Time, u64, u64),
 }
@@ -78,12 +86,18 @@ impl SendBuffers {
             parts: VecDeque::new(),
             pushed: 0,
             burst: Burst::default(),
+            at_once: 0..0,
             copy: (Time::ZERO, 0, 0),
         }
     }
 
     pub(super) fn in_burst(&self) -> bool {
         self.burst.left > 0
+    }
+
+    /// Whether the super-frame that is leaving takes a part of a segment along, whatever is not acknowledged.
+    pub(super) fn pushes_burst(&self) -> bool {
+        self.in_burst() && self.burst.pushed
     }
 
     /// Nothing is sent any more.
@@ -113,6 +127,7 @@ impl SendBuffers {
     fn take(&mut self, una: u64, written: u64, goal: u64, half: u64, first: bool, on: &mut WriteProgress) -> u64 {
         let mut end = written;
         let mut begins = first;
+        self.at_once = 0..0;
         while self.blocked > 0 {
             let filled = self.unsent_tail(on.nxt).filter(|len| *len < goal);
             if filled.is_none() {
@@ -143,7 +158,8 @@ impl SendBuffers {
     fn push_out(&mut self, end: u64, half: u64, on: &mut WriteProgress) {
         let waiting = (end - on.nxt) / on.mss;
         let is_first = self.unsent_tail(on.nxt) == Some(end - on.nxt);
-        let segments = if end > self.pushed + half {
+        let all = end > self.pushed + half;
+        let segments = if all {
             self.mark(end);
             on.quota.min(waiting)
         } else if is_first {
@@ -151,6 +167,10 @@ impl SendBuffers {
         } else {
             0
         };
+        if segments > 0 {
+            let start = if self.at_once.is_empty() { on.nxt } else { self.at_once.start };
+            self.at_once = start..on.nxt + if all { segments * on.mss } else { 1 };
+        }
         on.nxt += segments * on.mss;
         on.quota -= segments;
         on.parts += segments.div_ceil(on.burst) - u64::from(segments > 0 && on.nxt == end);
@@ -176,18 +196,26 @@ impl SendBuffers {
         (index < self.parts.len()).then_some(index)
     }
 
+    /// A copy ended within a buffer, which becomes two.
+    pub(super) fn cut(&mut self, position: u64) {
+        if let Some(index) = self.part_of(position).filter(|index| *index == 0 || self.parts[index - 1].end < position)
+        {
+            self.parts.insert(index, BufferPart { end: position, push: false });
+        }
+    }
+
     /// Where the buffer ends that holds this byte.
     pub(super) fn end_of(&self, position: u64) -> Option<u64> {
         self.part_of(position).map(|index| self.parts[index].end)
     }
 
-    /// A new segment leaves; super-frames have up to `limit` segments.
-    fn on_new(&mut self, limit: u64) {
-        let Burst { sent, left } = self.burst;
+    /// A new segment from `seq` on leaves; super-frames have up to `limit` segments.
+    fn on_new(&mut self, seq: u64, limit: u64) {
+        let Burst { sent, left, pushed } = self.burst;
         self.burst = if left == 0 {
-            Burst { sent: 1, left: limit.max(1) - 1 }
+            Burst { sent: 1, left: limit.max(1) - 1, pushed: self.at_once.contains(&seq) }
         } else {
-            Burst { sent: sent + 1, left: left - 1 }
+            Burst { sent: sent + 1, left: left - 1, pushed }
         };
     }
 
@@ -208,9 +236,10 @@ impl SendBuffers {
     }
 
     /// The same for a copy; `more` if the copy of what follows in the stream leaves next.
-    fn end_copy(&mut self, now: Time, seq: u64, end: u64, more: bool) -> bool {
+    fn end_copy<O: Out<TcpConnection>>(&mut self, now: Time, (seq, end): (u64, u64), more: bool, out: &mut O) -> bool {
         let (at, last_end, count) = self.copy;
-        let count = if at == now && last_end == seq { count + 1 } else { 1 };
+        let together = last_end == seq && TcpSite::CopyTogether.ask(out, at == now);
+        let count = if together { count + 1 } else { 1 };
         let Some(part) = self.part_of(seq).map(|index| self.parts[index]) else { return false };
         let ends = !more || part.end <= end;
         self.copy = (now, end, if ends { 0 } else { count });
@@ -220,7 +249,7 @@ impl SendBuffers {
 
 impl TcpSender {
     /// The application appends to the stream of a socket; what has no room waits.
-    pub(super) fn write_to_socket(&mut self, now: Time, bytes: u64, more: bool) {
+    pub(super) fn write_to_socket<O: Out<TcpConnection>>(&mut self, now: Time, bytes: u64, more: bool, out: &mut O) {
         let Some(socket) = self.socket.as_mut().filter(|socket| socket.fin.is_none() && !socket.stopped) else {
             return;
         };
@@ -233,25 +262,25 @@ impl TcpSender {
         socket.buffers.blocked_more = more;
         // Others may already wait for room: then so does this.
         if begins {
-            self.take(true);
+            self.take(true, out);
         }
     }
 
     /// Takes in what was blocked, if enough room has come.
-    pub(super) fn take_blocked(&mut self) -> u64 {
+    pub(super) fn take_blocked<O: Out<TcpConnection>>(&mut self, out: &mut O) -> u64 {
         let (una, written) = (self.una, self.written);
         let Some(socket) = self.socket.as_mut().filter(|socket| socket.buffers.blocked > 0) else { return 0 };
         socket.buffers.forget_below(una);
         let queued = socket.buffers.memory(una, written);
         let writable = socket.buffers.limit.is_none_or(|limit| limit.saturating_sub(queued) >= queued / 2);
-        if writable { self.take(false) } else { 0 }
+        if writable { self.take(false, out) } else { 0 }
     }
 
-    fn take(&mut self, first: bool) -> u64 {
+    fn take<O: Out<TcpConnection>>(&mut self, first: bool, out: &mut O) -> u64 {
         let room = self.window().saturating_sub(self.charged_flight()).min(self.edge.saturating_sub(self.nxt));
         let Some(socket) = &self.socket else { return 0 };
         let (goal, half) = (self.buffer_len(socket.max_window), socket.max_window / 2);
-        let burst = self.burst_limit(socket.buffers.tso);
+        let burst = TcpTick::Burst.ask(out, self.burst_limit(socket.buffers.tso));
         let mut on = WriteProgress { nxt: self.nxt, quota: room / self.mss, burst, mss: self.mss, parts: 0 };
         let (una, written) = (self.una, self.written);
         let Some(socket) = &mut self.socket else { return 0 };
@@ -297,12 +326,15 @@ impl TcpSender {
     }
 
     /// A new segment of a socket leaves; `len` counts a FIN.
-    pub(super) fn on_new_of_socket(&mut self, seq: u64, len: u64) {
-        let Some(tso) = self.socket.as_ref().map(|socket| socket.buffers.tso) else { return };
-        let limit = self.burst_limit(tso);
+    pub(super) fn on_new_of_socket<O: Out<TcpConnection>>(&mut self, seq: u64, len: u64, out: &mut O) {
+        let Some(socket) = &self.socket else { return };
+        let mut limit = 1;
+        if !socket.buffers.in_burst() {
+            limit = TcpTick::Burst.ask(out, self.burst_limit(socket.buffers.tso));
+        }
         let (mss, written) = (self.mss, self.written);
         let Some(socket) = &mut self.socket else { return };
-        socket.buffers.on_new(limit);
+        socket.buffers.on_new(seq, limit);
         if len < mss {
             socket.partial_end = seq + len;
         }
@@ -310,8 +342,14 @@ impl TcpSender {
     }
 
     /// Whether the segment that left last, from `seq` to `end`, carries PSH.
-    pub(super) fn pushes(&mut self, now: Time, is_new: bool, seq: u64, end: u64) -> bool {
-        let next = self.next(now);
+    pub(super) fn pushes<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        is_new: bool,
+        (seq, end): (u64, u64),
+        out: &mut O,
+    ) -> bool {
+        let next = self.next(now, out);
         let follows = next == NextSend::Repair && self.board.next_repair_start() == Some(end);
         let una = self.una;
         let Some(socket) = &mut self.socket else { return false };
@@ -319,7 +357,7 @@ impl TcpSender {
         if is_new {
             socket.buffers.end_new(seq, end, next == NextSend::New)
         } else {
-            socket.buffers.end_copy(now, seq, end, follows)
+            socket.buffers.end_copy(now, (seq, end), follows, out)
         }
     }
 }

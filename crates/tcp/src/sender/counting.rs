@@ -117,7 +117,7 @@ impl TcpSender {
         let Some(counter) = &self.counting else { return };
         let (sack, rack, advanced) = (counter.sack, counter.rack, counter.advanced);
         if rack == RackUse::InRepair && self.phase != Phase::Open {
-            self.detect_lost_copies(now);
+            self.detect_lost_copies(now, out);
         }
         match (sack, self.phase) {
             (false, Phase::Open) => {
@@ -144,13 +144,13 @@ impl TcpSender {
     }
 
     /// RACK of Linux 4.4, which looks only during a repair, with a fixed reordering window of at least a millisecond.
-    fn detect_lost_copies(&mut self, now: Time) {
+    fn detect_lost_copies<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let quarter = if self.rack.degree().events > 0 { self.rtt.min() / 4 } else { Span::ZERO };
         let mut judge = self.rack.judge(now, Span::ZERO);
         // A later one arrived: lost if that left this much later, whatever the time is now.
         judge.now = judge.sent_at;
         judge.patience = quarter.max(Span::from_ms(1)) + Span::from_ps(1);
-        self.board.detect(&judge);
+        self.board.detect(&judge, out);
     }
 
     /// `tcp_time_to_recover`.

@@ -1,12 +1,13 @@
 //! What leaves next: what is urgent, then repairs, then new data.
 
 use machine::Out;
-use units::Time;
+use units::{Span, Time};
 
 use super::super::cc::CongestionControl;
 use super::super::connection::{TcpConnection, TcpNote, TcpRetransmitCause};
-use super::super::record::timestamp;
+use super::super::record::{SegmentState, timestamp};
 use super::super::segment::SegmentFlags;
+use super::super::sites::TcpSite;
 use super::queue::{SendHold, SendSocket};
 use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
 
@@ -35,7 +36,7 @@ pub(crate) struct OutgoingPayload {
 
 impl TcpSender {
     #[inline]
-    pub(crate) fn next(&self, now: Time) -> NextSend {
+    pub(crate) fn next<O: Out<TcpConnection>>(&self, now: Time, out: &mut O) -> NextSend {
         if let Some(urgent) = self.urgent {
             return NextSend::Urgent(urgent);
         }
@@ -45,7 +46,7 @@ impl TcpSender {
             }
             (NextSend::Repair, self.board.next_repair_len())
         } else if let Some(socket) = &self.socket {
-            return self.next_of_socket(now, socket);
+            return self.next_of_socket(now, socket, out);
         } else if self.unsent() > 0 && self.has_room() {
             (NextSend::New, self.next_len())
         } else {
@@ -78,7 +79,7 @@ impl TcpSender {
     }
 
     /// In the order of `tcp_write_xmit`: the congestion window, the peer's, then what holds small segments back.
-    fn next_of_socket(&self, now: Time, socket: &SendSocket) -> NextSend {
+    fn next_of_socket<O: Out<TcpConnection>>(&self, now: Time, socket: &SendSocket, out: &mut O) -> NextSend {
         if self.unsent() == 0 || socket.copies_only {
             return NextSend::Nothing;
         }
@@ -90,7 +91,7 @@ impl TcpSender {
         if !self.has_room() {
             return NextSend::Nothing;
         }
-        match self.held_back(socket) {
+        match self.held_back(socket, out) {
             SendHold::Free if self.pacer.release > now => NextSend::Later(self.pacer.release),
             SendHold::Free => NextSend::New,
             SendHold::ForMoreWindow => NextSend::Full,
@@ -130,12 +131,12 @@ impl TcpSender {
         let mut outgoing = match next {
             NextSend::Nothing | NextSend::Full | NextSend::Later(_) => return None,
             NextSend::New => {
-                let outgoing = self.send_new(now);
+                let outgoing = self.send_new(now, out);
                 self.on_new_sent(now, out);
                 outgoing
             }
             NextSend::Urgent(UrgentSend::ProbeNew) => {
-                let outgoing = self.send_new(now);
+                let outgoing = self.send_new(now, out);
                 self.probed = Some(TailLossProbe { end: self.nxt, again: false });
                 outgoing
             }
@@ -149,7 +150,7 @@ impl TcpSender {
                 self.resend(now, index, cause, out)
             }
             NextSend::Urgent(UrgentSend::ProbeLast) => {
-                let index = self.board.last_unsacked().expect("a probe needs a segment");
+                let index = self.last_to_probe().expect("a probe needs a segment");
                 self.probed = Some(TailLossProbe { end: self.nxt, again: true });
                 self.resend(now, index, TcpRetransmitCause::Probe, out)
             }
@@ -158,7 +159,7 @@ impl TcpSender {
         self.urgent = None;
         self.on_left(now, &outgoing);
         if self.socket.is_some() {
-            self.mark(now, next, &mut outgoing);
+            self.mark(now, next, &mut outgoing, out);
         }
         Some(outgoing)
     }
@@ -170,19 +171,19 @@ impl TcpSender {
             let seq = self.una.wrapping_sub(1);
             return OutgoingPayload { seq, len: 0, capable: false, cwr: false, flags: SegmentFlags::NONE };
         }
-        let outgoing = self.send_some(now, self.next_len().min(room));
+        let outgoing = self.send_some(now, self.next_len().min(room), out);
         self.on_new_sent(now, out);
         OutgoingPayload { flags: SegmentFlags::PSH, ..outgoing }
     }
 
     /// A FIN has a position, but is no payload; PSH is where a kernel would have it.
-    fn mark(&mut self, now: Time, next: NextSend, outgoing: &mut OutgoingPayload) {
+    fn mark<O: Out<TcpConnection>>(&mut self, now: Time, next: NextSend, outgoing: &mut OutgoingPayload, out: &mut O) {
         let (seq, end) = (outgoing.seq, outgoing.seq.wrapping_add(u64::from(outgoing.len)));
         let is_new = !matches!(
             next,
             NextSend::Repair | NextSend::Urgent(UrgentSend::Head) | NextSend::Urgent(UrgentSend::ProbeLast)
         );
-        let push = outgoing.len > 0 && self.pushes(now, is_new, seq, end);
+        let push = outgoing.len > 0 && self.pushes(now, is_new, (seq, end), out);
         let payload_end = self.payload_below(end);
         let fin = outgoing.len > 0 && payload_end < end;
         outgoing.len -= u32::from(fin);
@@ -195,22 +196,22 @@ impl TcpSender {
     }
 
     #[inline]
-    fn send_new(&mut self, now: Time) -> OutgoingPayload {
-        self.send_some(now, self.next_len())
+    fn send_new<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) -> OutgoingPayload {
+        self.send_some(now, self.next_len(), out)
     }
 
     #[inline]
-    fn send_some(&mut self, now: Time, len: u64) -> OutgoingPayload {
+    fn send_some<O: Out<TcpConnection>>(&mut self, now: Time, len: u64, out: &mut O) -> OutgoingPayload {
         let seq = self.nxt;
         if self.socket.is_some() {
             self.note_pause(now);
         }
         let stamp = self.delivery.stamp(now, self.board.is_empty());
-        let at = self.send_time(now, false);
+        let at = self.send_time(now, false, out);
         self.board.push(seq, len as u16, at, stamp);
         self.nxt += len;
         if self.socket.is_some() {
-            self.on_new_of_socket(seq, len);
+            self.on_new_of_socket(seq, len, out);
         }
         let cwr = self.ecn == EcnResponse::Classic && std::mem::take(&mut self.tell_cwr);
         let capable = self.ecn != EcnResponse::Off;
@@ -226,13 +227,16 @@ impl TcpSender {
         }
     }
 
-    /// Loss detection goes by the order of times, and with a socket none of it may be chance.
+    /// Loss detection goes by the order of times: of two that leave at the same time, the later in the stream is the later
+    /// one. With a socket none of it may be chance: the same time for all that one event lets go, but copies before new
+    /// ones, and later than what the event before let go. A kernel's clock does that.
     #[inline]
-    fn send_time(&mut self, now: Time, copy: bool) -> Time {
-        match &mut self.socket {
-            None => now,
-            Some(socket) => socket.order(now, copy),
+    fn send_time<O: Out<TcpConnection>>(&mut self, now: Time, copy: bool, out: &mut O) -> Time {
+        let together = self.socket.as_mut().is_none_or(|socket| socket.leaves_together(copy));
+        if !(together && TcpSite::SameTime.ask(out, now <= self.ordered)) {
+            self.ordered = now.max(self.ordered + Span::from_ps(1));
         }
+        self.ordered
     }
 
     /// A copy that is shorter than a segment takes along what follows: the rest of its buffer, and whole buffers that fit
@@ -242,6 +246,14 @@ impl TcpSender {
         let until = self.edge.max(self.una + self.mss);
         while let Some((end, rest)) = self.board.room_for_next(index, self.mss, until) {
             let same_buffer = socket.buffers.end_of(end - 1).is_some_and(|buffer| buffer > end);
+            // Another buffer joins only as a whole, and if it is one segment (`tcp_can_collapse`).
+            let behind: Vec<_> = self.board.records().skip(index + 1).take(2).collect();
+            let next_end = behind.first().map(|next| next.end());
+            // What has arrived is cut off from its buffer.
+            let is_cut = behind.get(1).is_some_and(|then| then.state == SegmentState::Sacked);
+            if !same_buffer && !is_cut && socket.buffers.end_of(end) != next_end {
+                break;
+            }
             if !self.board.take_from_next(index, rest, same_buffer) {
                 break;
             }
@@ -256,12 +268,14 @@ impl TcpSender {
         cause: TcpRetransmitCause,
         out: &mut O,
     ) -> OutgoingPayload {
-        if self.socket.is_some() {
-            self.board.split(index, self.edge);
+        if let Some(socket) = &mut self.socket {
+            if self.board.split(index, self.edge) {
+                socket.buffers.cut(self.edge);
+            }
             self.gather(index);
         }
         let stamp = self.delivery.stamp(now, false);
-        let at = self.send_time(now, true);
+        let at = self.send_time(now, true, out);
         let (seq, len) = self.board.resend(index, at, stamp);
         if let Some(undo) = self.undo.as_mut().filter(|_| cause != TcpRetransmitCause::Probe) {
             undo.on_copy(timestamp(now));
@@ -289,10 +303,15 @@ impl TcpSender {
         }
     }
 
-    /// Called after something left: `next` shows whether the window was the limit.
+    /// Called after `sent` left: `next` shows whether the window was the limit.
     #[inline]
-    pub(crate) fn note_usage(&mut self, next: NextSend) {
-        if self.socket.is_some() {
+    pub(crate) fn note_usage(&mut self, sent: NextSend, next: NextSend) {
+        if let Some(socket) = &self.socket {
+            // A kernel looks when it sends what is new, or could (`tcp_write_xmit`): not at copies by themselves.
+            let copy = matches!(sent, NextSend::Urgent(UrgentSend::Head | UrgentSend::ProbeLast));
+            if copy || sent == NextSend::Repair && (self.unsent() == 0 || socket.copies_only) {
+                return;
+            }
             // A kernel counts segments that are not acknowledged, and calls a window full that has room for no more.
             let outstanding = self.board.segments() * self.mss;
             let full = next == NextSend::Full || self.charged_flight() >= self.window();

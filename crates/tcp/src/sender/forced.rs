@@ -7,6 +7,7 @@ use machine::Out;
 use units::Time;
 
 use super::super::connection::{TcpConnection, TcpRetransmitCause};
+use super::super::sink::TcpSink;
 use super::{NextSend, Phase, TailLossProbe, TcpSender, UrgentSend};
 
 impl TcpSender {
@@ -16,8 +17,8 @@ impl TcpSender {
     }
 
     fn force_new<O: Out<TcpConnection>>(&mut self, now: Time, seq: u64, len: u16, out: &mut O) -> bool {
-        self.write(now, (seq + u64::from(len)).saturating_sub(self.written), false);
-        let next = self.next(now);
+        self.write(now, (seq + u64::from(len)).saturating_sub(self.written), false, out);
+        let next = self.next(now, out);
         let is_probe = next == NextSend::Urgent(UrgentSend::ProbeNew);
         if next == NextSend::Full && self.phase == Phase::Open {
             self.control.adopt(self.board.flight() + u64::from(len));
@@ -37,7 +38,7 @@ impl TcpSender {
 
     fn force_again<O: Out<TcpConnection>>(&mut self, now: Time, seq: u64, len: u16, out: &mut O) -> bool {
         let Some(index) = self.board.place_of(seq) else { return false };
-        let agrees = self.would_repeat(now, seq);
+        let agrees = self.would_repeat(now, seq, out);
         let cause = if self.urgent == Some(UrgentSend::ProbeLast) {
             self.probed = Some(TailLossProbe { end: self.nxt, again: true });
             TcpRetransmitCause::Probe
@@ -51,8 +52,8 @@ impl TcpSender {
     }
 
     /// Whether the segment at `seq` is what would be sent again now.
-    fn would_repeat(&self, now: Time, seq: u64) -> bool {
-        match self.next(now) {
+    fn would_repeat<O: Out<TcpConnection>>(&self, now: Time, seq: u64, out: &mut O) -> bool {
+        match self.next(now, out) {
             NextSend::Repair | NextSend::Urgent(UrgentSend::Head) => self.board.next_repair_start() == Some(seq),
             NextSend::Urgent(UrgentSend::ProbeLast) => self.board.place_of(seq) == self.board.last_unsacked(),
             _ => false,
@@ -61,7 +62,7 @@ impl TcpSender {
 
     /// Whether it would send what is at `seq` now. New data is no question of what, but of the window.
     pub(crate) fn would_force(&self, now: Time, seq: u64) -> bool {
-        seq >= self.nxt || self.would_repeat(now, seq)
+        seq >= self.nxt || self.would_repeat(now, seq, &mut TcpSink::default())
     }
 
     /// The window limits a sender that could not send another full segment.
@@ -71,6 +72,6 @@ impl TcpSender {
             self.prr.on_sent(u64::from(len));
         }
         let is_full = self.board.flight() + self.mss > self.window();
-        self.note_usage(if is_full { NextSend::Full } else { NextSend::Nothing });
+        self.note_usage(NextSend::New, if is_full { NextSend::Full } else { NextSend::Nothing });
     }
 }

@@ -9,6 +9,7 @@ use units::{Span, Time};
 
 use super::super::connection::{TcpConnection, TcpProgress};
 use super::super::segment::TcpSegment;
+use super::super::sites::TcpSite;
 use super::super::timing::Wait;
 use super::queue::SendHold;
 use super::timers::LossTimerKind;
@@ -22,7 +23,12 @@ const RETRIES: u32 = 15;
 
 impl TcpSender {
     /// `tcp_ack_update_window`: by a newer segment, or a larger window of the same. Returns whether it was.
-    pub(super) fn update_window(&mut self, now: Time, segment: &TcpSegment) -> bool {
+    pub(super) fn update_window<O: Out<TcpConnection>>(
+        &mut self,
+        now: Time,
+        segment: &TcpSegment,
+        out: &mut O,
+    ) -> bool {
         let una = self.una;
         let Some(socket) = &mut self.socket else { return false };
         let offered = u64::from(segment.window);
@@ -49,7 +55,7 @@ impl TcpSender {
         // While the window is shut, every answer makes the next probe wait anew.
         self.timer.forget(LossTimerKind::Window);
         if opened && self.board.is_empty() && self.unsent() > 0 {
-            self.restart_after_idle(now);
+            self.restart_after_idle(now, out);
         }
         updates
     }
@@ -59,10 +65,10 @@ impl TcpSender {
         if self.socket.is_none() {
             return;
         }
-        if self.refill() {
+        if self.refill(out) {
             out.complete(TcpProgress::Written(self.payload_end()));
         }
-        let shut = self.board.is_empty() && self.unsent() > 0 && self.is_held_back();
+        let shut = self.board.is_empty() && self.unsent() > 0 && self.is_held_back(out);
         if shut {
             if !self.timer.waits_for(LossTimerKind::Window) {
                 self.wait_for_window(now, out);
@@ -76,9 +82,9 @@ impl TcpSender {
         self.note_wait(now);
     }
 
-    fn is_held_back(&self) -> bool {
+    fn is_held_back<O: Out<TcpConnection>>(&self, out: &mut O) -> bool {
         let Some(socket) = &self.socket else { return false };
-        self.urgent.is_some() || !self.has_room() || self.held_back(socket) != SendHold::Free
+        self.urgent.is_some() || !self.has_room() || self.held_back(socket, out) != SendHold::Free
     }
 
     fn wait_for_window<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
@@ -98,7 +104,8 @@ impl TcpSender {
         }
         let Some(socket) = &mut self.socket else { return };
         let since = *socket.silent_since.get_or_insert(now);
-        let over = socket.user_timeout.is_some_and(|timeout| now.since(since) >= timeout);
+        let waits = now.since(since);
+        let over = socket.user_timeout.is_some_and(|timeout| TcpSite::UserTimeout.ask(out, waits >= timeout));
         if over || socket.probes > RETRIES {
             return self.give_up(now, out);
         }
@@ -109,15 +116,17 @@ impl TcpSender {
     }
 
     /// Whether the retransmission timer went off too often, or data waits too long.
-    pub(super) fn has_waited_too_long(&mut self, now: Time) -> bool {
+    pub(super) fn has_waited_too_long<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) -> bool {
         let Some(socket) = &mut self.socket else { return false };
         // A peer whose window has retreated drops what comes, but it answers: `tcp_retransmit_timer` does not count that.
-        if socket.window == 0 && now.since(socket.looked) <= PROBE_MAX {
+        let answers = now.since(socket.looked) <= PROBE_MAX;
+        if socket.window == 0 && TcpSite::PeerAnswers.ask(out, answers) {
             return false;
         }
         socket.counters.timeouts += 1;
         let since = *socket.silent_since.get_or_insert(now);
-        let over = socket.user_timeout.is_some_and(|timeout| now.since(since) >= timeout);
+        let waits = now.since(since);
+        let over = socket.user_timeout.is_some_and(|timeout| TcpSite::UserTimeout.ask(out, waits >= timeout));
         over || socket.counters.timeouts > RETRIES
     }
 

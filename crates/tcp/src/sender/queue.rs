@@ -6,8 +6,12 @@
 //!
 //! [`buffers`](super::buffers) has what a write becomes, and where PSH is.
 
+use machine::Out;
 use units::{Span, Time};
 
+use super::super::config::LinuxVersion;
+use super::super::connection::TcpConnection;
+use super::super::sites::TcpSite;
 use super::super::socket::TcpSocketConfig;
 use super::TcpSender;
 use super::buffers::SendBuffers;
@@ -18,6 +22,7 @@ const DEFER_AT_MOST: Span = Span::from_ms(1);
 
 #[derive(Debug)]
 pub(super) struct SendSocket {
+    pub(super) version: LinuxVersion,
     pub(super) nodelay: bool,
     cork: bool,
     /// What waits now leaves whatever holds it back (`TCP_NAGLE_PUSH`).
@@ -43,12 +48,13 @@ pub(super) struct SendSocket {
     pub(super) gave_up: bool,
     /// The connection is over: nothing is written any more.
     pub(super) stopped: bool,
-    /// The time that the last segment got, whether it was a copy, and whether nothing happened since.
-    ordered: Time,
+    /// Whether the last segment was a copy, and whether nothing happened since.
     ordered_copy: bool,
     pub(super) same_event: bool,
     /// The reordering timer lets copies go, but nothing new (`tcp_rack_reo_timeout`).
     pub(super) copies_only: bool,
+    /// Something arrived since losses were last looked for.
+    pub(super) unjudged: bool,
     /// When there was last a reason to look at what may leave: a segment that arrived, or a write.
     pub(super) looked: Time,
     pub(super) counters: SendCounters,
@@ -86,6 +92,7 @@ impl SendCounters {
 impl SendSocket {
     pub(super) fn new(config: &TcpSocketConfig) -> Self {
         Self {
+            version: config.version,
             nodelay: config.nodelay,
             cork: false,
             push: false,
@@ -103,10 +110,10 @@ impl SendSocket {
             silent_since: None,
             gave_up: false,
             stopped: false,
-            ordered: Time::ZERO,
             ordered_copy: false,
             same_event: false,
             copies_only: false,
+            unjudged: false,
             looked: Time::ZERO,
             counters: SendCounters::default(),
             clocks: SendClocks::default(),
@@ -115,15 +122,12 @@ impl SendSocket {
 }
 
 impl SendSocket {
-    /// A time for a segment that leaves now: the same for all that one event lets go, but copies before new ones, and
-    /// later than what the event before let go, even if both happen at the same time. A kernel's clock does that.
-    pub(super) fn order(&mut self, now: Time, copy: bool) -> Time {
+    /// Whether the event that let the last segment go lets this one go, too, and both are copies or neither is.
+    pub(super) fn leaves_together(&mut self, copy: bool) -> bool {
         let together = self.same_event && copy == self.ordered_copy;
-        let after = if together { self.ordered } else { self.ordered + Span::from_ps(1) };
-        self.ordered = now.max(after);
         self.ordered_copy = copy;
         self.same_event = true;
-        self.ordered
+        together
     }
 }
 
@@ -173,8 +177,8 @@ impl TcpSender {
     }
 
     /// After something made room: takes in what was blocked, and the FIN behind it.
-    pub(super) fn refill(&mut self) -> bool {
-        let taken = self.take_blocked();
+    pub(super) fn refill<O: Out<TcpConnection>>(&mut self, out: &mut O) -> bool {
+        let taken = self.take_blocked(out);
         let Some(socket) = &mut self.socket else { return false };
         if socket.buffers.blocked == 0 && std::mem::take(&mut socket.shut_when_taken) {
             self.finish();
@@ -211,7 +215,7 @@ impl TcpSender {
     /// Length of the next new segment of a socket, a FIN counted.
     pub(super) fn next_len_of_socket(&self, socket: &SendSocket) -> u64 {
         let room = self.edge.saturating_sub(self.nxt);
-        let small_out = socket.partial_end > self.una && !socket.nodelay;
+        let small_out = socket.partial_end > self.una && !socket.nodelay && !socket.buffers.pushes_burst();
         match socket.fin {
             // A super-frame takes the rest of the window along (`tcp_mss_split_point`).
             _ if socket.buffers.in_burst() && (1..self.mss.min(self.unsent())).contains(&room) && !small_out => room,
@@ -229,9 +233,9 @@ impl TcpSender {
     }
 
     /// Whether Nagle's algorithm, a cork or a deferred super-frame lets the next new segment go.
-    pub(super) fn held_back(&self, socket: &SendSocket) -> SendHold {
+    pub(super) fn held_back<O: Out<TcpConnection>>(&self, socket: &SendSocket, out: &mut O) -> SendHold {
         let len = self.next_len_of_socket(socket);
-        if socket.push || self.ends_stream(socket) {
+        if socket.push || self.ends_stream(socket) || socket.buffers.pushes_burst() {
             return SendHold::Free;
         }
         if len < self.mss {
@@ -239,7 +243,7 @@ impl TcpSender {
             let held = socket.cork || socket.more || !socket.nodelay && small_out;
             return if held { SendHold::ForMoreData } else { SendHold::Free };
         }
-        if !socket.buffers.in_burst() && self.defers(socket.looked, socket) {
+        if !socket.buffers.in_burst() && self.defers(socket.looked, socket, out) {
             SendHold::ForMoreWindow
         } else {
             SendHold::Free
@@ -248,24 +252,19 @@ impl TcpSender {
 
     /// `tcp_tso_should_defer`: a small part of the window waits for the next acknowledgement, if that is near. Decided when
     /// there is a reason to look, not whenever a timer lets other things happen.
-    fn defers(&self, now: Time, socket: &SendSocket) -> bool {
+    fn defers<O: Out<TcpConnection>>(&self, now: Time, socket: &SendSocket, out: &mut O) -> bool {
         let divisor = u64::from(socket.buffers.tso.window_divisor);
         let (Some(last), Some(srtt), Some(head)) = (self.last_sent, self.rtt.srtt(), self.board.head_sent_at()) else {
             return false;
         };
-        if divisor == 0 || self.phase != super::Phase::Open || now.since(last) >= Span::from_ms(1) {
+        if divisor == 0 || self.phase != super::Phase::Open {
             return false;
         }
         let congestion = self.window().saturating_sub(self.charged_flight());
         let receiver = self.edge.saturating_sub(self.nxt);
         let room = congestion.min(receiver);
         let enough = self.window().min(socket.window) / divisor;
-        let burst = self.burst_limit(socket.buffers.tso) * self.mss;
-        let late = match socket.buffers.tso.by_next_ack {
-            true => (head + srtt).since(now) > (srtt / 2).min(DEFER_AT_MOST),
-            false => now.since(head) < srtt / 2,
-        };
-        if room >= enough || room >= burst || late {
+        if room >= enough || room > self.unsent() && socket.fin.is_some() {
             return false;
         }
         // What the first buffer holds leaves at once if it is one segment, or if it fits and others follow.
@@ -273,7 +272,12 @@ impl TcpSender {
         if buffer <= self.mss || buffer <= room && buffer < self.unsent() {
             return false;
         }
-        room <= self.unsent() || socket.fin.is_none()
+        let burst = self.burst_limit(socket.buffers.tso) * self.mss;
+        let late = match socket.buffers.tso.by_next_ack {
+            true => (head + srtt).since(now) > (srtt / 2).min(DEFER_AT_MOST),
+            false => now.since(head) < srtt / 2,
+        };
+        TcpSite::Defers.ask(out, room < burst && !late && now.since(last) < Span::from_ms(1))
     }
 
     /// Sets the clock of what the sender waits for now.

@@ -6,6 +6,7 @@ use units::{Span, Time};
 use super::super::cc::CongestionControl;
 use super::super::connection::{TcpConnection, TcpNote};
 use super::super::record::DeliveredBytes;
+use super::super::sites::TcpSite;
 use super::super::undo::Undo;
 use super::{Phase, TcpSender};
 
@@ -21,7 +22,7 @@ impl TcpSender {
         let window =
             self.rack.reordering_window(self.rtt.min().min(srtt), srtt, repairing, self.board.sacked_segments());
         let lost_copies = self.board.lost_copies();
-        let wait = self.board.detect(&self.rack.judge(now, window));
+        let wait = self.board.detect(&self.rack.judge(now, window), out);
         if wait > Span::ZERO {
             self.wait_for_order(now, wait, out);
         }
@@ -48,17 +49,17 @@ impl TcpSender {
         }
         self.prr.on_ack(0, flight, false, self.mss);
         self.phase = Phase::Recovery { until: gliding.unwrap_or(self.nxt) };
-        self.undo = Some(Undo::new(self.una));
+        self.undo = Some(Undo::new(self.una).with_copies(self.board.has_copies_out() || self.board.is_head_resent()));
         self.probed = None;
         if !reduced {
             self.tell_reduced(out);
         }
     }
 
-    pub(super) fn enter_loss(&mut self, now: Time) {
+    pub(super) fn enter_loss<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         self.forget_counts();
         let rtt = if self.counting.is_some() { Span::ZERO } else { self.rack.rtt() };
-        self.board.time_out(now, rtt);
+        self.board.time_out(now, rtt, out);
         if self.socket.is_some() {
             self.end_reduction(now);
         }
@@ -79,10 +80,13 @@ impl TcpSender {
         if matches!(self.phase, Phase::Recovery { until } if self.una >= until) {
             let window = self.window();
             self.control.on_recovered(now);
+            self.control.on_mark_answered();
             self.control.on_reduction_stopped(window);
         }
         if self.gliding.is_some_and(|until| self.una >= until) {
+            let window = self.window();
             self.control.on_mark_answered();
+            self.control.on_reduction_stopped(window);
         }
     }
 
@@ -109,24 +113,28 @@ impl TcpSender {
     pub(super) fn reduce_for_probe<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         if self.socket.is_some() {
             // Even while a mark is answered (`tcp_process_tlp_ack`).
-            self.gliding = None;
-            self.control.on_mark_answered();
+            let window = self.window();
+            if self.gliding.take().is_some() {
+                self.control.on_mark_answered();
+                self.control.on_reduction_stopped(window);
+            }
         }
         self.control.on_loss(now, self.board.flight());
         self.control.on_recovered(now);
         self.tell_reduced(out);
     }
 
-    /// After an acknowledgement that may end the repair. `advanced` if it acknowledged something in order. Returns whether
-    /// a repair ended while segments behind it are lost: with its copy in flight, too, a segment is so to a kernel.
+    /// After an acknowledgement that may end the repair. `prior` is what was acknowledged before it. Returns whether a
+    /// repair ended while segments behind it are lost: with its copy in flight, too, a segment is so to a kernel.
     pub(super) fn leave_phase<O: Out<TcpConnection>>(
         &mut self,
         now: Time,
         echo: u32,
-        advanced: bool,
+        prior: u64,
         got: &DeliveredBytes,
         out: &mut O,
     ) -> bool {
+        let advanced = self.una > prior;
         let (until, timed_out) = match self.phase {
             Phase::Open => return false,
             Phase::Recovery { until } => (until, false),
@@ -136,9 +144,13 @@ impl TcpSender {
         let newreno = self.counting.as_ref().is_some_and(|counter| counter.is_newreno());
         let reopens = !newreno || self.board.is_empty() && self.socket.is_none();
         let over = self.una > until || self.una == until && reopens;
-        let spurious = self.undo.is_some_and(|undo| is_spurious(&undo, echo, advanced, timed_out, over));
+        let decides = advanced && (timed_out || over);
+        let spurious = self.undo.is_some_and(|undo| is_spurious(&undo, echo, decides, out));
         if spurious || timed_out && self.is_timeout_spurious(until, got) {
             self.undo_reduction(now, out);
+        }
+        if !timed_out && advanced && self.undo_untouched(now, prior, until, out) {
+            return false;
         }
         if !over && !timed_out && advanced {
             self.undo_partly(now, echo, out);
@@ -166,7 +178,10 @@ impl TcpSender {
     /// as are acknowledged, and nothing was lost unless a copy is still out (`tcp_try_undo_partial`).
     fn undo_partly<O: Out<TcpConnection>>(&mut self, now: Time, echo: u32, out: &mut O) {
         let counts = self.socket.is_some() && self.counting.as_ref().is_some_and(|counter| !counter.is_newreno());
-        let Some(undo) = self.undo.filter(|undo| counts && undo.is_answered_by_original(echo)) else { return };
+        let Some(undo) = self.undo.filter(|_| counts) else { return };
+        if !TcpSite::AnsweredByOriginal.ask(out, undo.is_answered_by_original(echo)) {
+            return;
+        }
         let late_by = self.una.saturating_sub(undo.marker()).div_ceil(self.mss.max(1));
         self.rack.degree_mut().grow(self.board.segments_below_sacked_end() + late_by);
         if !self.board.has_copies_out() {
@@ -174,9 +189,33 @@ impl TcpSender {
         }
     }
 
+    /// A socket's segments came by themselves before anything was sent again: they were late (`tcp_try_undo_partial`,
+    /// `tcp_try_undo_recovery`). What duplicates have said remains true.
+    fn undo_untouched<O: Out<TcpConnection>>(&mut self, now: Time, prior: u64, until: u64, out: &mut O) -> bool {
+        let newreno = self.counting.as_ref().is_some_and(|counter| counter.is_newreno());
+        let untouched = self.undo.is_some_and(|undo| undo.is_untouched());
+        if self.socket.is_none() || !untouched || newreno && self.una >= until {
+            return false;
+        }
+        if self.una < until {
+            let highest = self.board.sacked_end().unwrap_or(self.una);
+            self.rack.on_reordering(highest.saturating_sub(prior), self.mss);
+        }
+        let window = self.window();
+        self.control.on_recovered(now);
+        self.control.on_mark_answered();
+        self.control.on_reduction_stopped(window);
+        self.undo_reduction(now, out);
+        self.phase = Phase::Open;
+        true
+    }
+
     fn undo_reduction<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         self.undo = None;
         self.board.forget_losses();
+        if let Some(socket) = &mut self.socket {
+            socket.unjudged = true;
+        }
         let threshold = self.control.threshold();
         self.control.undo(now);
         // The peer need not hear of it (`tcp_ecn_withdraw_cwr`).
@@ -189,8 +228,8 @@ impl TcpSender {
 /// first copy is in question, and at the end of a recovery, where holes may differ. Without copies nothing is undone:
 /// if missing data arrives by itself before it could be sent again, Linux 5.4 keeps the window reduced (`undo_retrans`
 /// is -1 and `retrans_stamp` 0).
-fn is_spurious(undo: &Undo, echo: u32, advanced: bool, timed_out: bool, over: bool) -> bool {
-    let by_timestamp = advanced && (timed_out || over) && undo.is_answered_by_original(echo);
+fn is_spurious<O: Out<TcpConnection>>(undo: &Undo, echo: u32, decides: bool, out: &mut O) -> bool {
+    let by_timestamp = decides && TcpSite::AnsweredByOriginal.ask(out, undo.is_answered_by_original(echo));
     let by_dsack = undo.is_proven() && undo.has_copies();
     by_timestamp || by_dsack
 }
@@ -198,16 +237,18 @@ fn is_spurious(undo: &Undo, echo: u32, advanced: bool, timed_out: bool, over: bo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TcpSink;
 
     #[test]
     fn without_copies_nothing_is_undone_and_with_copies_each_must_be_proven_superfluous() {
         let mut undo = Undo::new(0);
-        assert!(!is_spurious(&undo, 5, true, false, true));
+        let is_spurious = |undo: &Undo, echo| is_spurious(undo, echo, true, &mut TcpSink::default());
+        assert!(!is_spurious(&undo, 5));
         undo.on_copy(10);
         undo.on_copy(20);
         undo.on_dsack(0);
-        assert!(!is_spurious(&undo, 15, true, false, true));
+        assert!(!is_spurious(&undo, 15));
         undo.on_dsack(1_000);
-        assert!(is_spurious(&undo, 15, true, false, true));
+        assert!(is_spurious(&undo, 15));
     }
 }

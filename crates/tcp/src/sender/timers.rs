@@ -13,11 +13,14 @@
 use machine::Out;
 use units::{Span, Time};
 
+use super::super::config::LinuxVersion;
 use super::super::connection::{TcpConnection, TcpNote, TcpTimer};
+use super::super::sites::TcpSite;
 use super::super::timing::{TcpTiming, Wait};
 use super::{Phase, TcpSender, UrgentSend};
 
 const FIRST_PROBE: Span = Span::from_ms(1_000);
+const OLD_PROBE_MIN: Span = Span::from_ms(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LossTimerKind {
@@ -33,11 +36,13 @@ pub(super) struct LossTimer {
     pending: Option<LossTimerKind>,
     wait: Wait,
     armed: Time,
+    /// The last acknowledgement made it wait for reordering.
+    pub(super) reorder_set: bool,
 }
 
 impl Default for LossTimer {
     fn default() -> Self {
-        Self { pending: None, wait: Wait::plain(Time::ZERO, Span::ZERO), armed: Time::NEVER }
+        Self { pending: None, wait: Wait::plain(Time::ZERO, Span::ZERO), armed: Time::NEVER, reorder_set: false }
     }
 }
 
@@ -80,7 +85,7 @@ impl LossTimer {
         self.armed = Time::NEVER;
         let kind = self.pending?;
         let deadline = timing.deadline(&self.wait);
-        if deadline > now {
+        if TcpSite::LossTimerEarly.ask(out, deadline > now) {
             self.arm_before(deadline, out);
             return None;
         }
@@ -135,7 +140,24 @@ impl TcpSender {
     #[inline]
     fn may_probe(&self) -> bool {
         let missing = self.board.sacked() > 0 && (self.socket.is_none() || self.gliding.is_none());
-        self.probes && self.phase == Phase::Open && !missing
+        self.probes && self.phase == Phase::Open && !missing && !self.is_probe_needless()
+    }
+
+    /// Linux 4.4 does not probe while a mark is answered, nor while the window would let something new leave.
+    fn is_probe_needless(&self) -> bool {
+        let old = self.socket.as_ref().is_some_and(|socket| socket.version == LinuxVersion::V4_4);
+        old && (self.gliding.is_some() || self.unsent() > 0 && self.charged_flight() < self.window())
+    }
+
+    /// After what time a probe leaves, and what is added to that. Linux 4.4 counts in jiffies, ten milliseconds at least.
+    fn probe_wait(&self, srtt: Span) -> (Span, Span) {
+        let lone = self.board.is_lone();
+        if self.socket.as_ref().is_none_or(|socket| socket.version != LinuxVersion::V4_4) {
+            return (srtt * 2, if lone { self.timing.ack_delay } else { self.timing.slack });
+        }
+        let (jiffy, jiffies) = (self.timing.jiffy(), self.timing.jiffies(srtt));
+        let delayed = if lone { jiffy * (jiffies + jiffies / 2) + self.timing.ack_delay } else { Span::ZERO };
+        ((jiffy * jiffies * 2).max(delayed).max(OLD_PROBE_MIN), Span::ZERO)
     }
 
     /// `cap_from` is when the retransmission timer counts from: it may be due earlier.
@@ -143,8 +165,7 @@ impl TcpSender {
     fn wait_for_probe<O: Out<TcpConnection>>(&mut self, now: Time, cap_from: Time, out: &mut O) {
         let (span, extra) = match self.rtt.srtt() {
             None => (FIRST_PROBE, Span::ZERO),
-            Some(srtt) if self.board.is_lone() => (srtt * 2, self.timing.ack_delay),
-            Some(srtt) => (srtt * 2, self.timing.slack),
+            Some(srtt) => self.probe_wait(srtt),
         };
         let cap = self.rtt.rto();
         self.set_timer(LossTimerKind::Probe, Wait { from: now, span, extra, cap_from, cap }, out);
@@ -166,6 +187,7 @@ impl TcpSender {
     pub(super) fn wait_for_order<O: Out<TcpConnection>>(&mut self, now: Time, span: Span, out: &mut O) {
         let wait = Wait { from: now, span, extra: self.timing.slack, cap_from: now, cap: self.rtt.rto() };
         self.set_timer(LossTimerKind::Reorder, wait, out);
+        self.timer.reorder_set = true;
     }
 
     /// What is missing is lost unless it arrives within `span`, which the retransmission timer does not exceed.
@@ -201,11 +223,11 @@ impl TcpSender {
     }
 
     fn time_out<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
-        if self.socket.is_some() && self.has_waited_too_long(now) {
+        if self.socket.is_some() && self.has_waited_too_long(now, out) {
             return self.give_up(now, out);
         }
         out.note(TcpNote::Timeout);
-        self.enter_loss(now);
+        self.enter_loss(now, out);
         self.rtt.back_off();
         self.urgent = Some(UrgentSend::Head);
         self.set_timer(LossTimerKind::Retransmit, Wait::plain(now, self.rtt.rto()), out);
@@ -229,8 +251,17 @@ impl TcpSender {
         } else if self.unsent() > 0 && self.has_room() {
             Some(UrgentSend::ProbeNew)
         } else {
-            self.board.last_unsacked().map(|_| UrgentSend::ProbeLast)
+            let last = self.board.records().nth(self.last_to_probe()?)?;
+            // Nothing leaves beyond a window that has retreated (`__tcp_retransmit_skb`).
+            let beyond = self.socket.is_some() && last.start > self.una && last.start >= self.edge;
+            (!beyond).then_some(UrgentSend::ProbeLast)
         }
+    }
+
+    /// The segment that a probe repeats: the last, which a kernel does not ask whether it has arrived.
+    pub(super) fn last_to_probe(&self) -> Option<usize> {
+        let last = (self.board.segments() as usize).checked_sub(1);
+        if self.socket.is_some() { last } else { self.board.last_unsacked() }
     }
 
     fn on_overdue<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
