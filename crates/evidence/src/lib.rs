@@ -7,6 +7,7 @@
 //! | `pages` | the kernel's ring buffer, page by page |
 //! | `sockets` | raw events as events of connections |
 //! | `record` | the loop: frames and events into one file |
+//! | [`cost`] | what that costs, measured |
 //!
 //! Everything comes from tracepoints that any kernel since 6.3 has; nothing is loaded into it, and nothing is patched. The
 //! format of what is written, and what is made of it, is `explain::evidence`.
@@ -14,6 +15,7 @@
 //! Invariants: nothing is mounted outside of our own namespace, and the instance goes with the recorder; an event that was
 //! lost is counted in the file.
 
+pub mod cost;
 mod layout;
 mod pages;
 mod record;

@@ -32,6 +32,7 @@ pub(crate) fn read_page(page: &[u8], mut each: impl FnMut(u64, &[u8])) -> u64 {
 }
 
 fn read_events(data: &[u8], begin: u64, each: &mut impl FnMut(u64, &[u8])) {
+    // Times wrap: a page may hold anything, and a wrong time is better than none of its events.
     let (mut time, mut at) = (begin, 0);
     while let Some(head) = word(data, at) {
         let (kind, delta) = (head & 31, u64::from(head >> 5));
@@ -41,12 +42,12 @@ fn read_events(data: &[u8], begin: u64, each: &mut impl FnMut(u64, &[u8])) {
             // What is left of the page is empty.
             PADDING if delta == 0 => return,
             PADDING => {
-                time += delta;
+                time = time.wrapping_add(delta);
                 at += next.unwrap_or(u32::MAX) as usize;
                 continue;
             }
             TIME_EXTEND => {
-                time += (u64::from(next.unwrap_or(0)) << DELTA_BITS) + delta;
+                time = time.wrapping_add((u64::from(next.unwrap_or(0)) << DELTA_BITS) + delta);
                 at += 4;
                 continue;
             }
@@ -58,7 +59,7 @@ fn read_events(data: &[u8], begin: u64, each: &mut impl FnMut(u64, &[u8])) {
             0 => (4, (next.unwrap_or(0) as usize).saturating_sub(4)),
             words => (0, words as usize * 4),
         };
-        time += delta;
+        time = time.wrapping_add(delta);
         let Some(record) = data.get(at + skip..at + skip + len) else { return };
         each(time, record);
         // A record that says of itself that it is empty would be read for ever.

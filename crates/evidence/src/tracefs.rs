@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use linux::LinkError;
 
@@ -41,7 +42,10 @@ impl TraceInstance {
                 _ => LinkError(format!("cannot mount tracefs: {error}")),
             })?;
         }
-        let path = root.join(format!("instances/hitless-{}", std::process::id()));
+        // A process may record more than once, also at the same time.
+        static RECORDINGS: AtomicU32 = AtomicU32::new(0);
+        let number = RECORDINGS.fetch_add(1, Ordering::Relaxed);
+        let path = root.join(format!("instances/hitless-{}-{number}", std::process::id()));
         fs::create_dir(&path).map_err(|error| trouble(&path, &error))?;
         let mut instance = Self { path, pipes: Vec::new(), page: vec![0; PAGE] };
         instance.write("trace_clock", "mono")?;

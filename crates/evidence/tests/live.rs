@@ -120,3 +120,17 @@ fn an_application_that_pauses_is_seen_to_pause() {
     });
     fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn what_recording_costs_is_measured_beside_the_same_without() {
+    match evidence::cost::measure(1, Duration::from_millis(200)) {
+        Err(error) => testkit::skip(error),
+        Ok(rows) => {
+            assert_eq!(rows.len(), 2);
+            for row in rows {
+                let figures = [row.packets_per_second, row.bytes_per_second, row.ends_ns].concat();
+                assert!(figures.iter().all(|figure| *figure > 0.0) && row.recorder_ns > 0.0, "{row:?}");
+            }
+        }
+    }
+}

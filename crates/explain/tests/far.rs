@@ -172,3 +172,23 @@ fn gaps_in_numbers_are_what_shows_it() {
     let seen_by: Vec<_> = tape.explain().losses.iter().map(|loss| loss.seen_by).collect();
     assert_eq!(seen_by, [LossWitness::IpId]);
 }
+
+/// Ten segments into a window that then has room for one more, and the next segment at `at`, behind an acknowledgement.
+fn held_by_the_window(at: u64) -> ConnectionAnswer {
+    let mut tape = asked();
+    tape.send(41 * MS, Server, 10);
+    tape.window(Client, 120).ack(41 * MS + 100_000, Client, MSS);
+    tape.ack(84 * MS, Client, 10 * MSS);
+    tape.send(at, Server, 1);
+    tape.window(Client, 512).ack(at + 40 * MS, Client, 11 * MSS);
+    tape.send(at + 60 * MS, Server, 2);
+    tape.explain()
+}
+
+#[test]
+fn new_data_that_came_too_soon_for_an_answer_and_just_in_time_for_a_probe_was_one() {
+    let connection = held_by_the_window(102 * MS);
+    assert_eq!((connection.probes, connection.timeouts), (1, 0), "{connection:#?}");
+    let connection = held_by_the_window(104 * MS);
+    assert_eq!((connection.probes, connection.timeouts), (0, 0), "an answer: {connection:#?}");
+}

@@ -26,9 +26,12 @@ impl TrackedConnection {
         let segments = segment.len.div_ceil(self.senders[side.index()].mss.max(1)) as u16;
         let step = self.follow_id(segment, side, segments);
         for end in [EndSide::Client, EndSide::Server] {
-            // The way was measured once or twice: what left just before it had to be heard was an answer to it.
+            // The way was measured once or twice: what left just before it had to be heard was an answer to it, unless its
+            // time was that of a probe.
             let slack = (self.way(end) / 4).min(5_000_000);
-            self.senders[end.index()].hear_until(at, slack);
+            if end != side || !self.is_timely_probe(segment, side, at) {
+                self.senders[end.index()].hear_until(at, slack);
+            }
         }
         let start = self.senders[side.index()].position(segment.seq);
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
@@ -50,6 +53,15 @@ impl TrackedConnection {
             PayloadKind::Again => self.on_again(&context, payload, side),
         }
         self.note_payload(segment, side, at, kind);
+    }
+
+    /// Whether new data of a sender far away left before the next acknowledgement could let it go, just when a probe was due.
+    fn is_timely_probe(&mut self, segment: &CapturedSegment, side: EndSide, at: u64) -> bool {
+        let way = self.way(side);
+        let sender = &mut self.senders[side.index()];
+        sender.hear_until(at, way / 32);
+        let is_new = sender.position(segment.seq) + u64::from(segment.len) > sender.nxt;
+        way > 0 && is_new && sender.is_new_probe(at, segment.len)
     }
 
     fn note_payload(&mut self, segment: &CapturedSegment, side: EndSide, at: u64, kind: PayloadKind) {
