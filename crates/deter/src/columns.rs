@@ -5,7 +5,9 @@
 //! | order | which call came: a frame, a pull and whether something left, a timer, a command, a step of a handshake |
 //! | calls | what commands asked for |
 //! | network | of arriving frames, those that were not the next of the peer's, or not marked as they left |
-//! | times | the time of each call, and when frames left the host |
+//! | times | level `times`: the time of each call, and how much later frames left the host; `decisions`: samples of that |
+//! | decisions | level `decisions`: the unusual answers of time |
+//! | ticks | the same: numbers that follow from the time |
 //!
 //! While a block is recorded its columns are plain bytes; they are coded when the block is full, each as a stream of its
 //! own, so that nothing but plain writes happens between the calls of a connection.
@@ -14,12 +16,13 @@ use tcp::{TcpCommand, TcpTimer};
 use units::Span;
 use wire::ip::Ecn;
 
-use crate::LoggedHandshake;
 use crate::bytes::{LogReader, put, put_signed};
 use crate::coder::{BitModel, NumberModel, RangeDecoder, RangeEncoder};
+use crate::decisions::DecisionLog;
 use crate::header::{of_span, span};
 use crate::log::LogFault;
 use crate::times::TimesModel;
+use crate::{LogLevel, LoggedHandshake, sampled};
 
 units::counters! {
     /// What columns take, in bytes.
@@ -30,6 +33,10 @@ units::counters! {
     calls,
     /// What the network did.
     network,
+    /// What time decided.
+    decisions,
+    /// Numbers that follow from the time.
+    ticks,
     /// When calls came and frames left.
     times,
 }
@@ -78,98 +85,119 @@ pub(crate) struct Arrival {
     pub remarked: Option<Ecn>,
 }
 
-/// The three calls before the next one are what it depends on.
-const CONTEXT: usize = 1 << 9;
+/// The four calls before the next one are what it depends on.
+const CONTEXT: usize = 1 << 12;
 
-/// Models of calls in their order.
+/// Models of calls in their order: mostly a call is the same as the last time that the four before it were these, and then
+/// it takes one step of the coder.
 #[derive(Debug)]
 pub(crate) struct OrderModel {
-    bits: Vec<[BitModel; 8]>,
+    usual: Vec<(u8, BitModel)>,
+    /// What comes instead, by the call before.
+    others: [[BitModel; 8]; 8],
     last: usize,
 }
 
 impl OrderModel {
     pub(crate) fn new() -> Self {
-        Self { bits: vec![Default::default(); CONTEXT], last: 0 }
+        Self { usual: vec![(0, BitModel::default()); CONTEXT], others: Default::default(), last: 0 }
     }
 
     fn encode(&mut self, encoder: &mut RangeEncoder, token: u8) {
-        let bits = &mut self.bits[self.last];
-        let mut node = 1;
-        for at in (0..3).rev() {
-            let bit = token >> at & 1 == 1;
-            encoder.bit(&mut bits[node], bit);
-            node = node << 1 | usize::from(bit);
+        let (usual, model) = &mut self.usual[self.last];
+        let is_other = token != *usual;
+        encoder.bit(model, is_other);
+        if is_other {
+            *usual = token;
+            let bits = &mut self.others[self.last & 7];
+            let mut node = 1;
+            for at in (0..3).rev() {
+                let bit = token >> at & 1 == 1;
+                encoder.bit(&mut bits[node], bit);
+                node = node << 1 | usize::from(bit);
+            }
         }
         self.last = (self.last << 3 | usize::from(token)) % CONTEXT;
     }
 
     pub(crate) fn decode(&mut self, decoder: &mut RangeDecoder<'_>) -> CallToken {
-        let bits = &mut self.bits[self.last];
-        let mut node = 1;
-        for _ in 0..3 {
-            node = node << 1 | usize::from(decoder.bit(&mut bits[node]));
+        let (usual, model) = &mut self.usual[self.last];
+        if decoder.bit(model) {
+            let bits = &mut self.others[self.last & 7];
+            let mut node = 1;
+            for _ in 0..3 {
+                node = node << 1 | usize::from(decoder.bit(&mut bits[node]));
+            }
+            *usual = node as u8 & 7;
         }
-        self.last = (self.last << 3 | node & 7) % CONTEXT;
-        CallToken::ALL[node & 7]
+        let token = usize::from(*usual);
+        self.last = (self.last << 3 | token) % CONTEXT;
+        CallToken::ALL[token]
     }
 }
 
-/// Models of what the network does.
+/// Models of what the network does: nothing, mostly, which takes one step of the coder.
 #[derive(Debug, Default)]
 pub(crate) struct NetworkModel {
-    remarked: [BitModel; 16],
+    /// By what it did to the four frames before.
+    odd: [BitModel; 16],
+    remarked: [BitModel; 2],
     experienced: BitModel,
-    displaced: [BitModel; 4],
+    displaced: BitModel,
     late: BitModel,
     distance: [NumberModel; 2],
-    /// The latest answers, one bit each.
-    marks: usize,
-    moves: usize,
+    /// The latest frames, one bit each.
+    last: usize,
 }
 
 impl NetworkModel {
     fn encode(&mut self, encoder: &mut RangeEncoder, arrival: Arrival) {
         let (remarked, moved) = (arrival.remarked.is_some(), arrival.displaced != 0);
-        encoder.bit(&mut self.remarked[self.marks], remarked);
-        if let Some(ecn) = arrival.remarked {
-            encoder.bit(&mut self.experienced, ecn != Ecn::Experienced);
-            if ecn != Ecn::Experienced {
-                encoder.even(ecn == Ecn::Capable);
+        let odd = remarked || moved;
+        encoder.bit(&mut self.odd[self.last], odd);
+        if odd {
+            encoder.bit(&mut self.remarked[self.last & 1], remarked);
+            if let Some(ecn) = arrival.remarked {
+                encoder.bit(&mut self.experienced, ecn != Ecn::Experienced);
+                if ecn != Ecn::Experienced {
+                    encoder.even(ecn == Ecn::Capable);
+                }
+                encoder.bit(&mut self.displaced, moved);
             }
         }
-        encoder.bit(&mut self.displaced[self.moves], moved);
         if moved {
             let late = arrival.displaced < 0;
             encoder.bit(&mut self.late, late);
             encoder.number(&mut self.distance[usize::from(late)], arrival.displaced.unsigned_abs() - 1);
         }
-        self.turn(remarked, moved);
+        self.turn(odd);
     }
 
     pub(crate) fn decode(&mut self, decoder: &mut RangeDecoder<'_>) -> Result<Arrival, LogFault> {
         let mut arrival = Arrival::default();
-        if decoder.bit(&mut self.remarked[self.marks]) {
+        let odd = decoder.bit(&mut self.odd[self.last]);
+        let mut moved = odd;
+        if odd && decoder.bit(&mut self.remarked[self.last & 1]) {
             let other = decoder.bit(&mut self.experienced);
             arrival.remarked = Some(match (other, other && decoder.even()) {
                 (false, _) => Ecn::Experienced,
                 (true, true) => Ecn::Capable,
                 (true, false) => Ecn::NotCapable,
             });
+            moved = decoder.bit(&mut self.displaced);
         }
-        if decoder.bit(&mut self.displaced[self.moves]) {
+        if moved {
             let late = decoder.bit(&mut self.late);
             let distance = decoder.number(&mut self.distance[usize::from(late)]) + 1;
             let distance = i64::try_from(distance).map_err(|_| LogFault::Value("distance"))?;
             arrival.displaced = if late { -distance } else { distance };
         }
-        self.turn(arrival.remarked.is_some(), arrival.displaced != 0);
+        self.turn(odd);
         Ok(arrival)
     }
 
-    fn turn(&mut self, remarked: bool, moved: bool) {
-        self.marks = (self.marks << 1 | usize::from(remarked)) % self.remarked.len();
-        self.moves = (self.moves << 1 | usize::from(moved)) % self.displaced.len();
+    fn turn(&mut self, odd: bool) {
+        self.last = (self.last << 1 | usize::from(odd)) % self.odd.len();
     }
 }
 
@@ -182,6 +210,7 @@ pub(crate) struct RawColumns {
     pub times: Vec<u8>,
     pub departures: Vec<u8>,
     pub digests: Vec<u8>,
+    pub decisions: DecisionLog,
 }
 
 impl RawColumns {
@@ -201,7 +230,7 @@ impl RawColumns {
     }
 
     /// Codes the block, and begins the next one.
-    pub(crate) fn encode(&mut self) -> Vec<u8> {
+    pub(crate) fn encode(&mut self, level: LogLevel) -> Vec<u8> {
         let mut out = Vec::new();
         put(&mut out, self.tokens.len() as u64);
         let mut order = OrderModel::new();
@@ -213,7 +242,9 @@ impl RawColumns {
             let is_odd = *token == CallToken::OddFrame as u8;
             let kind = if is_odd { CallToken::Frame as u8 } else { *token };
             order.encode(&mut encoder, kind);
-            times.encode(&mut clock, kind, spans.number().unwrap_or_default());
+            if level == LogLevel::Times {
+                times.encode(&mut clock, kind, spans.number().unwrap_or_default());
+            }
             if is_odd {
                 network.encode(&mut odd, odd_detail(&mut details));
             } else if *token == CallToken::Frame as u8 {
@@ -221,7 +252,10 @@ impl RawColumns {
             }
         }
         let [order, network, times] = [encoder, odd, clock].map(RangeEncoder::finish);
-        for column in [&order, &self.calls, &network, &times, &self.departures, &self.digests] {
+        let [decisions, ticks] = self.decisions.encode();
+        let sampled = (level == LogLevel::Decisions).then(|| sampled::encode(&self.departures));
+        let departures = sampled.as_ref().unwrap_or(&self.departures);
+        for column in [&order, &self.calls, &network, &decisions, &ticks, &times, departures, &self.digests] {
             put(&mut out, column.len() as u64);
             out.extend(column);
         }
@@ -253,6 +287,8 @@ pub(crate) struct EncodedColumns<'a> {
     pub order: &'a [u8],
     pub calls: &'a [u8],
     pub network: &'a [u8],
+    pub decisions: &'a [u8],
+    pub ticks: &'a [u8],
     pub times: &'a [u8],
     pub departures: &'a [u8],
     pub digests: &'a [u8],
@@ -266,12 +302,12 @@ impl<'a> EncodedColumns<'a> {
             let len = reader.small("length")?;
             reader.take(len)
         };
-        let [order, calls, network] = [column()?, column()?, column()?];
-        let [times, departures, digests] = [column()?, column()?, column()?];
+        let [order, calls, network, decisions] = [column()?, column()?, column()?, column()?];
+        let [ticks, times, departures, digests] = [column()?, column()?, column()?, column()?];
         if !reader.is_empty() {
             return Err(LogFault::Value("column"));
         }
-        Ok(Self { calls_made, order, calls, network, times, departures, digests })
+        Ok(Self { calls_made, order, calls, network, decisions, ticks, times, departures, digests })
     }
 
     pub(crate) fn bytes(&self) -> ColumnBytes {
@@ -279,6 +315,8 @@ impl<'a> EncodedColumns<'a> {
             order: self.order.len() as u64,
             calls: self.calls.len() as u64,
             network: self.network.len() as u64,
+            decisions: self.decisions.len() as u64,
+            ticks: self.ticks.len() as u64,
             times: (self.times.len() + self.departures.len()) as u64,
         }
     }

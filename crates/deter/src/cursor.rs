@@ -7,9 +7,12 @@ use wire::ip::Ecn;
 use crate::bytes::LogReader;
 use crate::coder::RangeDecoder;
 use crate::columns::{CallToken, EncodedColumns, NetworkModel, OrderModel, command, handshake_step};
+use crate::decisions::DecisionCursor;
 use crate::log::{LogError, LogFault};
+use crate::sampled;
+use crate::sampling::SendTimeSample;
 use crate::times::TimesModel;
-use crate::{LogSide, LoggedHandshake};
+use crate::{LogLevel, LogSide, LoggedHandshake};
 
 /// A call that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,10 @@ pub(crate) struct EndCursor<'a> {
     /// Calls so far.
     pub calls: u64,
     departures: DepartureCursor<'a>,
+    /// At level `decisions`, the answers for the call that was last read.
+    pub decisions: Option<DecisionCursor>,
+    /// Answers of a block that is over were never asked for.
+    pub unasked: bool,
 }
 
 #[derive(Debug)]
@@ -46,6 +53,8 @@ struct BlockCursor<'a> {
     at: usize,
     left: u64,
     order: (RangeDecoder<'a>, OrderModel),
+    /// The call behind the one that was last read.
+    ahead: Option<CallToken>,
     network: (RangeDecoder<'a>, NetworkModel),
     calls: LogReader<'a>,
     times: (RangeDecoder<'a>, TimesModel),
@@ -54,10 +63,12 @@ struct BlockCursor<'a> {
 
 impl<'a> BlockCursor<'a> {
     fn new(at: usize, columns: &EncodedColumns<'a>) -> Self {
+        let (mut decoder, mut model) = (RangeDecoder::new(columns.order), OrderModel::new());
         Self {
             at,
             left: columns.calls_made,
-            order: (RangeDecoder::new(columns.order), OrderModel::new()),
+            ahead: (columns.calls_made > 0).then(|| model.decode(&mut decoder)),
+            order: (decoder, model),
             network: (RangeDecoder::new(columns.network), NetworkModel::default()),
             calls: LogReader::new(columns.calls),
             times: (RangeDecoder::new(columns.times), TimesModel::default()),
@@ -72,9 +83,19 @@ impl<'a> BlockCursor<'a> {
 }
 
 impl<'a> EndCursor<'a> {
-    pub(crate) fn new(began: Time, blocks: &'a [(usize, EncodedColumns<'a>)]) -> Self {
+    pub(crate) fn new(level: LogLevel, began: Time, blocks: &'a [(usize, EncodedColumns<'a>)]) -> Self {
         let departures = DepartureCursor { blocks, left: LogReader::new(&[]), at_once: 0, later: None };
-        Self { blocks, block: None, now: began, next: 0, calls: 0, departures }
+        let decisions = (level == LogLevel::Decisions).then(DecisionCursor::default);
+        Self { blocks, block: None, now: began, next: 0, calls: 0, departures, decisions, unasked: false }
+    }
+
+    /// At level `decisions`, when packets left.
+    pub(crate) fn samples(&self) -> Result<Vec<SendTimeSample>, LogError> {
+        let mut samples = Vec::new();
+        for (at, columns) in self.blocks {
+            sampled::decode(columns.departures, &mut samples).map_err(|fault| LogError { at: *at, fault })?;
+        }
+        Ok(samples)
     }
 
     /// The next call and its time; `None` behind the last.
@@ -88,6 +109,10 @@ impl<'a> EndCursor<'a> {
             let Some(((at, columns), rest)) = self.blocks.split_first() else { return Ok(None) };
             self.blocks = rest;
             self.block = Some(BlockCursor::new(*at, columns));
+            if let Some(decisions) = &mut self.decisions {
+                let next = decisions.next_block(columns.decisions, columns.ticks);
+                self.unasked |= !next.map_err(|fault| LogError { at: *at, fault })?;
+            }
         }
         let at = self.place();
         self.in_block().map(Some).map_err(|fault| LogError { at, fault })
@@ -98,11 +123,18 @@ impl<'a> EndCursor<'a> {
         self.block.as_ref().map_or(0, |block| block.at)
     }
 
+    /// Whether a packet leaves by the call behind the one that was last read, as far as the block says so.
+    pub(crate) fn sends_next(&self) -> bool {
+        let ahead = self.block.as_ref().and_then(|block| block.ahead);
+        matches!(ahead, Some(CallToken::Sent | CallToken::Handshake))
+    }
+
     fn in_block(&mut self) -> Result<(Time, LoggedCall), LogFault> {
         let block = self.block.as_mut().ok_or(LogFault::Short)?;
         block.left -= 1;
         self.calls += 1;
-        let token = block.order.1.decode(&mut block.order.0);
+        let token = block.ahead.ok_or(LogFault::Short)?;
+        block.ahead = (block.left > 0).then(|| block.order.1.decode(&mut block.order.0));
         let call = match token {
             CallToken::Frame => {
                 let arrival = block.network.1.decode(&mut block.network.0)?;
@@ -116,6 +148,9 @@ impl<'a> EndCursor<'a> {
             CallToken::Handshake => LoggedCall::Handshake(handshake_step(&mut block.calls)?),
             token => LoggedCall::Timer(token.timer().ok_or(LogFault::Value("call"))?),
         };
+        if self.decisions.is_some() {
+            return Ok((self.now, call));
+        }
         let span = block.times.1.decode(&mut block.times.0, token as u8);
         let now = self.now.as_ps().checked_add(span);
         self.now = Time::from_ps(now.ok_or(LogFault::Value("time"))?);

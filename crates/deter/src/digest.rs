@@ -2,6 +2,8 @@
 
 use tcp::TcpSegment;
 
+use crate::LogLevel;
+
 /// Segments of an end between two digests in a log.
 pub(crate) const DIGEST_EVERY: u64 = 1_024;
 
@@ -14,9 +16,9 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) struct SegmentDigest(u64);
 
 impl SegmentDigest {
-    /// Takes in a segment.
+    /// Takes in a segment. Timestamps are those of the run only where the times of calls are.
     #[inline]
-    pub(crate) fn segment(&mut self, segment: &TcpSegment) {
+    pub(crate) fn segment(&mut self, segment: &TcpSegment, level: LogLevel) {
         self.word(segment.seq);
         self.word(segment.ack);
         self.word(u64::from(segment.len) << 32 | u64::from(segment.window));
@@ -26,7 +28,9 @@ impl SegmentDigest {
         for (from, to) in blocks {
             self.word(u64::from(*from as u32) << 32 | u64::from(*to as u32));
         }
-        self.word(u64::from(segment.timestamp) << 32 | u64::from(segment.echo));
+        if level == LogLevel::Times {
+            self.word(u64::from(segment.timestamp) << 32 | u64::from(segment.echo));
+        }
     }
 
     #[inline]

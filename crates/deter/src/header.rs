@@ -1,18 +1,57 @@
 //! What a log says about its connection before anything happens: who, when, and how both ends are set.
 
+use std::str::FromStr;
+
 use tcp::cc::Algorithm;
-use tcp::{LossDetection, RackUse, Reordering, TcpConfig, TcpSocketConfig, TimerProfile, TsoConfig};
-use units::{Span, Time};
+use tcp::{LinuxVersion, LossDetection, RackUse, Reordering, TcpConfig, TcpSocketConfig, TimerProfile, TsoConfig};
+use units::{ParseError, Span, Time};
 
 use crate::bytes::{LogReader, put};
 use crate::log::LogFault;
 
-/// What a log keeps of time: that of every call. The format has room for others.
-const LEVEL: u8 = 0;
+/// What a log keeps of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogLevel {
+    /// The time of every call, to the picosecond. Works for every connection, and a replay has the times of the run.
+    #[default]
+    Times,
+    /// What time decided, and samples of when packets left (li-thesis §6.3). A fraction of the size. Not for BBR, which
+    /// follows measured times continuously: every sample would be a decision.
+    Decisions,
+}
+
+impl LogLevel {
+    /// In the order in which errors list them.
+    pub const ALL: [Self; 2] = [Self::Times, Self::Decisions];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Times => "times",
+            Self::Decisions => "decisions",
+        }
+    }
+
+    /// Whether a log of this level can hold a connection with this congestion control.
+    pub fn admits(self, algorithm: Algorithm) -> bool {
+        self == Self::Times || algorithm != Algorithm::Bbr
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const EXPECTED: ParseError = ParseError::new("a level of recording: times or decisions");
+        Self::ALL.into_iter().find(|level| level.name() == text).ok_or(EXPECTED)
+    }
+}
 
 /// A connection, and the run that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct LogHeader {
+    /// What the log keeps of time.
+    pub level: LogLevel,
     /// The point of the sweep, and its seed.
     pub point: u32,
     /// The seed of the run.
@@ -29,40 +68,75 @@ pub struct LogHeader {
 
 impl LogHeader {
     pub(crate) fn emit(&self) -> Vec<u8> {
-        let mut out = vec![LEVEL];
+        let mut out = vec![self.level as u8];
         for value in [u64::from(self.point), self.seed, u64::from(self.flow)] {
             put(&mut out, value);
         }
         self.hosts.iter().for_each(|host| put(&mut out, u64::from(*host)));
         put(&mut out, self.began.as_ps());
-        let [client, server] = self.ends.map(|config| of_config(&config));
-        out.extend(&client);
-        out.push(u8::from(client == server));
-        if client != server {
-            out.extend(server);
-        }
+        let usual = numbers_of(&TcpConfig::default());
+        let [client, server] = self.ends.map(|config| numbers_of(&config));
+        put_changes(&mut out, &usual, &client);
+        put_changes(&mut out, &client, &server);
         out
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, LogFault> {
         let mut reader = LogReader::new(bytes);
-        if reader.byte()? != LEVEL {
-            return Err(LogFault::Value("level"));
-        }
+        let level = *LogLevel::ALL.get(usize::from(reader.byte()?)).ok_or(LogFault::Value("level"))?;
         let (point, seed, flow) = (reader.small("point")?, reader.number()?, reader.small("flow")?);
         let hosts = [reader.small("host")?, reader.small("host")?];
         let began = Time::from_ps(reader.number()?);
-        let client = config(&mut reader)?;
-        let server = if flag(&mut reader)? { client } else { config(&mut reader)? };
+        let usual = numbers_of(&TcpConfig::default());
+        let client = changed(&mut reader, &usual)?;
+        let server = changed(&mut reader, &client)?;
+        let [client, server] = [config_of(&client)?, config_of(&server)?];
         if !reader.is_empty() {
             return Err(LogFault::Value("header"));
         }
-        Ok(Self { point, seed, flow, hosts, began, ends: [client, server] })
+        if !level.admits(client.algorithm) || !level.admits(server.algorithm) {
+            return Err(LogFault::Value("congestion control: BBR at level decisions"));
+        }
+        Ok(Self { level, point, seed, flow, hosts, began, ends: [client, server] })
     }
 }
 
-fn of_config(config: &TcpConfig) -> Vec<u8> {
-    let mut out = Vec::new();
+/// Settings as numbers, always as many.
+type ConfigNumbers = Vec<u64>;
+
+/// Of numbers that differ from `usual`, where they are and what.
+fn put_changes(out: &mut Vec<u8>, usual: &[u64], numbers: &[u64]) {
+    let changes = || numbers.iter().zip(usual).enumerate().filter(|(_, (number, usual))| number != usual);
+    put(out, changes().count() as u64);
+    for (at, (number, _)) in changes() {
+        out.push(at as u8);
+        put(out, *number);
+    }
+}
+
+fn changed(reader: &mut LogReader<'_>, usual: &[u64]) -> Result<ConfigNumbers, LogFault> {
+    let mut numbers = usual.to_vec();
+    for _ in 0..reader.number()? {
+        let at = usize::from(reader.byte()?);
+        *numbers.get_mut(at).ok_or(LogFault::Value("configuration"))? = reader.number()?;
+    }
+    Ok(numbers)
+}
+
+fn numbers_of(config: &TcpConfig) -> ConfigNumbers {
+    let mut bytes = Vec::new();
+    of_config(config, &mut bytes);
+    let mut reader = LogReader::new(&bytes);
+    std::iter::from_fn(|| reader.number().ok()).collect()
+}
+
+fn config_of(numbers: &[u64]) -> Result<TcpConfig, LogFault> {
+    let mut bytes = Vec::new();
+    numbers.iter().for_each(|number| put(&mut bytes, *number));
+    config(&mut LogReader::new(&bytes))
+}
+
+fn of_config(config: &TcpConfig, out: &mut Vec<u8>) {
     let TcpConfig { detection, .. } = config;
     let flags = [
         config.ecn,
@@ -77,28 +151,25 @@ fn of_config(config: &TcpConfig) -> Vec<u8> {
         detection.fack,
         detection.copies_by_timestamp,
     ];
-    put(&mut out, bits(&flags));
+    put(out, bits(&flags));
     let algorithm = Algorithm::ALL.iter().position(|one| *one == config.algorithm).unwrap_or_default();
     for value in [u64::from(config.mss), u64::from(config.initial_window), algorithm as u64, config.receive_buffer] {
-        put(&mut out, value);
+        put(out, value);
     }
-    of_profile(config.profile, &mut out);
-    of_span(config.handshake_rtt, &mut out);
-    put(&mut out, u64::from(config.seed));
-    of_span(config.timer_slack, &mut out);
+    of_profile(config.profile, out);
+    of_wide_span(config.handshake_rtt, out);
+    put(out, u64::from(config.seed));
+    of_wide_span(config.timer_slack, out);
     let rack = match detection.rack {
         RackUse::Off => 0,
         RackUse::InRepair => 1,
         RackUse::Always => 2,
     };
     for value in [rack, u64::from(detection.threshold), u64::from(detection.max_threshold)] {
-        put(&mut out, value);
+        put(out, value);
     }
     out.push(u8::from(config.socket.is_some()));
-    if let Some(socket) = &config.socket {
-        of_socket(socket, &mut out);
-    }
-    out
+    of_socket(&config.socket.unwrap_or_default(), out);
 }
 
 fn of_profile(profile: TimerProfile, out: &mut Vec<u8>) {
@@ -111,13 +182,18 @@ fn of_profile(profile: TimerProfile, out: &mut Vec<u8>) {
 
 fn of_socket(socket: &TcpSocketConfig, out: &mut Vec<u8>) {
     let TcpSocketConfig { peer_window, first_window, window_scale, tso, .. } = *socket;
-    put(out, bits(&[socket.nodelay, socket.grows_without_sack, tso.push, tso.by_distance, tso.by_next_ack]));
+    let of_tso = [tso.push, tso.by_distance, tso.by_next_ack];
+    let flags = [&[socket.nodelay, socket.grows_without_sack][..], &of_tso, &[socket.compresses_sacks]].concat();
+    put(out, bits(&flags));
+    let version = LinuxVersion::ALL.iter().position(|one| *one == socket.version).unwrap_or_default();
+    put(out, version as u64);
+    of_wide_choice(socket.first_buffer, out);
     for value in [peer_window, u64::from(first_window), u64::from(window_scale)] {
         put(out, value);
     }
-    of_choice(socket.peer_timestamp.map(u64::from), out);
-    of_choice(socket.send_buffer, out);
-    of_span(socket.user_timeout, out);
+    of_wide_choice(socket.peer_timestamp.map(u64::from), out);
+    of_wide_choice(socket.send_buffer, out);
+    of_wide_span(socket.user_timeout, out);
     put(out, u64::from(tso.min_segments));
     put(out, u64::from(tso.window_divisor));
 }
@@ -137,6 +213,25 @@ fn of_choice(value: Option<u64>, out: &mut Vec<u8>) {
     }
 }
 
+/// Two numbers, whether there is a value or not.
+fn of_wide_choice(value: Option<u64>, out: &mut Vec<u8>) {
+    out.push(u8::from(value.is_some()));
+    put(out, value.unwrap_or_default());
+}
+
+fn of_wide_span(span: Option<Span>, out: &mut Vec<u8>) {
+    of_wide_choice(span.map(Span::as_ps), out);
+}
+
+fn wide_choice(reader: &mut LogReader<'_>) -> Result<Option<u64>, LogFault> {
+    let (given, value) = (flag(reader)?, reader.number()?);
+    Ok(given.then_some(value))
+}
+
+fn wide_span(reader: &mut LogReader<'_>) -> Result<Option<Span>, LogFault> {
+    Ok(wide_choice(reader)?.map(Span::from_ps))
+}
+
 fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
     let flags = flags::<11>(reader)?;
     let [ecn, fixed, idle_restart, sack, timestamps, gentle_marks, prr_follows_advances, ..] = flags;
@@ -145,8 +240,8 @@ fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
     let algorithm = *Algorithm::ALL.get(algorithm).ok_or(LogFault::Value("congestion control"))?;
     let receive_buffer = reader.number()?;
     let profile = profile(reader)?;
-    let (handshake_rtt, seed) = (span(reader)?, reader.small("seed")?);
-    let timer_slack = span(reader)?;
+    let (handshake_rtt, seed) = (wide_span(reader)?, reader.small("seed")?);
+    let timer_slack = wide_span(reader)?;
     let rack = match reader.number()? {
         0 => RackUse::Off,
         1 => RackUse::InRepair,
@@ -157,7 +252,8 @@ fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
     let [.., probes, early_retransmit, fack, copies_by_timestamp] = flags;
     let detection =
         LossDetection { rack, probes, early_retransmit, fack, copies_by_timestamp, threshold, max_threshold };
-    let socket = if flag(reader)? { Some(socket(reader)?) } else { None };
+    let (has_socket, socket) = (flag(reader)?, socket(reader)?);
+    let socket = has_socket.then_some(socket);
     let reordering = if fixed { Reordering::Fixed } else { Reordering::Adaptive };
     Ok(TcpConfig {
         mss,
@@ -191,11 +287,16 @@ fn profile(reader: &mut LogReader<'_>) -> Result<TimerProfile, LogFault> {
 }
 
 fn socket(reader: &mut LogReader<'_>) -> Result<TcpSocketConfig, LogFault> {
-    let [nodelay, grows_without_sack, push, by_distance, by_next_ack] = flags::<5>(reader)?;
+    let [nodelay, grows_without_sack, push, by_distance, by_next_ack, compresses_sacks] = flags::<6>(reader)?;
+    let version: usize = reader.small("kernel")?;
+    let version = *LinuxVersion::ALL.get(version).ok_or(LogFault::Value("kernel"))?;
+    let first_buffer = wide_choice(reader)?;
     let (peer_window, first_window) = (reader.number()?, reader.small("window")?);
     let window_scale = reader.small("window scale")?;
-    let peer_timestamp = choice(reader)?.map(|value| u32::try_from(value).map_err(|_| LogFault::Value("timestamp")));
-    let (peer_timestamp, send_buffer, user_timeout) = (peer_timestamp.transpose()?, choice(reader)?, span(reader)?);
+    let peer_timestamp =
+        wide_choice(reader)?.map(|value| u32::try_from(value).map_err(|_| LogFault::Value("timestamp")));
+    let (peer_timestamp, send_buffer, user_timeout) =
+        (peer_timestamp.transpose()?, wide_choice(reader)?, wide_span(reader)?);
     let (min_segments, window_divisor) = (reader.small("super-frame")?, reader.small("super-frame")?);
     let tso = TsoConfig { min_segments, window_divisor, push, by_distance, by_next_ack };
     Ok(TcpSocketConfig {
@@ -208,6 +309,9 @@ fn socket(reader: &mut LogReader<'_>) -> Result<TcpSocketConfig, LogFault> {
         nodelay,
         user_timeout,
         tso,
+        version,
+        compresses_sacks,
+        first_buffer,
     })
 }
 
@@ -237,8 +341,6 @@ pub(crate) fn span(reader: &mut LogReader<'_>) -> Result<Option<Span>, LogFault>
 
 #[cfg(test)]
 mod tests {
-    use tcp::LinuxVersion;
-
     use super::*;
 
     #[test]
@@ -250,7 +352,8 @@ mod tests {
             for server in &configs {
                 let ends = [*client, *server];
                 let began = Time::from_ps(12_345);
-                let header = LogHeader { point: 3, seed: u64::MAX, flow: 9, hosts: [4, 5], began, ends };
+                let level = LogLevel::Decisions;
+                let header = LogHeader { level, point: 3, seed: u64::MAX, flow: 9, hosts: [4, 5], began, ends };
                 let read = LogHeader::parse(&header.emit()).unwrap();
                 assert_eq!(format!("{read:?}"), format!("{header:?}"));
             }

@@ -7,9 +7,10 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `log`, `header` | blocks with their checks; who the connection was, and how its ends were set |
-//! | `columns`, `times`, `coder`, `bytes` | what happened at one end, as columns; how each is written |
+//! | `columns`, `times`, `sampled`, `coder`, `bytes` | what happened at one end, as columns; how each is written |
+//! | `decisions` | what time decided at one end |
 //! | `recorder` | a log while its connection runs |
-//! | `cursor`, `replay` | a log from its beginning to its end; both machines run again |
+//! | `cursor`, `clock`, `replay` | a log from its beginning to its end, and when it was; both machines run again |
 //! | `trial` | connections over a network of chance, to try it on |
 //! | [`sampling`] | send times from few samples: Algorithm 12 |
 //! | `digest` | what left an end, in 64 bits |
@@ -17,23 +18,29 @@
 #![warn(missing_docs)]
 
 mod bytes;
+mod clock;
 mod coder;
 mod columns;
 mod cursor;
+mod decisions;
 mod digest;
 mod header;
 mod log;
 mod recorder;
 mod replay;
+mod sampled;
 pub mod sampling;
 mod times;
 mod trial;
 
 pub use columns::ColumnBytes;
-pub use header::LogHeader;
+pub use decisions::DecisionLog;
+pub use header::{LogHeader, LogLevel};
 pub use log::{ConnectionLog, LogError, LogFault};
 pub use recorder::ConnectionRecorder;
-pub use replay::{ReplayDifference, ReplayObserver, ReplayResult, ReplayedFrame, Sent, replay};
+pub use replay::{
+    ReplayDifference, ReplayJitter, ReplayObserver, ReplayResult, ReplayedFrame, Sent, replay, replay_jittered,
+};
 pub use trial::record_trial;
 
 /// An end of a connection.

@@ -18,7 +18,7 @@ use crate::columns::{ColumnBytes, EncodedColumns};
 use crate::header::LogHeader;
 
 const MAGIC: [u8; 6] = *b"\x89DETER";
-const FORMAT: u16 = 1;
+const FORMAT: u16 = 2;
 /// Magic, format, behaviour of the machine.
 const PREFIX: usize = MAGIC.len() + 2 + 4;
 

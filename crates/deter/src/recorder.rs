@@ -8,10 +8,12 @@ use wire::ip::Ecn;
 
 use crate::bytes::put;
 use crate::columns::{Arrival, CallToken, RawColumns, put_command, put_departure};
+use crate::decisions::DecisionLog;
 use crate::digest::{DIGEST_EVERY, SegmentDigest};
 use crate::header::LogHeader;
 use crate::log::{BlockWriter, EndTotals};
-use crate::{LogSide, LoggedHandshake};
+use crate::sampled::DepartureSampler;
+use crate::{LogLevel, LogSide, LoggedHandshake};
 
 /// Calls of an end in a block.
 const BLOCK_CALLS: usize = 1 << 14;
@@ -23,6 +25,7 @@ const MOST_WAITING: usize = 1 << 12;
 /// Every call of either machine is reported here after it was made, in the order in which they were made.
 #[derive(Debug)]
 pub struct ConnectionRecorder {
+    level: LogLevel,
     writer: BlockWriter,
     ends: [EndRecorder; 2],
 }
@@ -43,9 +46,21 @@ struct EndRecorder {
 
 impl ConnectionRecorder {
     /// A connection begins.
+    ///
+    /// # Panics
+    /// If the level cannot hold it: [`LogLevel::admits`].
     pub fn new(header: &LogHeader) -> Self {
-        let ends = [header.began; 2].map(EndRecorder::new);
-        Self { writer: BlockWriter::new(header), ends }
+        let level = header.level;
+        assert!(header.ends.iter().all(|end| level.admits(end.algorithm)), "BBR has no decisions");
+        let ends = [header.began; 2].map(|began| EndRecorder::new(began, level));
+        Self { level, writer: BlockWriter::new(header), ends }
+    }
+
+    /// What time decides at an end, while a call is made; `None` if the log has the times instead.
+    #[inline]
+    pub fn decisions(&mut self, side: LogSide) -> Option<&mut DecisionLog> {
+        let decisions = &mut self.ends[side as usize].columns.decisions;
+        (self.level == LogLevel::Decisions).then_some(decisions)
     }
 
     /// The owner of an end asked for something.
@@ -87,7 +102,7 @@ impl ConnectionRecorder {
             return number;
         };
         end.left(now);
-        end.digest.segment(segment);
+        end.digest.segment(segment, self.level);
         end.segments += 1;
         if end.segments.is_multiple_of(DIGEST_EVERY) {
             end.columns.digests.extend(end.digest.value().to_le_bytes());
@@ -123,8 +138,10 @@ impl ConnectionRecorder {
     fn timed(&mut self, side: LogSide, now: Time) {
         let end = &mut self.ends[side as usize];
         end.totals.calls += 1;
-        put(&mut end.columns.times, now.since(end.now).as_ps());
-        end.now = now;
+        if self.level == LogLevel::Times {
+            put(&mut end.columns.times, now.since(end.now).as_ps());
+            end.now = now;
+        }
         if end.columns.tokens.len() >= BLOCK_CALLS {
             self.close_block(side);
         }
@@ -132,7 +149,7 @@ impl ConnectionRecorder {
 
     #[cold]
     fn close_block(&mut self, side: LogSide) {
-        let content = self.ends[side as usize].columns.encode();
+        let content = self.ends[side as usize].columns.encode(self.level);
         self.writer.columns(side, &content);
     }
 
@@ -163,7 +180,7 @@ impl ConnectionRecorder {
 }
 
 impl EndRecorder {
-    fn new(began: Time) -> Self {
+    fn new(began: Time, level: LogLevel) -> Self {
         Self {
             columns: RawColumns::default(),
             now: began,
@@ -171,7 +188,7 @@ impl EndRecorder {
             totals: EndTotals::default(),
             segments: 0,
             digest: SegmentDigest::default(),
-            departures: Departures::default(),
+            departures: Departures::new(level),
         }
     }
 
@@ -184,7 +201,7 @@ impl EndRecorder {
 }
 
 /// How much later than they are made frames leave their host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Departures {
     /// When each was made, and how much later it left, as far as that is known.
     waiting: VecDeque<(Time, Option<Span>)>,
@@ -192,9 +209,16 @@ struct Departures {
     first: u64,
     /// Such as left at once since the last one that did not.
     at_once: u64,
+    /// At level `decisions`.
+    sampler: Option<DepartureSampler>,
 }
 
 impl Departures {
+    fn new(level: LogLevel) -> Self {
+        let sampler = (level == LogLevel::Decisions).then(DepartureSampler::new);
+        Self { waiting: VecDeque::new(), first: 0, at_once: 0, sampler }
+    }
+
     #[inline]
     fn made(&mut self, now: Time, out: &mut Vec<u8>) {
         self.waiting.push_back((now, None));
@@ -214,9 +238,13 @@ impl Departures {
     }
 
     fn write_first(&mut self, out: &mut Vec<u8>) {
-        let Some((_, later)) = self.waiting.pop_front() else { return };
+        let Some((made, later)) = self.waiting.pop_front() else { return };
         self.first += 1;
-        match later.unwrap_or(Span::ZERO) {
+        let later = later.unwrap_or(Span::ZERO);
+        if let Some(sampler) = &mut self.sampler {
+            return sampler.on_packet(made + later, out);
+        }
+        match later {
             Span::ZERO => self.at_once += 1,
             later => put_departure(out, std::mem::take(&mut self.at_once), later),
         }
@@ -225,6 +253,9 @@ impl Departures {
     fn finish(&mut self, out: &mut Vec<u8>) {
         while !self.waiting.is_empty() {
             self.write_first(out);
+        }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.finish(out);
         }
     }
 }

@@ -1,19 +1,22 @@
 //! Both machines of a connection, run again from its log.
 //!
 //! Nothing but the log and the two machines takes part. Each end is run until it needs a frame that the other has not made
-//! yet; then the other. Every call has its recorded time.
+//! yet; then the other. At level `times` every call has its recorded time; at level `decisions` it has about that time, and
+//! the log answers what the exact one decided. If neither end can go on, their logs do not belong together.
 
 use std::collections::VecDeque;
 
-use machine::{Machine, Out, Port, QueueId};
-use tcp::{TcpConnection, TcpNote, TcpProgress, TcpSegment, TcpTimer};
-use units::Time;
+use machine::{Machine, Out, Port, QueueId, TimeSite};
+use tcp::{TcpConnection, TcpNote, TcpProgress, TcpSegment, TcpSite, TcpTick, TcpTimer};
+use units::{Span, Time};
 use wire::ip::Ecn;
 
+use crate::clock::{ClockJitter, EndClock};
 use crate::cursor::{EndCursor, LoggedCall, missing};
+use crate::decisions::DecisionCursor;
 use crate::digest::{DIGEST_EVERY, SegmentDigest};
 use crate::log::{ConnectionLog, LogError, LogFault};
-use crate::{LogSide, LoggedHandshake};
+use crate::{LogLevel, LogSide, LoggedHandshake};
 
 /// Frames of an end that are kept for the other: more than are on their way at the same time.
 const KEPT: usize = 1 << 17;
@@ -50,6 +53,10 @@ pub trait ReplayObserver {
     fn armed(&mut self, _side: LogSide, _now: Time, _timer: TcpTimer, _at: Option<Time>) {}
     /// A timer expires.
     fn expired(&mut self, _side: LogSide, _now: Time, _timer: TcpTimer) {}
+    /// Time gives the unusual answer.
+    fn decided(&mut self, _side: LogSide, _now: Time, _site: TcpSite) {}
+    /// A number that follows from the time is another than before.
+    fn ticked(&mut self, _side: LogSide, _now: Time, _tick: TcpTick, _value: u64) {}
     /// A call of a machine is over.
     fn called(&mut self, _side: LogSide, _now: Time, _machine: &TcpConnection) {}
 }
@@ -86,9 +93,32 @@ impl ReplayResult {
     }
 }
 
+/// A clock that is wrong on purpose: what a log of level `decisions` must not mind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayJitter {
+    /// Every call is early or late by chance.
+    pub seed: Option<u64>,
+    /// By about this much (the standard deviation of a normal distribution); anything up to seconds if not given.
+    pub deviation: Option<Span>,
+    /// The answers of this site are computed and not those of the log, as if it had been forgotten.
+    pub forgotten: Option<TcpSite>,
+    /// The same for a number.
+    pub forgotten_tick: Option<TcpTick>,
+}
+
 /// Runs both ends again. Ends with the first difference.
 pub fn replay<R: ReplayObserver>(log: &ConnectionLog<'_>, observer: &mut R) -> Result<ReplayResult, LogError> {
-    let mut ends = LogSide::BOTH.map(|side| EndReplay::new(log, side));
+    replay_jittered(log, ReplayJitter::default(), observer)
+}
+
+/// The same by a wrong clock, if the log has no times of its own.
+pub fn replay_jittered<R: ReplayObserver>(
+    log: &ConnectionLog<'_>,
+    jitter: ReplayJitter,
+    observer: &mut R,
+) -> Result<ReplayResult, LogError> {
+    let [client, server] = LogSide::BOTH.map(|side| EndReplay::new(log, side, jitter));
+    let mut ends = [client?, server?];
     loop {
         let mut moved = false;
         for side in LogSide::BOTH {
@@ -122,10 +152,15 @@ fn conclude(log: &ConnectionLog<'_>, ends: &[EndReplay<'_>; 2]) -> Result<Option
         if end.sent() != totals.sent {
             return Err(LogError { at: log.len(), fault: LogFault::Missing(end.side) });
         }
+        if end.cursor.decisions.as_ref().is_some_and(|decisions| !decisions.is_used_up()) {
+            return Ok(Some(end.at_once(UNASKED)));
+        }
     }
     let differs = ends.iter().zip(totals).find(|(end, totals)| end.digest.value() != totals.digest);
     Ok(differs.map(|(end, _)| end.difference(end.segments % DIGEST_EVERY)))
 }
+
+const UNASKED: &str = "what time decided was not asked for";
 
 enum EndStep {
     Moved,
@@ -140,26 +175,40 @@ struct EndReplay<'a> {
     cursor: EndCursor<'a>,
     /// The call that waits for a frame of the peer's.
     next: Option<(Time, LoggedCall)>,
-    /// The latest frames that left, and the number of the first of them.
-    kept: VecDeque<Sent>,
+    /// At level `decisions`.
+    clock: Option<EndClock>,
+    jitter: ReplayJitter,
+    level: LogLevel,
+    /// The latest frames that left and when, and the number of the first of them.
+    kept: VecDeque<(Sent, Time)>,
     first: u64,
     segments: u64,
     digest: SegmentDigest,
 }
 
 impl<'a> EndReplay<'a> {
-    fn new(log: &'a ConnectionLog<'a>, side: LogSide) -> Self {
+    fn new(log: &'a ConnectionLog<'a>, side: LogSide, jitter: ReplayJitter) -> Result<Self, LogError> {
         let header = log.header();
-        Self {
+        let (level, began) = (header.level, header.began);
+        let cursor = EndCursor::new(level, began, &log.blocks[side as usize]);
+        let mut clock = None;
+        if level == LogLevel::Decisions {
+            let random = jitter.seed.map(|seed| ClockJitter::new(seed, side, jitter.deviation));
+            clock = Some(EndClock::new(began, cursor.samples()?, random));
+        }
+        Ok(Self {
             side,
-            machine: TcpConnection::new(&header.ends[side as usize], header.began),
-            cursor: EndCursor::new(header.began, &log.blocks[side as usize]),
+            machine: TcpConnection::new(&header.ends[side as usize], began),
+            cursor,
+            clock,
+            jitter,
+            level,
             next: None,
             kept: VecDeque::new(),
             first: 0,
             segments: 0,
             digest: SegmentDigest::default(),
-        }
+        })
     }
 
     fn sent(&self) -> u64 {
@@ -172,17 +221,24 @@ impl<'a> EndReplay<'a> {
         loop {
             if self.next.is_none() {
                 self.next = self.cursor.next()?;
+                if self.cursor.unasked {
+                    return Ok(EndStep::Differs(self.at_once(UNASKED)));
+                }
             }
-            let Some((now, call)) = self.next else { return Ok(step) };
-            let mut frame = None;
+            let Some((mut now, call)) = self.next else { return Ok(step) };
+            let (mut frame, mut left_at) = (None, None);
             if let LoggedCall::Frame { number, remarked } = call {
                 if number >= peer.sent() {
                     return Ok(step);
                 }
-                let arrived = peer.frame(number).ok_or_else(|| missing(&self.cursor, self.side, number))?;
-                frame = Some((arrived, remarked));
+                let (sent, at) = peer.frame(number).ok_or_else(|| missing(&self.cursor, self.side, number))?;
+                (frame, left_at) = (Some((sent, remarked)), Some(at));
             }
             self.next = None;
+            if let Some(clock) = &mut self.clock {
+                let sends = matches!(call, LoggedCall::Pull { sent: true } | LoggedCall::Handshake(_));
+                now = clock.tick(left_at, sends || self.cursor.sends_next());
+            }
             step = EndStep::Moved;
             if let Some(difference) = self.call(now, call, frame, observer)? {
                 return Ok(EndStep::Differs(difference));
@@ -192,7 +248,7 @@ impl<'a> EndReplay<'a> {
     }
 
     /// A frame that left, if it is not too long ago.
-    fn frame(&self, number: u64) -> Option<Sent> {
+    fn frame(&self, number: u64) -> Option<(Sent, Time)> {
         self.kept.get(number.checked_sub(self.first)? as usize).copied()
     }
 
@@ -203,7 +259,8 @@ impl<'a> EndReplay<'a> {
         frame: Option<(Sent, Option<Ecn>)>,
         observer: &mut R,
     ) -> Result<Option<ReplayDifference>, LogError> {
-        let mut sink = ReplaySink { side: self.side, now, staged: None, observer };
+        let decisions = self.cursor.decisions.as_mut();
+        let mut sink = ReplaySink { side: self.side, now, staged: None, decisions, jitter: self.jitter, observer };
         match call {
             LoggedCall::Frame { .. } => {
                 if let Some((Sent::Segment(segment), remarked)) = frame {
@@ -219,7 +276,8 @@ impl<'a> EndReplay<'a> {
             LoggedCall::Handshake(step) => self.leave(now, Sent::Handshake(step), observer)?,
             LoggedCall::Pull { sent } => {
                 self.machine.pull(now, Port(0), &mut sink);
-                return match (sink.staged, sent) {
+                let staged = sink.staged;
+                return match (staged, sent) {
                     (Some(segment), true) => self.segment_leaves(now, segment, observer),
                     (None, false) => Ok(None),
                     (Some(_), false) => Ok(Some(self.at_once("a segment leaves where none did"))),
@@ -237,7 +295,7 @@ impl<'a> EndReplay<'a> {
         observer: &mut R,
     ) -> Result<Option<ReplayDifference>, LogError> {
         self.leave(now, Sent::Segment(segment), observer)?;
-        self.digest.segment(&segment);
+        self.digest.segment(&segment, self.level);
         self.segments += 1;
         if self.segments.is_multiple_of(DIGEST_EVERY) && self.cursor.digest()? != self.digest.value() {
             return Ok(Some(self.difference(DIGEST_EVERY)));
@@ -247,9 +305,12 @@ impl<'a> EndReplay<'a> {
 
     fn leave<R: ReplayObserver>(&mut self, now: Time, sent: Sent, observer: &mut R) -> Result<(), LogError> {
         let (side, number) = (self.side, self.sent());
-        let at = self.cursor.departure(now)?;
+        let at = match &mut self.clock {
+            Some(clock) => clock.departs(),
+            None => self.cursor.departure(now)?,
+        };
         observer.sent(ReplayedFrame { side, at, number, sent });
-        self.kept.push_back(sent);
+        self.kept.push_back((sent, at));
         if self.kept.len() > KEPT {
             self.kept.pop_front();
             self.first += 1;
@@ -278,6 +339,8 @@ struct ReplaySink<'a, R> {
     side: LogSide,
     now: Time,
     staged: Option<TcpSegment>,
+    decisions: Option<&'a mut DecisionCursor>,
+    jitter: ReplayJitter,
     observer: &'a mut R,
 }
 
@@ -304,5 +367,23 @@ impl<R: ReplayObserver> Out<TcpConnection> for ReplaySink<'_, R> {
     fn complete(&mut self, _done: TcpProgress) {}
     fn note(&mut self, note: TcpNote) {
         self.observer.note(self.side, self.now, note);
+    }
+    fn decide(&mut self, site: TimeSite, computed: bool) -> bool {
+        let logged = self.decisions.as_mut().map_or(computed, |decisions| decisions.decide(site));
+        let name = TcpSite::ALL.get(usize::from(site.0)).copied();
+        let answer = if name.is_some() && name == self.jitter.forgotten { computed } else { logged };
+        if let Some(site) = name.filter(|_| answer) {
+            self.observer.decided(self.side, self.now, site);
+        }
+        answer
+    }
+    fn tick(&mut self, site: TimeSite, computed: u64) -> u64 {
+        let (logged, changed) = self.decisions.as_mut().map_or((computed, true), |decisions| decisions.tick(site));
+        let name = TcpTick::ALL.get(usize::from(site.0)).copied();
+        let value = if name.is_some() && name == self.jitter.forgotten_tick { computed } else { logged };
+        if let Some(tick) = name.filter(|_| changed) {
+            self.observer.ticked(self.side, self.now, tick, value);
+        }
+        value
     }
 }

@@ -33,6 +33,8 @@ pub struct SendTimeSample {
 #[derive(Clone, Debug)]
 pub struct SendTimeSampler {
     threshold: u64,
+    /// Times are stored as multiples of this.
+    grain: u64,
     packets: u64,
     open: Option<OpenSample>,
 }
@@ -47,8 +49,8 @@ struct OpenSample {
 }
 
 impl OpenSample {
-    fn new(index: u64, at: Time) -> Self {
-        Self { index, at: at.as_ps() / PS_PER_NS * PS_PER_NS, least: 0, most: u64::MAX }
+    fn new(index: u64, at: Time, grain: u64) -> Self {
+        Self { index, at: at.as_ps() / grain * grain, least: 0, most: u64::MAX }
     }
 
     /// What is left of the distances if the packet `index` left at this time; `None` if nothing is.
@@ -81,7 +83,18 @@ impl SendTimeSampler {
     /// If the threshold is below the nanosecond in which times are stored.
     pub fn new(threshold: Span) -> Self {
         assert!(threshold >= Span::from_ns(1), "times are stored in nanoseconds");
-        Self { threshold: threshold.as_ps(), packets: 0, open: None }
+        Self { threshold: threshold.as_ps(), grain: PS_PER_NS, packets: 0, open: None }
+    }
+
+    /// Stores times of samples as multiples of `grain`, which makes them shorter.
+    ///
+    /// # Panics
+    /// If it is longer than the threshold, or no whole nanoseconds.
+    #[must_use]
+    pub(crate) fn in_steps_of(self, grain: Span) -> Self {
+        let grain = grain.as_ps();
+        assert!(grain > 0 && grain <= self.threshold && grain.is_multiple_of(PS_PER_NS), "{grain} ps");
+        Self { grain, ..self }
     }
 
     /// The next packet of the flow leaves, no earlier than the one before. The sample that is complete now, if there is one.
@@ -90,7 +103,7 @@ impl SendTimeSampler {
         self.packets += 1;
         let narrowed = self.open.and_then(|open| open.narrowed(index, at, self.threshold));
         let before = self.open.filter(|_| narrowed.is_none());
-        self.open = Some(narrowed.unwrap_or_else(|| OpenSample::new(index, at)));
+        self.open = Some(narrowed.unwrap_or_else(|| OpenSample::new(index, at, self.grain)));
         before.map(OpenSample::close)
     }
 

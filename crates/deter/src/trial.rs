@@ -15,20 +15,24 @@ use tcp::{TcpCommand, TcpConnection, TcpProgress, TcpSegment, TcpSink, TcpTimer}
 use units::{Span, Time};
 use wire::ip::Ecn;
 
+use crate::decisions::RecordingSink;
 use crate::header::LogHeader;
 use crate::recorder::ConnectionRecorder;
-use crate::{LogSide, LoggedHandshake, Sent};
+use crate::{LogLevel, LogSide, LoggedHandshake, Sent};
 use draw::{TrialPath, TrialWork};
 
 /// A trial ends after this many events, whatever is left to do: the machine's own tests show that it ends.
 const MOST_EVENTS: u64 = 30_000;
 
-/// Runs the connection of this seed, and records it.
-pub fn record_trial(seed: u64) -> Vec<u8> {
+/// Runs the connection of this seed, and records it; `None` if the level cannot hold it.
+pub fn record_trial(seed: u64, level: LogLevel) -> Option<Vec<u8>> {
     let mut random = Random::new(seed, 0x0de7);
     let began = Time::from_ps(random.below(1 << 40));
     let ends = draw::configs(&mut random);
-    let header = LogHeader { point: 0, seed, flow: 0, hosts: [0, 1], began, ends };
+    if !ends.iter().all(|end| level.admits(end.algorithm)) {
+        return None;
+    }
+    let header = LogHeader { level, point: 0, seed, flow: 0, hosts: [0, 1], began, ends };
     let path = TrialPath::draw(&mut random);
     let work = TrialWork::draw(&mut random, ends[0].socket.is_some() && ends[1].socket.is_some());
     let mut trial = TrialConnection {
@@ -43,7 +47,7 @@ pub fn record_trial(seed: u64) -> Vec<u8> {
         random,
     };
     trial.run(began);
-    trial.recorder.finish()
+    Some(trial.recorder.finish())
 }
 
 struct TrialConnection {
@@ -159,12 +163,13 @@ impl TrialConnection {
         &mut self,
         now: Time,
         side: LogSide,
-        act: impl FnOnce(&mut TcpConnection, &mut TcpSink) -> T,
+        act: impl FnOnce(&mut TcpConnection, &mut RecordingSink<'_, TcpSink>) -> T,
     ) -> (T, Option<TcpSegment>) {
         let end = &mut self.ends[side as usize];
         let before = end.timers;
         let mut sink = TcpSink { timers: before, ..TcpSink::default() };
-        let result = act(&mut end.machine, &mut sink);
+        let decisions = self.recorder.decisions(side);
+        let result = act(&mut end.machine, &mut RecordingSink { out: &mut sink, decisions });
         let TcpSink { left, progress, timers } = sink;
         (end.woken, end.timers) = (true, timers);
         for (slot, at) in timers.into_iter().enumerate() {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use deter::{ConnectionLog, LogSide, ReplayObserver, ReplayResult, ReplayedFrame, Sent, record_trial, replay};
+use deter::{
+    ConnectionLog, LogLevel, LogSide, ReplayObserver, ReplayResult, ReplayedFrame, Sent, record_trial, replay,
+};
 use tcp::TcpNote;
 use units::Time;
 use wire::ip::Ecn;
@@ -49,7 +51,7 @@ fn replayed(log: &[u8]) -> ReplayResult {
 fn every_connection_is_replayed_exactly() {
     let mut segments = 0;
     for seed in 0..2_000 {
-        let result = replayed(&record_trial(seed));
+        let result = replayed(&record_trial(seed, LogLevel::Times).unwrap());
         assert!(result.is_exact(), "seed {seed}: {:?}", result.difference);
         segments += result.segments;
     }
@@ -60,7 +62,7 @@ fn every_connection_is_replayed_exactly() {
 fn trials_meet_all_that_a_network_may_do() {
     let mut tally = Tally::default();
     for seed in 0..500 {
-        let log = record_trial(seed);
+        let log = record_trial(seed, LogLevel::Times).unwrap();
         replay(&ConnectionLog::read(&log).unwrap(), &mut tally).unwrap();
     }
     let expected = [
@@ -82,7 +84,7 @@ fn trials_meet_all_that_a_network_may_do() {
 
 #[test]
 fn a_flipped_bit_is_found_wherever_it_is() {
-    let log = record_trial(3);
+    let log = record_trial(3, LogLevel::Times).unwrap();
     assert!(log.len() < 40_000, "{}", log.len());
     for at in 0..log.len() {
         for bit in 0..8 {
@@ -95,7 +97,7 @@ fn a_flipped_bit_is_found_wherever_it_is() {
 
 #[test]
 fn a_log_cut_short_says_where() {
-    let log = record_trial(3);
+    let log = record_trial(3, LogLevel::Times).unwrap();
     for len in 0..log.len() {
         let error = ConnectionLog::read(&log[..len]).unwrap_err();
         assert!(error.at <= len, "{error}");

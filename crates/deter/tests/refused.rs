@@ -1,13 +1,13 @@
 //! Logs that are damaged are refused with the place; a replay that differs says so.
 
-use deter::{ConnectionLog, ConnectionRecorder, LogFault, LogHeader, LogSide, record_trial, replay};
+use deter::{ConnectionLog, ConnectionRecorder, LogFault, LogHeader, LogLevel, LogSide, record_trial, replay};
 use machine::{Machine, Port};
 use tcp::{TcpCommand, TcpConfig, TcpConnection, TcpSink};
 use units::{Span, Time};
 
 fn header(mss: u32) -> LogHeader {
     let ends = [TcpConfig { mss, ..TcpConfig::default() }; 2];
-    LogHeader { point: 1, seed: 2, flow: 3, hosts: [4, 5], began: Time::ZERO, ends }
+    LogHeader { level: LogLevel::Times, point: 1, seed: 2, flow: 3, hosts: [4, 5], began: Time::ZERO, ends }
 }
 
 /// Ten segments of 1,000 bytes; the first `arrive` at the server, which answers.
@@ -53,7 +53,7 @@ fn a_frame_that_nobody_sent_is_an_error() {
 
 #[test]
 fn parts_of_two_logs_are_no_log() {
-    let [one, other] = [1, 2].map(record_trial);
+    let [one, other] = [1, 2].map(|seed| record_trial(seed, LogLevel::Times).unwrap());
     for at in 1..one.len().min(other.len()) {
         let mixed = [&one[..at], &other[at..]].concat();
         assert!(mixed == other || ConnectionLog::read(&mixed).is_err(), "from byte {at} on");

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use deter::{ConnectionLog, LogSide, LoggedHandshake, ReplayObserver, ReplayedFrame, Sent, replay};
+use deter::{ConnectionLog, LogLevel, LogSide, LoggedHandshake, ReplayObserver, ReplayedFrame, Sent, replay};
 use faults::{FaultSchedule, LossModel};
 use sim::link::{HardwareProfile, LinkSimConfig, LinkSimMode};
-use sim::net::recording::{LogStore, Recording, has_tcp};
+use sim::net::recording::{LogStore, Recording, has_tcp, refused_control};
 use sim::net::{
     self, Body, Handshake, HostLatency, LinkSetup, Marking, NetworkOutcome, NetworkSetup, PortCapture, Protection,
     SwitchSettings, TrafficSetup, TransportSetup,
@@ -13,7 +13,7 @@ use sim::net::{
 use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
 use tcp::cc::Algorithm;
-use tcp::{TcpConfig, TimerProfile};
+use tcp::{TcpConfig, TcpSegment, TimerProfile};
 use units::{Bytes, Prob, Rate, Span, Time, Unwatched};
 
 #[derive(Default)]
@@ -56,9 +56,9 @@ fn incast(algorithm: Algorithm, seed: u64) -> NetworkSetup {
     setup
 }
 
-fn record(setup: NetworkSetup) -> (NetworkOutcome, Logs) {
+fn record(setup: NetworkSetup, level: LogLevel) -> (NetworkOutcome, Logs) {
     let mut logs = Logs::default();
-    let mut recording = Recording::new(&setup, 1, &mut logs);
+    let mut recording = Recording::new(&setup, 1, level, &mut logs);
     let outcome = net::run_recorded(setup, &mut recording, &Unwatched).unwrap();
     (outcome, logs)
 }
@@ -104,50 +104,77 @@ fn setups() -> Vec<NetworkSetup> {
 fn every_connection_of_a_network_is_replayed_exactly_and_recording_changes_nothing() {
     for setup in setups() {
         let bare = net::run(setup.clone(), &Unwatched).unwrap();
-        let (outcome, logs) = record(setup);
-        assert_eq!(format!("{:?}", bare.flows), format!("{:?}", outcome.flows));
-        assert_eq!(logs.0.len(), 30);
-        let sent: u64 = logs.0.iter().map(|(flow, log)| replayed(*flow, log).len() as u64).sum();
-        assert!(sent > 5_000, "{sent}");
-        assert!(outcome.flows.iter().any(|flow| flow.tally.retransmitted > 0));
+        for level in LogLevel::ALL.into_iter().filter(|level| refused_control(&setup, *level).is_none()) {
+            let (outcome, logs) = record(setup.clone(), level);
+            assert_eq!(format!("{:?}", bare.flows), format!("{:?}", outcome.flows));
+            assert_eq!(logs.0.len(), 30);
+            let sent: u64 = logs.0.iter().map(|(flow, log)| replayed(*flow, log).len() as u64).sum();
+            assert!(sent > 5_000, "{sent}");
+            assert!(outcome.flows.iter().any(|flow| flow.tally.retransmitted > 0));
+        }
     }
 }
 
 /// What a capture shows of a packet: all but its class, which is no field.
-fn seen(capture: &PortCapture) -> (u32, Time, String) {
+fn seen(capture: &PortCapture) -> (u32, Time, Sent) {
     let sent = match capture.packet.body {
         Body::Tcp(segment) => Sent::Segment(segment),
         Body::Handshake(Handshake::Syn) => Sent::Handshake(LoggedHandshake::Syn),
         Body::Handshake(Handshake::SynAck) => Sent::Handshake(LoggedHandshake::SynAck),
         other => panic!("{other:?}"),
     };
-    (capture.flow, capture.at, format!("{sent:?}"))
+    (capture.flow, capture.at, sent)
+}
+
+/// Timestamps are those of the run only where its times are.
+fn without_timestamps(sent: Sent) -> Sent {
+    match sent {
+        Sent::Segment(segment) => Sent::Segment(TcpSegment { timestamp: 0, echo: 0, ..segment }),
+        handshake => handshake,
+    }
+}
+
+/// What left a host by its port, and what the replay of all connections says that did, in the order in which each left.
+fn left_host(host: u32, level: LogLevel) -> [Vec<(u32, Time, Sent)>; 2] {
+    let mut setup = NetworkSetup {
+        handshakes: true,
+        host_latency: HostLatency::Fixed(Span::from_us(5)),
+        ..incast(Algorithm::Cubic, 4)
+    };
+    let node = setup.topology.node(&format!("h{host}")).unwrap();
+    setup.capture = vec![setup.topology.link_between(&format!("h{host}"), "sw0").unwrap()];
+    let (outcome, logs) = record(setup, level);
+    let mut captured: Vec<_> = outcome.captured.iter().map(seen).collect();
+    let mut sent = Vec::new();
+    for (flow, log) in &logs.0 {
+        let hosts = ConnectionLog::read(log).unwrap().header().hosts;
+        let mine = |frame: &&ReplayedFrame| hosts[usize::from(frame.side == LogSide::Server)] == node.0;
+        sent.extend(replayed(*flow, log).iter().filter(mine).map(|frame| (*flow, frame.at, frame.sent)));
+    }
+    captured.sort_by_key(|(flow, ..)| *flow);
+    sent.sort_by_key(|(flow, ..)| *flow);
+    [captured, sent]
 }
 
 #[test]
 fn a_replay_sends_what_was_captured_at_the_hosts_ports_at_the_same_times() {
     for host in [0, 1, 5] {
-        let mut setup = NetworkSetup {
-            handshakes: true,
-            host_latency: HostLatency::Fixed(Span::from_us(5)),
-            ..incast(Algorithm::Cubic, 4)
-        };
-        let node = setup.topology.node(&format!("h{host}")).unwrap();
-        setup.capture = vec![setup.topology.link_between(&format!("h{host}"), "sw0").unwrap()];
-        let (outcome, logs) = record(setup);
-        let mut captured: Vec<_> = outcome.captured.iter().map(seen).collect();
-        let mut sent = Vec::new();
-        for (flow, log) in &logs.0 {
-            let hosts = ConnectionLog::read(log).unwrap().header().hosts;
-            let mine = |frame: &&ReplayedFrame| hosts[usize::from(frame.side == LogSide::Server)] == node.0;
-            sent.extend(
-                replayed(*flow, log).iter().filter(mine).map(|frame| (*flow, frame.at, format!("{:?}", frame.sent))),
-            );
-        }
-        captured.sort();
-        sent.sort();
+        let [captured, sent] = left_host(host, LogLevel::Times);
         assert!(captured.len() > 100, "{}", captured.len());
         assert_eq!(captured, sent);
+    }
+}
+
+#[test]
+fn what_time_decided_is_enough_for_the_same_packets_within_five_microseconds() {
+    for host in [0, 1, 5] {
+        let [captured, sent] = left_host(host, LogLevel::Decisions);
+        assert!(captured.len() > 100 && captured.len() == sent.len(), "{} {}", captured.len(), sent.len());
+        for ((flow, at, packet), (other, about, replayed)) in captured.into_iter().zip(sent) {
+            assert_eq!((flow, without_timestamps(packet)), (other, without_timestamps(replayed)));
+            let off = at.since(about).max(about.since(at));
+            assert!(off <= Span::from_us(5), "flow {flow}: {off} off at {at:?}");
+        }
     }
 }
 
@@ -155,6 +182,7 @@ fn a_replay_sends_what_was_captured_at_the_hosts_ports_at_the_same_times() {
 fn a_setup_without_tcp_has_nothing_to_record() {
     let mut setup = incast(Algorithm::Bbr, 1);
     assert!(has_tcp(&setup));
+    assert_eq!(refused_control(&setup, LogLevel::Decisions), Some(Algorithm::Bbr));
     setup.traffic.clear();
     assert!(!has_tcp(&setup));
 }

@@ -2,7 +2,7 @@
 
 use faults::Random;
 use tcp::cc::Algorithm;
-use tcp::{LinuxVersion, LossDetection, Reordering, TcpCommand, TcpConfig, TimerProfile};
+use tcp::{LinuxVersion, LossDetection, Reordering, TcpCommand, TcpConfig, TcpSocketConfig, TimerProfile};
 use units::{Bytes, Rate, Span};
 
 use crate::LogSide;
@@ -30,6 +30,11 @@ fn config(random: &mut Random) -> TcpConfig {
     let mut flag = |one_of| random.below(one_of) == 0;
     let (sack, timestamps, ecn, idle_restart) = (!flag(8), !flag(8), flag(2), !flag(4));
     let (fixed, gentle_marks, prr_follows_advances, shaken) = (flag(4), flag(2), flag(2), flag(2));
+    let impatient = usual.socket.is_some() && random.below(8) == 0;
+    let user_timeout = impatient.then(|| Span::from_ms(1 + random.below(2_000)));
+    // Half of the sockets have a buffer that grows with what is read.
+    let grows = usual.socket.is_some() && random.below(2) == 0;
+    let first_buffer = grows.then(|| 10_000 + random.below(200_000));
     TcpConfig {
         mss: 100 + random.below(8_900) as u32,
         initial_window: 1 + random.below(20) as u32,
@@ -46,6 +51,7 @@ fn config(random: &mut Random) -> TcpConfig {
         detection: detections[random.below(4) as usize],
         gentle_marks,
         prr_follows_advances,
+        socket: usual.socket.map(|socket| TcpSocketConfig { user_timeout, first_buffer, ..socket }),
         ..usual
     }
 }

@@ -1,6 +1,7 @@
 //! One end of a connection: a transport's machine, its timers, and how its segments become packets.
 
-use machine::{Machine, Out, Port, Pull, QueueId};
+use deter::DecisionLog;
+use machine::{Machine, Out, Port, Pull, QueueId, TimeSite};
 use units::{Span, Time};
 use wire::int::TelemetrySample;
 use wire::ip::Ecn;
@@ -145,6 +146,19 @@ pub(crate) struct OutgoingSegment {
     pub level: u8,
 }
 
+/// A call whose decisions go to the program, if it wants them.
+macro_rules! deciding {
+    ($program:expr, $id:expr, $decisions:ident => $call:expr) => {
+        match $program.decisions($id) {
+            None => {
+                let $decisions = NoDecisions;
+                $call
+            }
+            Some($decisions) => $call,
+        }
+    };
+}
+
 impl FlowEnd {
     /// One that has done nothing yet.
     pub(crate) fn new(transport: Transport, host: HostId, class: u8, ack_class: u8) -> Self {
@@ -176,7 +190,9 @@ impl FlowEnd {
     ) -> Effects {
         let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
-        let effects = each_transport!(&mut self.transport, driver => driver.receive(now, arrived, Context { id, queue, counters }));
+        let effects = each_transport!(&mut self.transport, driver => {
+            deciding!(program, id, decisions => driver.receive(now, arrived, Context { id, queue, counters, decisions }))
+        });
         program.on_call(now, id, EndCall::Receive(&arrived.body, arrived.ecn), Some(tag));
         effects
     }
@@ -184,8 +200,9 @@ impl FlowEnd {
     pub(crate) fn send<P: NetworkProgram>(&mut self, now: Time, bytes: u64, around: EndContext<'_, P>) -> Effects {
         let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
-        let effects =
-            each_transport!(&mut self.transport, driver => driver.send(now, bytes, Context { id, queue, counters }));
+        let effects = each_transport!(&mut self.transport, driver => {
+            deciding!(program, id, decisions => driver.send(now, bytes, Context { id, queue, counters, decisions }))
+        });
         program.on_call(now, id, EndCall::Send(bytes), None);
         effects
     }
@@ -193,8 +210,9 @@ impl FlowEnd {
     pub(crate) fn ring<P: NetworkProgram>(&mut self, now: Time, slot: u8, around: EndContext<'_, P>) -> Effects {
         let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
-        let (effects, expired) =
-            each_transport!(&mut self.transport, driver => driver.ring(now, slot, Context { id, queue, counters }));
+        let (effects, expired) = each_transport!(&mut self.transport, driver => {
+            deciding!(program, id, decisions => driver.ring(now, slot, Context { id, queue, counters, decisions }))
+        });
         if let Some(timer) = expired {
             program.on_call(now, id, EndCall::Timer(timer), None);
         }
@@ -209,8 +227,9 @@ impl FlowEnd {
     ) -> (Pull, Option<OutgoingSegment>) {
         let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
-        let (pull, segment) =
-            each_transport!(&mut self.transport, driver => driver.pull(now, Context { id, queue, counters }));
+        let (pull, segment) = each_transport!(&mut self.transport, driver => {
+            deciding!(program, id, decisions => driver.pull(now, Context { id, queue, counters, decisions }))
+        });
         program.on_call(now, id, EndCall::Pull(segment.as_ref().map(|segment| &segment.body)), None);
         (pull, segment)
     }
@@ -259,10 +278,33 @@ pub(crate) struct EndContext<'a, P> {
 }
 
 /// What of the network a machine's driver may touch.
-struct Context<'a> {
+struct Context<'a, D> {
     id: EndId,
     queue: &'a mut EventQueue<NetworkEvent>,
     counters: &'a mut FlowCounters,
+    decisions: D,
+}
+
+/// Hears what time decides at an end. Mostly nobody does, and nothing is left of it.
+trait DecisionSink {
+    fn decide(&mut self, _site: TimeSite, _answer: bool) {}
+    fn tick(&mut self, _site: TimeSite, _value: u64) {}
+}
+
+struct NoDecisions;
+
+impl DecisionSink for NoDecisions {}
+
+impl DecisionSink for &mut DecisionLog {
+    #[inline]
+    fn decide(&mut self, site: TimeSite, answer: bool) {
+        DecisionLog::decide(self, site, answer);
+    }
+
+    #[inline]
+    fn tick(&mut self, site: TimeSite, value: u64) {
+        DecisionLog::tick(self, site, value);
+    }
 }
 
 impl<M: Carried> Driver<M> {
@@ -271,10 +313,10 @@ impl<M: Carried> Driver<M> {
     }
 
     #[inline]
-    fn with<R>(
+    fn with<R, D: DecisionSink>(
         &mut self,
-        context: Context<'_>,
-        act: impl FnOnce(&mut M, &mut EndSink<'_, M>) -> R,
+        context: Context<'_, D>,
+        act: impl FnOnce(&mut M, &mut EndSink<'_, M, D>) -> R,
     ) -> (R, Effects, Option<M::Frame>) {
         let effects = Effects { others: M::WAKES_OTHERS, ..Effects::default() };
         let mut sink = EndSink { context, timers: &mut self.timers, staged: None, effects };
@@ -283,7 +325,7 @@ impl<M: Carried> Driver<M> {
     }
 
     #[inline]
-    fn receive(&mut self, now: Time, arrived: ArrivedSegment<'_>, context: Context<'_>) -> Effects {
+    fn receive<D: DecisionSink>(&mut self, now: Time, arrived: ArrivedSegment<'_>, context: Context<'_, D>) -> Effects {
         let Some(frame) = M::unwrap(arrived.body) else { return Effects::default() };
         let round_trip = M::round_trip(&frame, now);
         let frame = M::with_ecn(frame, arrived.ecn);
@@ -291,12 +333,12 @@ impl<M: Carried> Driver<M> {
         Effects { urgent: effects.woken && self.machine.owes_control(), round_trip, ..effects }
     }
 
-    fn send(&mut self, now: Time, bytes: u64, context: Context<'_>) -> Effects {
+    fn send<D: DecisionSink>(&mut self, now: Time, bytes: u64, context: Context<'_, D>) -> Effects {
         self.with(context, |machine, sink| machine.on_command(now, M::send(bytes), sink)).1
     }
 
     /// What it leads to, and the timer that expired, if one did.
-    fn ring(&mut self, now: Time, slot: u8, context: Context<'_>) -> (Effects, Option<usize>) {
+    fn ring<D: DecisionSink>(&mut self, now: Time, slot: u8, context: Context<'_, D>) -> (Effects, Option<usize>) {
         match self.timers.ring(now, slot) {
             TimerFiring::Nothing => (Effects::default(), None),
             TimerFiring::Later(at) => {
@@ -310,7 +352,7 @@ impl<M: Carried> Driver<M> {
     }
 
     #[inline]
-    fn pull(&mut self, now: Time, context: Context<'_>) -> (Pull, Option<OutgoingSegment>) {
+    fn pull<D: DecisionSink>(&mut self, now: Time, context: Context<'_, D>) -> (Pull, Option<OutgoingSegment>) {
         let (pull, _, staged) = self.with(context, |machine, sink| machine.pull(now, Port(0), sink));
         let segment = staged.map(|frame| {
             let (len, ecn) = (M::frame_len(&frame) as u16, M::ecn(&frame));
@@ -321,14 +363,14 @@ impl<M: Carried> Driver<M> {
     }
 }
 
-struct EndSink<'a, M: Machine> {
-    context: Context<'a>,
+struct EndSink<'a, M: Machine, D> {
+    context: Context<'a, D>,
     timers: &'a mut Timers<M::Timer, MOST_TIMERS>,
     staged: Option<M::Frame>,
     effects: Effects,
 }
 
-impl<M: SimTransport> Out<M> for EndSink<'_, M> {
+impl<M: SimTransport, D: DecisionSink> Out<M> for EndSink<'_, M, D> {
     #[inline]
     fn transmit(&mut self, _port: Port, frame: M::Frame) {
         self.staged = Some(frame);
@@ -373,6 +415,18 @@ impl<M: SimTransport> Out<M> for EndSink<'_, M> {
     #[inline]
     fn note(&mut self, note: M::Note) {
         M::on_note(note, self.context.counters);
+    }
+
+    #[inline]
+    fn decide(&mut self, site: TimeSite, computed: bool) -> bool {
+        self.context.decisions.decide(site, computed);
+        computed
+    }
+
+    #[inline]
+    fn tick(&mut self, site: TimeSite, computed: u64) -> u64 {
+        self.context.decisions.tick(site, computed);
+        computed
     }
 }
 

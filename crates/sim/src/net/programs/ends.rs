@@ -1,5 +1,6 @@
 //! What a program may see of the ends of connections: every call of their machines, in order.
 
+use deter::DecisionLog;
 use machine::SwitchProgram;
 use units::{Span, Time};
 use wire::ip::Ecn;
@@ -24,6 +25,12 @@ pub trait NetworkProgram: SwitchProgram<Frame = SimPacket> {
     /// A call of an end's machine is over; `tag` is that of the packet that arrived, if one did.
     #[inline]
     fn on_call(&mut self, _now: Time, _end: EndId, _call: EndCall<'_>, _tag: Option<&Self::Tag>) {}
+
+    /// Where the answers of time go that an end's machine asks for during a call; `None` if nobody wants them.
+    #[inline]
+    fn decisions(&mut self, _end: EndId) -> Option<&mut DecisionLog> {
+        None
+    }
 
     /// The first bit of a packet leaves its host. Only if the program watches ends.
     #[inline]
@@ -83,6 +90,14 @@ impl<A: NetworkProgram, B: NetworkProgram> NetworkProgram for (A, B) {
     }
 
     #[inline]
+    fn decisions(&mut self, end: EndId) -> Option<&mut DecisionLog> {
+        match self.0.decisions(end) {
+            None => self.1.decisions(end),
+            some => some,
+        }
+    }
+
+    #[inline]
     fn on_leaving(&mut self, at: Time, end: EndId, tag: &Self::Tag) {
         self.0.on_leaving(at, end, &tag.0);
         self.1.on_leaving(at, end, &tag.1);
@@ -111,6 +126,11 @@ impl<P: NetworkProgram> NetworkProgram for Option<P> {
         if let Some(program) = self {
             program.on_call(now, end, call, tag);
         }
+    }
+
+    #[inline]
+    fn decisions(&mut self, end: EndId) -> Option<&mut DecisionLog> {
+        self.as_mut()?.decisions(end)
     }
 
     #[inline]

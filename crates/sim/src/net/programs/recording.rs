@@ -5,8 +5,9 @@
 
 use std::fmt;
 
-use deter::{ConnectionRecorder, LogHeader, LogSide, LoggedHandshake, ReplayedFrame, Sent};
+use deter::{ConnectionRecorder, DecisionLog, LogHeader, LogLevel, LogSide, LoggedHandshake, ReplayedFrame, Sent};
 use machine::{Conversation, Forward, SwitchProgram, Visit};
+use tcp::cc::Algorithm;
 use tcp::{TcpConnection, TcpTimer};
 use units::Time;
 use wire::ip::Ecn;
@@ -33,8 +34,17 @@ pub fn has_tcp(setup: &NetworkSetup) -> bool {
     setup.traffic.iter().any(|traffic| matches!(traffic.transport, TransportSetup::Tcp(_)))
 }
 
+/// The congestion control of a setup whose connections this level cannot hold, if there is one.
+pub fn refused_control(setup: &NetworkSetup, level: LogLevel) -> Option<Algorithm> {
+    setup.traffic.iter().find_map(|traffic| match &traffic.transport {
+        TransportSetup::Tcp(config) if !level.admits(config.algorithm) => Some(config.algorithm),
+        _ => None,
+    })
+}
+
 /// Records all TCP connections of a run.
 pub struct Recording<'s> {
+    level: LogLevel,
     point: u32,
     seed: u64,
     store: &'s mut dyn LogStore,
@@ -50,9 +60,9 @@ struct LoggedConnection {
 }
 
 impl<'s> Recording<'s> {
-    /// Of this point of a sweep.
-    pub fn new(setup: &NetworkSetup, point: u32, store: &'s mut dyn LogStore) -> Self {
-        Self { point, seed: setup.seed, store, connections: Vec::new() }
+    /// Of this point of a sweep; [`refused_control`] finds nothing at this level.
+    pub fn new(setup: &NetworkSetup, point: u32, level: LogLevel, store: &'s mut dyn LogStore) -> Self {
+        Self { level, point, seed: setup.seed, store, connections: Vec::new() }
     }
 
     /// The run is over: so are all connections.
@@ -111,6 +121,7 @@ impl NetworkProgram for &mut Recording<'_> {
         let TransportSetup::Tcp(config) = connection.transport else { return };
         let config = tcp_config_of(config, connection.round_trip, connection.seed);
         let header = LogHeader {
+            level: self.level,
             point: self.point,
             seed: self.seed,
             flow: connection.number,
@@ -150,6 +161,15 @@ impl NetworkProgram for &mut Recording<'_> {
             let (flow, blocks) = (*flow, recorder.take());
             self.store.append(flow, &blocks);
         }
+    }
+
+    #[inline]
+    fn decisions(&mut self, end: EndId) -> Option<&mut DecisionLog> {
+        if self.level == LogLevel::Times {
+            return None;
+        }
+        let (connection, side) = self.of(end)?;
+        connection.recorder.decisions(side)
     }
 
     fn on_leaving(&mut self, at: Time, end: EndId, tag: &u32) {
