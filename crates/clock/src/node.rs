@@ -1,1 +1,383 @@
-//! What a node does when a message comes, and when none comes (§3.4.1, §3.4.3).
+//! What a node does when a message comes, and when none comes (§3.4.1, §3.4.2.2, §3.4.3).
+//!
+//! The root sends a wave every interval, by its own oscillator. Everybody else sends *only because it has just received*, so
+//! who hears anything knows that its whole way to the root was alive a moment ago, and who hears nothing turns to its backup
+//! parent without asking anybody:
+//!
+//! ```text
+//!              silence for the first timeout,                     silence for the second timeout,
+//!              or a message that cannot be true                   if it is the backup root
+//!   Following ──────────────────────────────────────▶ Turned ──────────────────────────────────────▶ Root (elected)
+//!      ▲                                                │ a message that cannot be true
+//!      │ a new plan (from any state)                    ▼
+//!      ├───────────────────────────────────────────  Evicted: its own clock is the broken one; it says no time any more
+//!      └──▶ Root, if the new plan says so
+//! ```
+//!
+//! A message that *cannot be true* is one whose interval does not meet the node's own, by ε before the update. It is not
+//! applied, not sent on, and does not count as heard. Messages of earlier epochs, of earlier waves or of waves that cannot
+//! have been yet, and of neighbours that the node does not listen to, are counted and otherwise ignored. So an old root that
+//! comes back after an election is not believed until a plan says so.
+//!
+//! `now` is the node's own oscillator, and everything here is measured by it. What ε bounds is the difference to the clock of
+//! the root *of the node's epoch*. A change of root moves the time itself, by no more than ε of the new root at that moment;
+//! the sum of these travels with the messages ([`ClockNode::handover`]), and nodes allow for it when they hear of a new root.
+//!
+//! This is no [`machine::Machine`]: that has up to 256 ports whose wires ask for frames when they are free. Here one message
+//! goes to any number of listeners at once, and one that waited would be wrong. The spirit is the same: the driver owns
+//! clock and wire, the node acts through [`NodeOut`], and [`ClockNode::deadline`] says when it wants to be called.
+//!
+//! Invariants: a node sends each wave of an epoch at most once; it never goes back to a root that was replaced; ε is never smaller than what passed
+//! since the last valid message explains; an unsynchronised or evicted node has no ε at all.
+
+mod events;
+mod params;
+
+use units::{Span, Time};
+use wire::sync::{SyncEpoch, SyncMessage};
+
+use crate::bound::{ClockInterval, ErrorBound};
+
+pub use events::{NodeNote, NodeOut, NodeState, SyncArrival, SyncRejection};
+pub use params::{DepthRule, Neighbour, NodeParams, PlanPart, PlannedRole, TimeoutRule, Upstream, ValidityRule};
+
+/// What the node's time is, at `bound.since`.
+#[derive(Clone, Copy, Debug)]
+struct TimeAnchor {
+    reading: Time,
+    bound: ErrorBound,
+}
+
+/// One clock of the network.
+#[derive(Clone, Debug)]
+pub struct ClockNode {
+    part: PlanPart,
+    state: NodeState,
+    anchor: Option<TimeAnchor>,
+    /// When the last valid message came, or when the node began to listen.
+    heard: Time,
+    next_wave: Time,
+    epoch: SyncEpoch,
+    wave: u64,
+    depth: u16,
+    handover: Span,
+    /// The latest time that the node was called at.
+    latest: Time,
+}
+
+impl ClockNode {
+    /// A node that has heard nothing yet; a root whose time begins with what its oscillator shows.
+    pub fn new(params: &NodeParams, part: PlanPart, now: Time) -> Self {
+        let root = part.role == PlannedRole::Root;
+        let bound = ErrorBound { base: Span::ZERO, since: now };
+        Self {
+            part,
+            state: if root { NodeState::Root } else { NodeState::Following },
+            anchor: root.then_some(TimeAnchor { reading: now, bound }),
+            heard: now,
+            next_wave: now + params.interval,
+            epoch: SyncEpoch { plan: if root { part.plan } else { 0 }, elected: false },
+            wave: 0,
+            depth: 0,
+            handover: Span::ZERO,
+            latest: now,
+        }
+    }
+
+    /// The state.
+    pub fn state(&self) -> NodeState {
+        self.state
+    }
+
+    /// Whose time the node has.
+    pub fn epoch(&self) -> SyncEpoch {
+        self.epoch
+    }
+
+    /// The last wave that it heard or sent.
+    pub fn wave(&self) -> u64 {
+        self.wave
+    }
+
+    /// The hops that wave had come over.
+    pub fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    /// By how much all changes of root so far may have moved the time.
+    pub fn handover(&self) -> Span {
+        self.handover
+    }
+
+    /// The part of the plan that it plays.
+    pub fn part(&self) -> PlanPart {
+        self.part
+    }
+
+    /// Whom it listens to.
+    pub fn listens_to(&self) -> Option<Neighbour> {
+        self.upstream().map(|upstream| upstream.neighbour)
+    }
+
+    /// What its clock shows; nothing before the first message.
+    #[inline]
+    pub fn reading(&self, now: Time) -> Option<Time> {
+        self.anchor.map(|anchor| anchor.reading + now.since(anchor.bound.since))
+    }
+
+    /// ε: by how much its clock may differ from the root's; nothing if that is unbounded.
+    #[inline]
+    pub fn epsilon(&self, params: &NodeParams, now: Time) -> Option<Span> {
+        match self.state {
+            NodeState::Root => Some(Span::ZERO),
+            NodeState::Evicted => None,
+            NodeState::Following | NodeState::Turned => self.anchor.map(|anchor| anchor.bound.at(now, params.drift)),
+        }
+    }
+
+    /// Where the root's clock is, by this node.
+    pub fn interval(&self, params: &NodeParams, now: Time) -> Option<ClockInterval> {
+        Some(ClockInterval::around(self.reading(now)?, self.epsilon(params, now)?))
+    }
+
+    /// When the node wants [`Self::on_time`] to be called, unless a message comes before.
+    #[inline]
+    pub fn deadline(&self, params: &NodeParams) -> Option<Time> {
+        let backup = |chosen: fn(Option<Upstream>, bool) -> bool| match self.part.role {
+            PlannedRole::Root => false,
+            PlannedRole::Follower { backup, backup_root, .. } => chosen(backup, backup_root),
+        };
+        match self.state {
+            NodeState::Root => Some(self.next_wave),
+            NodeState::Following => {
+                backup(|backup, backup_root| backup.is_some() || backup_root).then(|| self.heard + params.first_timeout)
+            }
+            // Who never heard a root cannot know that it is missing.
+            NodeState::Turned => (backup(|_, backup_root| backup_root) && self.anchor.is_some())
+                .then(|| self.heard + params.first_timeout + params.second_timeout),
+            NodeState::Evicted => None,
+        }
+    }
+
+    /// Time has passed: does what is due.
+    pub fn on_time(&mut self, params: &NodeParams, now: Time, out: &mut impl NodeOut) {
+        self.observe(now, out);
+        if self.deadline(params).is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match self.state {
+            NodeState::Root => {
+                let next = self.next_wave + params.interval;
+                self.next_wave = if next > now { next } else { now + params.interval };
+                self.send_own_wave(now, out);
+            }
+            NodeState::Following => self.turn(params, out),
+            NodeState::Turned => {
+                out.note(NodeNote::Elected);
+                let plan = self.epoch.plan;
+                self.become_root(params, now, SyncEpoch { plan, elected: true }, out);
+            }
+            NodeState::Evicted => {}
+        }
+    }
+
+    /// A message came.
+    pub fn on_message(
+        &mut self,
+        params: &NodeParams,
+        now: Time,
+        from: Neighbour,
+        arrival: &SyncArrival,
+        out: &mut impl NodeOut,
+    ) {
+        self.observe(now, out);
+        match self.judge(params, now, from, arrival) {
+            Ok(base) => self.apply(now, arrival, base, out),
+            Err(rejection) => {
+                out.note(NodeNote::Rejected(rejection));
+                if rejection == SyncRejection::Invalid {
+                    self.suspect(params, out);
+                }
+            }
+        }
+    }
+
+    /// The controller has a new plan.
+    pub fn on_plan(&mut self, params: &NodeParams, now: Time, part: PlanPart, out: &mut impl NodeOut) {
+        self.observe(now, out);
+        self.part = part;
+        if self.state == NodeState::Evicted {
+            self.anchor = None;
+        }
+        match part.role {
+            PlannedRole::Root if self.state == NodeState::Root => {
+                self.epoch = SyncEpoch { plan: part.plan, elected: false }
+            }
+            PlannedRole::Root => self.become_root(params, now, SyncEpoch { plan: part.plan, elected: false }, out),
+            PlannedRole::Follower { .. } => {
+                if self.state == NodeState::Root {
+                    // It was the time until now, and is as good as its oscillator from now on.
+                    let reading = self.reading(now).unwrap_or(now);
+                    self.anchor = Some(TimeAnchor { reading, bound: ErrorBound { base: Span::ZERO, since: now } });
+                }
+                self.state = NodeState::Following;
+                self.heard = now;
+            }
+        }
+    }
+
+    /// The oscillator was set, suspended or replaced: what was known of the time is void until the next message.
+    pub fn on_clock_step(&mut self, now: Time, out: &mut impl NodeOut) {
+        out.note(NodeNote::ClockStep);
+        let bound = ErrorBound { base: Span::ZERO, since: now };
+        // A root's time goes on from where it was; nobody else knows the time.
+        let reading = self.reading(self.latest).filter(|_| self.state == NodeState::Root);
+        self.anchor = reading.map(|reading| TimeAnchor { reading, bound });
+        self.latest = now;
+        self.heard = now;
+        self.next_wave = now;
+    }
+
+    /// As if a root had sent so many waves more: for simulations that leave out quiet ones.
+    pub fn skip_waves(&mut self, params: &NodeParams, waves: u64) {
+        if self.state == NodeState::Root {
+            self.next_wave += params.interval * waves;
+            self.wave += waves;
+        }
+    }
+
+    /// Time that went back means that the oscillator was set.
+    #[inline]
+    fn observe(&mut self, now: Time, out: &mut impl NodeOut) {
+        if now < self.latest {
+            self.on_clock_step(now, out);
+        }
+        self.latest = now;
+    }
+
+    fn upstream(&self) -> Option<Upstream> {
+        match (self.state, self.part.role) {
+            (NodeState::Following, PlannedRole::Follower { parent, .. }) => Some(parent),
+            (NodeState::Turned, PlannedRole::Follower { backup, .. }) => backup,
+            _ => None,
+        }
+    }
+
+    /// ε_base with this message applied, if it is to be.
+    fn judge(
+        &self,
+        params: &NodeParams,
+        now: Time,
+        from: Neighbour,
+        arrival: &SyncArrival,
+    ) -> Result<Span, SyncRejection> {
+        let SyncArrival { message, sender } = arrival;
+        let upstream = self.upstream().filter(|upstream| upstream.neighbour == from).ok_or(SyncRejection::NotParent)?;
+        if !self.believes(message.epoch) {
+            return Err(SyncRejection::WrongEpoch);
+        }
+        let base = self.base(params, upstream, arrival);
+        let (Some(anchor), Some(own)) = (self.anchor, self.interval(params, now)) else { return Ok(base) };
+        if message.epoch == self.epoch && message.wave <= self.wave {
+            return Err(SyncRejection::Replay);
+        }
+        let passed = now.since(anchor.bound.since).as_ps() / params.interval.as_ps().max(1);
+        if message.wave > self.wave.saturating_add(passed + passed / 64 + 2) {
+            return Err(SyncRejection::Future);
+        }
+        let moved = message.handover.saturating_sub(self.handover);
+        let doubt = match params.validity {
+            ValidityRule::Overlap => base + moved,
+            ValidityRule::OwnBound => sender.half() + moved,
+        };
+        let claimed = ClockInterval::around(sender.middle(), doubt);
+        own.intersection(claimed).map(|_| base).ok_or(SyncRejection::Invalid)
+    }
+
+    /// Whether a root of this epoch may be followed: the one that is, its elected successor, that of the plan that the node was
+    /// told and, because plans reach parents first, of the one after it. Numbers of plans need not count up.
+    fn believes(&self, epoch: SyncEpoch) -> bool {
+        let ahead = self.part.plan.wrapping_add(1);
+        if epoch.plan == self.epoch.plan {
+            return epoch >= self.epoch;
+        }
+        epoch.plan == ahead || epoch.plan == self.part.plan && self.epoch.plan != ahead
+    }
+
+    fn base(&self, params: &NodeParams, upstream: Upstream, arrival: &SyncArrival) -> Span {
+        let carried = arrival.message.depth.saturating_add(1);
+        match (params.depth, params.timeout) {
+            (DepthRule::Planned, TimeoutRule::KeepLarger) => params.base(upstream.depth.max(carried)),
+            (DepthRule::Planned, TimeoutRule::Thesis) => params.base(upstream.depth),
+            (DepthRule::Carried, _) => params.base(carried),
+            (DepthRule::Measured, _) => {
+                arrival.message.uncertainty + arrival.sender.half() + params.per_hop.total(params.drift)
+            }
+        }
+    }
+
+    fn apply(&mut self, now: Time, arrival: &SyncArrival, base: Span, out: &mut impl NodeOut) {
+        let SyncArrival { message, sender } = arrival;
+        debug_assert!(message.epoch != self.epoch || message.wave > self.wave || self.anchor.is_none());
+        self.anchor = Some(TimeAnchor { reading: sender.middle(), bound: ErrorBound { base, since: now } });
+        self.heard = now;
+        self.epoch = message.epoch;
+        self.wave = message.wave;
+        self.depth = message.depth.saturating_add(1);
+        self.handover = message.handover;
+        out.note(NodeNote::Synchronised);
+        out.send(self.message(sender.middle(), base));
+    }
+
+    fn message(&self, timestamp: Time, uncertainty: Span) -> SyncMessage {
+        let (epoch, wave, depth, handover) = (self.epoch, self.wave, self.depth, self.handover);
+        SyncMessage { epoch, wave, depth, timestamp, correction: Span::ZERO, uncertainty, handover }
+    }
+
+    /// A message cannot be true: its sender's clock is broken or, if both parents' seem to be, the node's own.
+    fn suspect(&mut self, params: &NodeParams, out: &mut impl NodeOut) {
+        let covered = matches!(self.part.role, PlannedRole::Follower { backup: Some(_), .. });
+        match self.state {
+            NodeState::Following if covered => self.turn(params, out),
+            NodeState::Turned => {
+                self.state = NodeState::Evicted;
+                out.note(NodeNote::Evicted);
+            }
+            NodeState::Root | NodeState::Following | NodeState::Evicted => {}
+        }
+    }
+
+    fn turn(&mut self, params: &NodeParams, out: &mut impl NodeOut) {
+        self.state = NodeState::Turned;
+        if let (Some(anchor), Some(backup)) = (&mut self.anchor, self.part.backup())
+            && params.depth == DepthRule::Planned
+        {
+            let of_backup = params.base(backup.depth);
+            anchor.bound.base = match params.timeout {
+                TimeoutRule::KeepLarger => anchor.bound.base.max(of_backup),
+                TimeoutRule::Thesis => of_backup,
+            };
+        }
+        out.note(NodeNote::Turned);
+    }
+
+    fn become_root(&mut self, params: &NodeParams, now: Time, epoch: SyncEpoch, out: &mut impl NodeOut) {
+        self.handover += self.epsilon(params, now).unwrap_or_default();
+        let reading = self.reading(now).unwrap_or(now);
+        self.anchor = Some(TimeAnchor { reading, bound: ErrorBound { base: Span::ZERO, since: now } });
+        self.state = NodeState::Root;
+        self.epoch = epoch;
+        self.depth = 0;
+        self.next_wave = now + params.interval;
+        self.send_own_wave(now, out);
+    }
+
+    fn send_own_wave(&mut self, now: Time, out: &mut impl NodeOut) {
+        self.wave = self.wave.saturating_add(1);
+        let reading = self.reading(now).unwrap_or(now);
+        out.send(self.message(reading, Span::ZERO));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,7 @@ use units::Moment;
 
 use crate::fabric::{Fabric, LinkEnd, LinkId, SwitchId, SwitchNames};
 
+pub(crate) use file::messages;
 pub use file::{load, parse};
 
 /// What is wrong with a link.

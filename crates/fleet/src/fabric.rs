@@ -15,12 +15,14 @@
 //! | `builders` | Facebook's fabric, fat-trees, leaf–spine |
 //! | `file`, `toml` | files that say which switches and links there are |
 //! | `table` | CSV, of links and of other things |
+//! | `graph` | the same files as graphs for clocks, with failure domains |
 //! | `names` | from the names of links, ports and switches to their numbers |
 
 mod build;
 mod builders;
 mod error;
 mod file;
+mod graph;
 mod names;
 mod segments;
 pub(crate) mod table;
@@ -34,6 +36,7 @@ use units::Rate;
 pub use build::{FabricNode, FabricWire, Role};
 pub use builders::Facebook;
 pub use error::FabricError;
+pub use graph::{GraphFaults, load_domains, load_faults, load_graph, write_graph};
 pub use names::{LinkEnd, SwitchNames, UnknownName};
 pub use table::FileError;
 

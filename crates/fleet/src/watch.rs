@@ -18,8 +18,10 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `follow` | the same on a bus that comes and goes |
+//! | `onset` | which port was found corrupting first, where that is certain |
 
 mod follow;
+mod onset;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +38,7 @@ use crate::plan::{self, FabricFigures, PlanTerms};
 use crate::protection::Protection;
 
 pub use follow::{FollowEvent, Follower};
+pub use onset::OnsetOrder;
 
 /// What is to become of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

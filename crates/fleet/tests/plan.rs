@@ -303,6 +303,8 @@ fn a_plan_reads_as_json() {
 
 fn state(port: &str, version: (u64, u64), condition: Condition, loss: f64) -> PortState {
     PortState {
+        earliest_ns: None,
+        latest_ns: None,
         id: port.parse().unwrap(),
         peer: None,
         at: Moment::from_ms(version.0 * 1_000 + version.1),

@@ -43,6 +43,8 @@ fn terms(table: &ProtectionTable) -> PlanTerms<'_> {
 
 fn port(port: &str, number: u64, condition: Condition, loss: f64) -> Message {
     Message::Port(PortState {
+        earliest_ns: None,
+        latest_ns: None,
         id: port.parse().unwrap(),
         peer: None,
         at: Moment::from_ms(1_000_000 + number),
@@ -422,4 +424,33 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn which_port_was_first_is_said_only_where_clocks_allow_it() {
+    let (fabric, table) = (leaves(), ProtectionTable::measured());
+    let bus = LocalBus::new();
+    let mut end = bus.another();
+    let found = |name: &str, between: Option<(u64, u64)>| match bad(name, 1, 1e-3) {
+        Message::Port(state) => {
+            let (earliest_ns, latest_ns) = between.unzip();
+            Message::Port(PortState { earliest_ns, latest_ns, ..state })
+        }
+        order => order,
+    };
+    let mut follower = Follower::new(Watcher::new(&fabric, terms(&table)), Box::new(bus.another()));
+    let mut orders = |message: Message| -> Vec<String> {
+        end.publish(&message).unwrap();
+        let events = follower.step(NOW, SOON).into_iter();
+        let orders = events.filter_map(|event| match event {
+            FollowEvent::Before(order) => Some(format!("{} before {} by {}", order.first, order.then, order.by_ns)),
+            _ => None,
+        });
+        orders.collect()
+    };
+    assert!(orders(found("leaf0/eth0", Some((1_000, 2_000)))).is_empty());
+    assert!(orders(found("leaf0/eth1", Some((1_500, 2_500)))).is_empty(), "they overlap");
+    assert_eq!(orders(found("leaf1/eth0", Some((2_600, 2_700)))), ["leaf0/eth1 before leaf1/eth0 by 100"]);
+    assert!(orders(found("leaf1/eth1", None)).is_empty());
+    assert!(orders(found("core9/eth0", Some((9_000, 9_001)))).is_empty(), "no switch of this fabric");
 }

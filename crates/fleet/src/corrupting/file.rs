@@ -76,8 +76,7 @@ fn trouble(table: &TextTable<'_>, row: &TableRow<'_>) -> Result<LinkFault, LineE
 }
 
 fn json(text: &str, names: &SwitchNames<'_>) -> Result<FaultyLinks, LineError> {
-    let messages = values(text)?.into_iter().map(|(line, value)| Ok((line, message(line, value)?)));
-    let mut messages: Vec<(usize, Message)> = messages.collect::<Result<_, LineError>>()?;
+    let mut messages = messages(text)?;
     // Reports first, since they may say to which link a port belongs that an order is about.
     messages.sort_by_key(|(_, message)| matches!(message, Message::Order(_)));
     let mut reports = PortReports::new(names.fabric());
@@ -85,6 +84,11 @@ fn json(text: &str, names: &SwitchNames<'_>) -> Result<FaultyLinks, LineError> {
         reports.hear(message).map_err(|nonsense| LineError::new(*line, nonsense))?;
     }
     Ok(reports.situation())
+}
+
+/// What monitors publish, each with the line in which it begins.
+pub(crate) fn messages(text: &str) -> Result<Vec<(usize, Message)>, LineError> {
+    values(text)?.into_iter().map(|(line, value)| Ok((line, message(line, value)?))).collect()
 }
 
 /// Values one after another, or those of a list, each with the line in which it begins.

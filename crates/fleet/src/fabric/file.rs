@@ -35,7 +35,7 @@ impl Fabric {
     /// From the text of a file, TOML or CSV as its name says.
     pub fn parse(file: &str, text: &str) -> Result<Self, FileError> {
         let fabric = match Path::new(file).extension().and_then(|extension| extension.to_str()) {
-            Some("csv") => csv(text),
+            Some("csv") => csv(text).and_then(FileDraft::finish),
             Some("toml") => toml::read(text),
             _ => {
                 let problem = "expected a file whose name ends in .toml or .csv".to_owned();
@@ -57,7 +57,7 @@ impl Fabric {
     }
 }
 
-fn csv(text: &str) -> Result<Fabric, LineError> {
+pub(super) fn csv(text: &str) -> Result<FileDraft, LineError> {
     let table = TextTable::parse(text, &COLUMNS, 2)?;
     let mut draft = FileDraft::default();
     for row in table.rows() {
@@ -76,17 +76,17 @@ fn csv(text: &str) -> Result<Fabric, LineError> {
         };
         draft.wire(FabricWire { lower, upper, rate, ports }, row.line);
     }
-    draft.finish()
+    Ok(draft)
 }
 
 /// What has been read of a file so far, and where.
 #[derive(Debug, Default)]
 pub(super) struct FileDraft {
-    nodes: Vec<FabricNode>,
-    node_lines: Vec<usize>,
+    pub(super) nodes: Vec<FabricNode>,
+    pub(super) node_lines: Vec<usize>,
     numbers: HashMap<String, SwitchId>,
-    wires: Vec<FabricWire>,
-    wire_lines: Vec<usize>,
+    pub(super) wires: Vec<FabricWire>,
+    pub(super) wire_lines: Vec<usize>,
 }
 
 impl FileDraft {

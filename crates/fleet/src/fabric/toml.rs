@@ -18,6 +18,10 @@
 //! upper = "spine0"
 //! ports = ["eth1", "eth7"]
 //! rate = "100G"
+//!
+//! [[domain]]              # what fails together, for `clock plan`
+//! name = "duct3"
+//! members = ["leaf0--spine0", "spine1"]
 //! ```
 
 use ::toml::Spanned;
@@ -28,7 +32,8 @@ use super::file::{DEFAULT_RATE, FileDraft};
 use super::table::{LineError, unknown};
 use super::{Fabric, FabricError, FabricWire, Facebook, Role};
 
-const FILE: [&str; 4] = ["fabric", "link", "switch", "tors"];
+const FILE: [&str; 5] = ["domain", "fabric", "link", "switch", "tors"];
+const DOMAIN: [&str; 2] = ["name", "members"];
 const LINK: [&str; 4] = ["lower", "upper", "ports", "rate"];
 const SWITCH: [&str; 2] = ["name", "role"];
 const KINDS: [&str; 3] = ["facebook", "fat-tree", "leaf-spine"];
@@ -38,19 +43,68 @@ const LEAF_SPINE: [&str; 4] = ["kind", "leaves", "spines", "rate"];
 const ROLES: [(&str, Role); 3] = [("tor", Role::Tor), ("inner", Role::Inner), ("top", Role::Top)];
 
 pub(super) fn read(text: &str) -> Result<Fabric, LineError> {
+    within(text, |root| match kind(root)? {
+        Some(fabric) => known(&fabric),
+        None => listed(root)?.finish(),
+    })
+}
+
+/// A file with all that it says, for those who want more of it than a fabric.
+pub(super) enum TomlTopology {
+    Known(Fabric),
+    Listed(FileDraft),
+}
+
+/// A domain as it is written: its name, and its members with their lines.
+pub(super) struct DomainEntry {
+    pub(super) name: String,
+    pub(super) members: Vec<(String, usize)>,
+}
+
+pub(super) fn read_with_domains(text: &str) -> Result<(TomlTopology, Vec<DomainEntry>), LineError> {
+    within(text, |root| {
+        let topology = match kind(root)? {
+            Some(fabric) => TomlTopology::Known(known(&fabric)?),
+            None => TomlTopology::Listed(listed(root)?),
+        };
+        Ok((topology, domains(root)?))
+    })
+}
+
+/// Only the domains of a file.
+pub(super) fn read_domains(text: &str) -> Result<Vec<DomainEntry>, LineError> {
+    within(text, domains)
+}
+
+fn within<T>(text: &str, read: impl FnOnce(&TomlEntries<'_>) -> LineResult<T>) -> LineResult<T> {
     let lines = LineIndex::of(text);
     let root = DeTable::parse(text).map_err(|error| {
         LineError::new(error.span().map_or(1, |span| lines.at(span.start)), error.message().replace('\n', " "))
     })?;
     let root = TomlEntries { table: root.get_ref(), line: 1, lines: &lines };
     root.check(&FILE)?;
+    read(&root)
+}
+
+/// The table of a fabric of some kind, if links are not listed instead.
+fn kind<'a>(root: &TomlEntries<'a>) -> LineResult<Option<TomlEntries<'a>>> {
     match (root.table("fabric")?, root.get("link"), root.get("switch").or(root.get("tors"))) {
-        (Some(fabric), None, None) => known(&fabric),
         (Some(_), Some((_, line)), _) | (Some(_), _, Some((_, line))) => {
             Err(LineError::new(line, "expected either [fabric] or links and switches, not both"))
         }
-        (None, ..) => listed(&root),
+        (fabric, ..) => Ok(fabric),
     }
+}
+
+fn domains(root: &TomlEntries<'_>) -> LineResult<Vec<DomainEntry>> {
+    let entry = |domain: TomlEntries<'_>| {
+        domain.check(&DOMAIN)?;
+        let (name, _) = domain.required("name")?;
+        let members = domain.texts("members")?.ok_or_else(|| domain.wrong("members", "missing"))?;
+        let members = members.into_iter().map(|(member, line)| (member.to_owned(), line)).collect();
+        Ok(DomainEntry { name: name.to_owned(), members })
+    };
+    root.tables("domain")?.into_iter().map(entry).collect()
 }
 
 /// A fabric of a kind.
@@ -83,7 +137,7 @@ fn known(fabric: &TomlEntries<'_>) -> Result<Fabric, LineError> {
     built.map_err(|error| LineError::new(fabric.line, error))
 }
 
-fn listed(root: &TomlEntries<'_>) -> Result<Fabric, LineError> {
+fn listed(root: &TomlEntries<'_>) -> Result<FileDraft, LineError> {
     let [switches, links] = [root.tables("switch")?, root.tables("link")?];
     let mut draft = FileDraft::default();
     for switch in &switches {
@@ -119,7 +173,7 @@ fn listed(root: &TomlEntries<'_>) -> Result<Fabric, LineError> {
     if links.is_empty() && switches.is_empty() {
         return Err(LineError::new(1, format_args!("{}: [[link]], or a [fabric] of some kind", FabricError::NoLinks)));
     }
-    draft.finish()
+    Ok(draft)
 }
 
 /// Where each line ends.

@@ -13,7 +13,9 @@ use bus::{Message, Order, PortId};
 use serde::Serialize;
 use units::Moment;
 
-use super::{HostNotice, LinkDecision, Watcher};
+use super::onset::Onsets;
+use super::{HostNotice, LinkDecision, OnsetOrder, Watcher};
+use crate::corrupting::PortReports;
 
 /// The wait after a failure, doubled by each further one up to the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -28,6 +30,8 @@ const GRACE: Duration = Duration::from_secs(30);
 #[serde(rename_all = "lowercase")]
 pub enum FollowEvent {
     Decision(LinkDecision),
+    /// One port was found corrupting before another, by clocks that know how wrong they are.
+    Before(OnsetOrder),
     /// The bus has taken an order.
     Ordered(PortId),
     /// Somebody else gave this port a newer order, which counts.
@@ -59,6 +63,7 @@ pub struct Follower<'f> {
     judge_hosts_at: Moment,
     /// What was ignored, so that it is reported once.
     ignored: BTreeSet<String>,
+    onsets: Onsets,
 }
 
 impl<'f> Follower<'f> {
@@ -75,6 +80,7 @@ impl<'f> Follower<'f> {
             look_at: Moment::ZERO,
             judge_hosts_at: Moment::ZERO,
             ignored: BTreeSet::new(),
+            onsets: Onsets::default(),
         }
     }
 
@@ -137,6 +143,11 @@ impl<'f> Follower<'f> {
         let (decisions, nonsense) = self.watcher.on_messages(now, messages);
         self.waiting.extend(self.watcher.take_orders());
         events.extend(decisions.into_iter().map(FollowEvent::Decision));
+        let (possible, _) = PortReports::possible(now, messages);
+        let reports = &mut self.watcher.reports;
+        let ours = possible.iter().filter(|message| reports.expect_switch(&message.id().host).is_ok());
+        let orders = self.onsets.hear(ours);
+        events.extend(orders.into_iter().map(FollowEvent::Before));
         nonsense.into_iter().for_each(|what| self.ignore(what.to_string(), events));
     }
 

@@ -1,0 +1,69 @@
+//! What comes to a node, what it does, and what it notes.
+
+use wire::sync::SyncMessage;
+
+use crate::bound::ClockInterval;
+
+/// The states of a node; the diagram is in [`super`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    /// Its clock is the time.
+    Root,
+    /// Listens to its parent.
+    Following,
+    /// Listens to its backup parent.
+    Turned,
+    /// Has found its own clock broken.
+    Evicted,
+}
+
+/// A message, and what its sender's clock shows at the moment of its arrival: timestamp, correction and way, as exactly as
+/// they are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncArrival {
+    /// The message.
+    pub message: SyncMessage,
+    /// What the sender's clock shows now. Where the way is known, one reading, and [`super::NodeParams::per_hop`] has its error;
+    /// where it is measured ([`super::DepthRule::Measured`]), a hard interval.
+    pub sender: ClockInterval,
+}
+
+/// Why a message was not applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncRejection {
+    /// The node does not listen to its sender.
+    NotParent,
+    /// A root that has been replaced, or a plan that this node cannot have yet.
+    WrongEpoch,
+    /// This wave, or a later one, was heard before.
+    Replay,
+    /// More waves have passed than can have since the last one.
+    Future,
+    /// The time in it and the node's own cannot both be right.
+    Invalid,
+}
+
+/// Facts for counters and traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeNote {
+    /// A message was applied.
+    Synchronised,
+    /// A message was not applied.
+    Rejected(SyncRejection),
+    /// The node listens to its backup parent from now on.
+    Turned,
+    /// The node is the root from now on.
+    Elected,
+    /// The node says no time any more.
+    Evicted,
+    /// The oscillator went back, or the driver says that it jumped: the node waits for a message.
+    ClockStep,
+}
+
+/// What a node can do to the world.
+pub trait NodeOut {
+    /// Sends to all children and backup children, at once. What passes until then belongs into the correction.
+    fn send(&mut self, message: SyncMessage);
+    /// Records a fact.
+    fn note(&mut self, note: NodeNote);
+}
