@@ -1,0 +1,117 @@
+//! What a run came to.
+
+use serde::Serialize;
+use units::{Span, Time};
+
+/// What a run came to. Times without a message count from the last one before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ClockOutcome {
+    /// The scheme's name.
+    pub scheme: String,
+    /// Nodes of the fabric.
+    pub nodes: usize,
+    /// The largest ε of a node that has missed nothing.
+    pub eps_normal_max_ns: f64,
+    /// The median of ε over nodes and time, when nothing fails.
+    pub eps_p50_ns: f64,
+    /// The largest ε of a node that has missed nothing since some turned to their backup parents, until the next plan.
+    pub eps_turned_max_ns: f64,
+    /// The largest ε of a node that missed messages because of a failure that spared the root, or of loss.
+    pub eps_failure_max_ns: f64,
+    /// The largest ε of a node that missed messages because the root failed.
+    pub eps_root_max_ns: f64,
+    /// The longest time without a message after a failure that spared the root.
+    pub recovery_us_max: f64,
+    /// The longest time without a message after the root's failure.
+    pub root_recovery_us: f64,
+    /// Nodes that missed at least one message, each counted once.
+    pub affected: usize,
+    /// Those of them that are switches.
+    pub affected_switches: usize,
+    /// How often switches missed messages, each time counted.
+    pub silences_switches: u64,
+    /// Time without a message after missing one, over all nodes.
+    pub impacted_ms: f64,
+    /// Over all switches.
+    pub impacted_switches_ms: f64,
+    /// Nodes that turned to their backup parents, each time counted.
+    pub turns: u64,
+    /// Backup roots that made themselves roots.
+    pub elections: u64,
+    /// Those of them that did while others still followed another root.
+    pub second_roots: u64,
+    /// Messages whose time could not be true.
+    pub rejected: u64,
+    /// Nodes that found their own clock broken.
+    pub evicted: u64,
+    /// Instants at which a node's true error exceeded its ε.
+    pub wrong: u64,
+    /// The smallest difference between ε and the true error.
+    pub worst_margin_ns: f64,
+    /// By how much a change of root may have moved the time, at most.
+    pub handover_max_ns: f64,
+    /// Waves that the root sent, those in closed form included.
+    pub waves: u64,
+    /// Events that were simulated.
+    pub events: u64,
+    /// The largest ε by depth in the first plan, the root's first (Fig. 3.22); `normal_ns` until the next plan.
+    pub by_depth: Vec<DepthBounds>,
+    /// Whether the run was stopped before its end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// Each second root.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub second_root_causes: Vec<SecondRoot>,
+    /// What happened, if it was asked for.
+    #[serde(skip)]
+    pub log: Vec<ClockLogRow>,
+}
+
+/// The largest ε of the nodes of one depth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct DepthBounds {
+    /// Of those that have missed nothing.
+    pub normal_ns: f64,
+    /// Of those that missed messages.
+    pub failure_ns: f64,
+}
+
+/// A second root, and why nobody told it of the first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SecondRoot {
+    /// When it made itself the root.
+    pub at_us: f64,
+    /// Its number.
+    pub node: u32,
+    /// Whom it listened to, whom that one listened to, and so on.
+    pub chain: Vec<u32>,
+    /// How the chain ends.
+    pub end: ChainEnd,
+}
+
+/// How a chain of listeners ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChainEnd {
+    /// At a node that listens to one of the chain: a loop, cut off from the root.
+    Loop,
+    /// At a link or node that has failed, or at a node that listens to nobody.
+    Failed,
+    /// At a root: every message on the way was lost.
+    Loss,
+}
+
+/// Something that happened to a node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClockLogRow {
+    /// True time.
+    pub at: Time,
+    /// The node's number; none for what concerns all.
+    pub node: Option<u32>,
+    /// What happened.
+    pub event: &'static str,
+    /// ε, if the node has one.
+    pub epsilon: Option<Span>,
+    /// The true error in picoseconds, if the node has a time.
+    pub error_ps: Option<i64>,
+}

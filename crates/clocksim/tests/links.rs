@@ -1,0 +1,150 @@
+//! Messages that links lose or send again, clocks that are broken, and waves in closed form against all of them.
+
+use clock::graph::{Graph, GraphNode, HostLinks};
+use clock::plan::{ClockPlan, PlanRequest, plan};
+use clocksim::{ClockFailure, ClockOutcome, ClockSetup, DriftModel, TimedFailure, simulate};
+use units::{Span, Time, Unwatched};
+
+fn fat_tree() -> (Graph, ClockPlan) {
+    let graph = Graph::fat_tree(4, HostLinks::None).unwrap().with_domains_named("pod").unwrap();
+    let plan = plan(&graph, &PlanRequest::default()).unwrap();
+    (graph, plan)
+}
+
+fn run(setup: &ClockSetup<'_>) -> ClockOutcome {
+    simulate(setup, &Unwatched).unwrap()
+}
+
+/// A node turns when it misses two waves in a row. Each hop on its way loses a wave with chance p.
+#[test]
+fn false_turns_over_lossy_links_are_as_many_as_the_square_of_the_loss_predicts() {
+    let (graph, plan) = fat_tree();
+    for loss in [1e-2, 5e-3f64] {
+        let controller = Span::from_us(300);
+        let setup = ClockSetup { loss, controller, ..ClockSetup::new(&graph, &plan, Span::from_ms(4_500)) };
+        let outcome = run(&setup);
+        let chance = |node: GraphNode| {
+            let missed = 1.0 - (1.0 - loss).powi(plan.depth[node.index()].unwrap() as i32);
+            missed * missed * (1.0 - missed)
+        };
+        let expected: f64 = plan.nodes().map(chance).sum::<f64>() * outcome.waves as f64;
+        let share = outcome.turns as f64 / expected;
+        // A loss near the root moves a whole subtree, so counts scatter more than Poisson's.
+        assert!(share > 0.6 && share < 1.5, "{} turns where {expected:.0} were expected", outcome.turns);
+        assert_eq!(outcome.wrong, 0, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_link_that_sends_again_with_a_new_stamp_moves_nobody() {
+    let (graph, plan) = fat_tree();
+    let duration = Span::from_ms(450);
+    let setup = ClockSetup { loss: 1e-2, link_retries: Some(true), ..ClockSetup::new(&graph, &plan, duration) };
+    let outcome = run(&setup);
+    assert_eq!((outcome.wrong, outcome.turns, outcome.rejected), (0, 0, 0), "{outcome:?}");
+}
+
+#[test]
+fn a_late_copy_with_the_old_stamp_is_rejected_and_makes_nobody_wrong() {
+    let (graph, plan) = fat_tree();
+    let duration = Span::from_ms(450);
+    let setup = ClockSetup { loss: 1e-2, link_retries: Some(false), ..ClockSetup::new(&graph, &plan, duration) };
+    let outcome = run(&setup);
+    assert_eq!(outcome.wrong, 0, "{outcome:?}");
+    // A late message looks like a broken clock, and two of them like one's own.
+    assert!(outcome.rejected > 20 && outcome.turns > 20 && outcome.evicted > 0, "{outcome:?}");
+}
+
+#[test]
+fn a_node_with_a_broken_clock_evicts_itself_and_nobody_else_is_wrong() {
+    let (graph, plan) = fat_tree();
+    let node = plan.nodes().find(|node| plan.depth[node.index()] == Some(2)).unwrap();
+    let drift = DriftModel::Broken(graph.name(node).to_owned(), 5_000);
+    let setup = ClockSetup { drift, log: true, ..ClockSetup::new(&graph, &plan, Span::from_ms(20)) };
+    let outcome = run(&setup);
+    assert_eq!(outcome.evicted, 1, "{outcome:?}");
+    let wrong: Vec<_> = outcome.log.iter().filter(|row| row.event == "wrong").map(|row| row.node).collect();
+    assert!(!wrong.is_empty(), "until it notices, a broken clock is wrong");
+    assert!(wrong.iter().all(|wrong| *wrong == Some(node.0)), "{wrong:?}");
+}
+
+#[test]
+fn everybody_leaves_a_root_with_a_broken_clock_for_the_backup_root() {
+    let (graph, plan) = fat_tree();
+    let drift = DriftModel::Broken(graph.name(plan.root).to_owned(), 3_000);
+    let setup = ClockSetup { drift, log: true, ..ClockSetup::new(&graph, &plan, Span::from_ms(20)) };
+    let outcome = run(&setup);
+    assert_eq!((outcome.elections, outcome.second_roots, outcome.evicted), (1, 0, 0), "{outcome:?}");
+    let elected = outcome.log.iter().find(|row| row.event == "elected").unwrap();
+    assert_eq!(elected.node, Some(plan.backup_root.0));
+    let settled = elected.at + Span::from_us(20);
+    let late: Vec<_> = outcome.log.iter().filter(|row| row.event == "wrong" && row.at > settled).collect();
+    assert!(late.is_empty(), "{late:?}");
+}
+
+fn close(one: f64, other: f64) -> bool {
+    (one - other).abs() < 0.02
+}
+
+/// Everything but the number of events; what is measured to the picosecond may differ by the rounding of single waves.
+fn assert_same(short: &ClockOutcome, full: &ClockOutcome) {
+    let measured = |outcome: &ClockOutcome| {
+        [
+            outcome.eps_normal_max_ns,
+            outcome.eps_p50_ns,
+            outcome.eps_failure_max_ns,
+            outcome.eps_root_max_ns,
+            outcome.recovery_us_max,
+            outcome.root_recovery_us,
+            outcome.impacted_ms,
+            outcome.impacted_switches_ms,
+            outcome.worst_margin_ns,
+            outcome.handover_max_ns,
+        ]
+    };
+    let same = measured(short).into_iter().zip(measured(full)).all(|(one, other)| close(one, other));
+    assert!(same, "{short:?}\n{full:?}");
+    let counted = |outcome: &ClockOutcome| {
+        let (affected, switches) = (outcome.affected, outcome.affected_switches);
+        let (turns, elections, seconds) = (outcome.turns, outcome.elections, outcome.second_roots);
+        (affected, switches, turns, elections, seconds, outcome.rejected, outcome.evicted, outcome.wrong, outcome.waves)
+    };
+    assert_eq!(counted(short), counted(full));
+}
+
+#[test]
+fn waves_in_closed_form_and_all_waves_give_the_same() {
+    let (graph, plan) = fat_tree();
+    let child = plan.nodes().find(|node| plan.depth[node.index()] == Some(1)).unwrap();
+    let fails = |what, at, until| TimedFailure { what, at: Time::ZERO + at, until: Time::ZERO + until };
+    let failures = vec![
+        fails(
+            ClockFailure::Link(plan.parent[child.index()].unwrap().link),
+            Span::from_us(70_010),
+            Span::from_us(150_100),
+        ),
+        fails(ClockFailure::Root, Span::from_us(300_001), Span::from_us(400_000)),
+    ];
+    for drift in [DriftModel::Constant, DriftModel::Walk, DriftModel::Ramp, DriftModel::Adversary] {
+        let controller = Span::from_ms(20);
+        let failures = failures.clone();
+        let setup = ClockSetup { drift, failures, controller, ..ClockSetup::new(&graph, &plan, Span::from_ms(500)) };
+        let (short, full) = (run(&setup), run(&ClockSetup { in_full: true, ..setup.clone() }));
+        assert_same(&short, &full);
+        assert_eq!((short.wrong, short.elections), (0, 1), "{short:?}");
+        assert!(short.events * 2 < full.events, "{} of {} events", short.events, full.events);
+    }
+}
+
+#[test]
+fn jupiter_in_closed_form_and_in_full_give_the_same() {
+    let graph = Graph::jupiter(HostLinks::Dual).unwrap().with_domains_named("agg").unwrap();
+    let plan = plan(&graph, &PlanRequest::default()).unwrap();
+    let failures =
+        vec![TimedFailure { what: ClockFailure::Root, at: Time::from_ps(1_500_000_000), until: Time::NEVER }];
+    let setup = ClockSetup { failures, ..ClockSetup::new(&graph, &plan, Span::from_us(3_000)) };
+    let (short, full) = (run(&setup), run(&ClockSetup { in_full: true, ..setup.clone() }));
+    assert_same(&short, &full);
+    assert_eq!((short.wrong, short.elections, short.second_roots), (0, 1, 0), "{short:?}");
+    assert!(short.eps_root_max_ns < 145.0 && short.eps_root_max_ns > 120.0, "{short:?}");
+}
