@@ -11,6 +11,7 @@
 //! Where namespaces are forbidden, the demonstration runs in the simulator.
 
 pub mod bench;
+pub mod clock_demo;
 pub mod demo;
 pub mod rack_demo;
 pub mod rack_soak;

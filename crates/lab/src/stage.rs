@@ -11,11 +11,13 @@
 //! [`Medium`](emulator::Medium) stands there instead, on a thread of this program ([`Stage::carry`]).
 
 mod carrier;
+mod graph;
 mod hosts;
 mod rack;
 
 pub(crate) use carrier::CarrierCounts;
 pub use carrier::EmulatedWire;
+pub use graph::{GraphStage, cable_end};
 pub(crate) use hosts::inner;
 pub use hosts::{address, mac, plug};
 pub(crate) use rack::{RackStage, StageMember, StageSwitch};

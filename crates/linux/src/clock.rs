@@ -36,6 +36,30 @@ pub fn since_boot() -> Duration {
     ask(libc::clock_gettime, libc::CLOCK_MONOTONIC)
 }
 
+/// One of the kernel's clocks, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelClock {
+    /// The oscillator itself: nobody sets it or changes its rate. It stands still while the machine is suspended.
+    Raw,
+    /// Since boot, also while the machine was suspended; its rate follows what disciplines the system's clock.
+    Boot,
+    /// Since 1970; anybody with the right to do so may set it.
+    Real,
+}
+
+impl KernelClock {
+    #[inline]
+    pub fn nanoseconds(self) -> u64 {
+        let clock = match self {
+            Self::Raw => libc::CLOCK_MONOTONIC_RAW,
+            Self::Boot => libc::CLOCK_BOOTTIME,
+            Self::Real => libc::CLOCK_REALTIME,
+        };
+        let time = asked(libc::clock_gettime, clock);
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+}
+
 /// Length of a tick of the kernel's timers (1/HZ).
 pub fn tick() -> Duration {
     ask(libc::clock_getres, libc::CLOCK_MONOTONIC_COARSE)
@@ -43,15 +67,20 @@ pub fn tick() -> Duration {
 
 type ClockCall = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> libc::c_int;
 
-#[expect(unsafe_code, reason = "the standard library has no door to it")]
 fn ask(call: ClockCall, clock: libc::clockid_t) -> Duration {
+    let time = asked(call, clock);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[inline]
+#[expect(unsafe_code, reason = "the standard library has no door to it")]
+fn asked(call: ClockCall, clock: libc::clockid_t) -> libc::timespec {
     // SAFETY: all zeros is a valid timespec, and the kernel writes no more than one.
-    let time = unsafe {
+    unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
         call(clock, &mut time);
         time
-    };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
 }
 
 /// Sets the time of day back by this many seconds, in this process alone: no namespace can do that for the fault bench,
@@ -64,6 +93,22 @@ pub fn time_of_day() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let back = std::env::var(CLOCK_BACK).ok().and_then(|seconds| seconds.parse().ok());
     now.saturating_sub(Duration::from_secs(back.unwrap_or(0)))
+}
+
+/// Between what true time is, in nanoseconds since 1970: the time of day, and the most that it may be wrong by, as the daemon
+/// that disciplines it (chrony, ntpd, systemd-timesyncd) told the kernel, which lets it grow between its messages. `None` if
+/// nobody disciplines it.
+#[expect(unsafe_code, reason = "the standard library has no door to it")]
+pub fn true_time() -> Option<(u64, u64)> {
+    // SAFETY: all zeros is a valid timex that asks for nothing to be changed; the kernel writes no more than one.
+    let (state, known) = unsafe {
+        let mut known: libc::timex = std::mem::zeroed();
+        (libc::adjtimex(&mut known), known)
+    };
+    let is_disciplined = state >= 0 && state != libc::TIME_ERROR && known.status & libc::STA_UNSYNC == 0;
+    let error = u64::try_from(known.maxerror).ok().filter(|_| is_disciplined)?.saturating_mul(1_000);
+    let now = u64::try_from(time_of_day().as_nanos()).ok()?;
+    Some((now.saturating_sub(error), now.saturating_add(error)))
 }
 
 /// A number that no other run of the program has, as far as chance goes; never zero.

@@ -10,6 +10,7 @@
 //! | `mailbox` | requests to a loop from other threads |
 //! | `serve`, `metrics` | answering on sockets, with a deadline for each conversation |
 //! | `capture` | frames as pcapng |
+//! | `stamps`, `shared` | frames with the kernel's time stamps; memory that processes share |
 
 pub mod capture;
 pub mod clock;
@@ -20,7 +21,9 @@ pub mod offload;
 pub mod packet;
 pub mod poll;
 pub mod serve;
+pub mod shared;
 pub mod socket;
+pub mod stamps;
 pub mod stream;
 mod trouble;
 pub mod tun;

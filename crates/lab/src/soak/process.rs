@@ -54,7 +54,7 @@ pub(crate) fn signal(child: &Child, signal: libc::c_int) -> io::Result<()> {
 }
 
 /// Lets `command` be killed when the thread that spawns it ends, however it ends.
-fn end_with_this_thread(command: &mut Command) {
+pub(crate) fn end_with_this_thread(command: &mut Command) {
     let hook = || {
         // SAFETY: no pointer is passed.
         let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -68,7 +68,7 @@ fn end_with_this_thread(command: &mut Command) {
 const NICE: libc::c_int = -15;
 
 /// Lets `command` go before ordinary processes, as the unit lets a daemon; where this user may not say so, it does not.
-fn prefer(command: &mut Command) {
+pub(crate) fn prefer(command: &mut Command) {
     let hook = || {
         // SAFETY: no pointer is passed.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };

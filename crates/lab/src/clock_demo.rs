@@ -1,0 +1,177 @@
+//! Eight clocks in network namespaces while links, nodes, a domain and the root are killed (Sundial, §3.6 on hosts).
+//!
+//! ```text
+//!      h6 ──── h7         a cube: h0 is the root at first; every clock is a process of its own, with an oscillator that is
+//!     ╱│      ╱│          off by a known share
+//!   h4 ──── h5 │
+//!   │ h2 ────│ h3
+//!   │╱       │╱
+//!   h0 ──── h1
+//! ```
+//!
+//! This process reads all clocks from their pages the whole time. It knows the oscillator of each root, and so the true time,
+//! and counts every reading whose interval does not contain it as wrong. After each kill it is the controller: it starts
+//! again what it killed, and gives everybody the plan again, or after the death of a root one with the root that took over.
+
+mod judge;
+mod network;
+mod page;
+mod ptp;
+mod rows;
+mod text;
+
+use std::process::Command;
+use std::time::Duration;
+
+use linux::LinkError;
+use linux::clock::{Clock, KernelClock};
+use serde::Serialize;
+use units::StopFlag;
+
+use judge::Judge;
+use network::ClockNetwork;
+
+pub use page::page;
+pub use ptp::Ptp4lOutcome;
+pub use rows::{ClockDemoResult, ClockVerdict, DepthRow, KillRow};
+pub use text::text;
+
+/// What to show.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockDemoPlan {
+    /// How many things to kill, in turn.
+    pub kills: u32,
+    /// How long nothing is killed at first.
+    pub idle: Duration,
+    /// Between waves.
+    pub interval: Duration,
+    /// Whether ptp4l runs on the same plan, if it is installed.
+    pub ptp4l: bool,
+}
+
+/// What is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KillKind {
+    /// The link of a node to its parent.
+    Link,
+    /// A node that others may listen to.
+    Node,
+    /// All that fails together.
+    Domain,
+    /// The root.
+    Root,
+}
+
+impl KillKind {
+    const ALL: [Self; 4] = [Self::Link, Self::Node, Self::Domain, Self::Root];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Node => "node",
+            Self::Domain => "domain",
+            Self::Root => "root",
+        }
+    }
+}
+
+/// Who hears how far it is.
+pub trait ClockDemoObserver {
+    /// A step begins.
+    fn begin(&self, step: u32, steps: u32, what: &str);
+    /// Something that should be known.
+    fn remark(&self, text: &str);
+}
+
+/// How long clocks have to find the time, or to find it again.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long they have to hear a root again after a kill; more is never.
+const RECOVERY: Duration = Duration::from_secs(3);
+
+/// What is waited before a kill, for each microsecond between waves.
+const SETTLES: Duration = Duration::from_micros(100);
+
+/// Runs it in namespaces of this process. `program` makes the command that is `hitless`. None if it was interrupted before
+/// there was anything to show.
+pub fn run(
+    plan: &ClockDemoPlan,
+    program: &dyn Fn() -> Command,
+    stop: &StopFlag,
+    observer: &dyn ClockDemoObserver,
+) -> Result<Option<ClockDemoResult>, LinkError> {
+    let read_ns = judge::read_cost()?;
+    let mut network = ClockNetwork::start(plan, program)?;
+    observer.begin(0, plan.kills + 2, "the clocks find the time");
+    network.wait_until_as_planned(PATIENCE, stop)?;
+    let judge = Judge::new(network.pages()?);
+    let (mut result, ended) = std::thread::scope(|scope| {
+        let judging = scope.spawn(|| judge.run());
+        let ended = story(plan, &mut network, &judge, stop, observer);
+        judge.end();
+        let judged = judging.join().map_err(|_| LinkError("the judge panicked".to_owned()));
+        judged.map(|judgement| (ClockDemoResult::new(plan, judgement, read_ns), ended))
+    })?;
+    let (rows, counted) = ended?;
+    result.add_kills(rows, counted);
+    drop(network);
+    if plan.ptp4l && !stop.is_stopped() {
+        observer.begin(plan.kills + 1, plan.kills + 2, "ptp4l on the same plan");
+        result.ptp4l = run_ptp4l(stop).map_err(|error| LinkError(format!("ptp4l: {error}")))?;
+    }
+    result.conclude();
+    Ok((!stop.is_stopped() || result.reads > 0).then_some(result))
+}
+
+/// ptp4l alone, on the same plan; none if it is not installed.
+pub fn run_ptp4l(stop: &StopFlag) -> Result<Option<Ptp4lOutcome>, LinkError> {
+    ptp::run(stop)
+}
+
+/// All kills, and how often backup roots elected themselves.
+fn story(
+    plan: &ClockDemoPlan,
+    network: &mut ClockNetwork<'_>,
+    judge: &Judge,
+    stop: &StopFlag,
+    observer: &dyn ClockDemoObserver,
+) -> Result<(Vec<KillRow>, u64), LinkError> {
+    observer.begin(1, plan.kills + 2, "nothing is killed");
+    judge.set_idle(true);
+    wait(plan.idle, stop);
+    judge.set_idle(false);
+    let clock = Clock::start();
+    let mut rows = Vec::new();
+    for number in 0..plan.kills {
+        if stop.is_stopped() {
+            break;
+        }
+        let kind = KillKind::ALL[number as usize % KillKind::ALL.len()];
+        // What was just started has kept others from the processor: who turned for that would be struck twice.
+        wait(SETTLES * plan.interval.as_micros() as u32, stop);
+        network.wait_until_as_planned(PATIENCE, stop)?;
+        observer.begin(
+            number + 1,
+            plan.kills + 2,
+            &format!("kill {} of {}: a {}", number + 1, plan.kills, kind.name()),
+        );
+        let at_seconds = clock.elapsed().as_secs_f64() + plan.idle.as_secs_f64();
+        judge.mark(KernelClock::Raw.nanoseconds());
+        let killed = network.kill(kind, number)?;
+        let recovery = network.wait_until_recovered(&killed, RECOVERY, stop);
+        let (what, root) = (killed.what.clone(), killed.root);
+        let (recovery_ms, stranded) = (recovery.as_ref().ok().copied(), recovery.err());
+        rows.push(KillRow { kind, what, root, at_seconds, recovery_ms, stranded });
+        network.heal(&killed)?;
+        network.wait_until_as_planned(PATIENCE, stop)?;
+    }
+    Ok((rows, network.elections()))
+}
+
+/// Sleeps, unless it is stopped.
+fn wait(duration: Duration, stop: &StopFlag) {
+    let clock = Clock::start();
+    while clock.elapsed() < duration && !stop.is_stopped() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,246 @@
+//! Reads all clocks the whole time, and knows the true time.
+//!
+//! A root's oscillator is the machine's CLOCK_MONOTONIC_RAW at a known rate, so one reading of its page tells its time at any
+//! moment, also after its death. A reading of another clock names the root whose time it has, and is held against that one's.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use linux::LinkError;
+use linux::clock::{Clock, KernelClock};
+use timekeeper::{ClockPageEntry, ClockPageWriter, ClockReader, ClockState};
+
+/// Readings of each clock before the judge lets others have the processor.
+const BATCH: usize = 16;
+const PAUSE: Duration = Duration::from_micros(500);
+/// Between two points of a chart.
+const CHART_EVERY_NS: u64 = 4_000_000;
+/// Readings of roots that are not known yet.
+const MOST_PENDING: usize = 1_000_000;
+
+/// Whose time: the plan's epoch, and whether its backup root has taken over.
+type RootKey = (u64, bool);
+
+/// One reading of a clock.
+#[derive(Clone, Copy, Debug)]
+struct JudgedReading {
+    node: usize,
+    raw_ns: u64,
+    earliest_ns: u64,
+    latest_ns: u64,
+}
+
+/// The time of a root: what it was at one reading of CLOCK_MONOTONIC_RAW, and its rate.
+#[derive(Clone, Copy, Debug)]
+struct RootTime {
+    raw_ns: u64,
+    time_ns: u64,
+    faster_q32: i64,
+}
+
+impl RootTime {
+    fn at(&self, raw_ns: u64) -> i128 {
+        let elapsed = i128::from(raw_ns) - i128::from(self.raw_ns);
+        i128::from(self.time_ns) + elapsed + ((elapsed * i128::from(self.faster_q32)) >> 32)
+    }
+}
+
+/// A point of a chart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClockSample {
+    pub(super) seconds: f64,
+    pub(super) eps_us: f64,
+    pub(super) error_us: f64,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Judgement {
+    pub(super) reads: u64,
+    pub(super) wrong: u64,
+    /// Of roots that never showed a page.
+    pub(super) unjudged: u64,
+    /// Attempts at which a clock knew no time.
+    pub(super) without_time: u64,
+    /// ε minus the true error, at the worst reading.
+    pub(super) worst_margin_ns: Option<i64>,
+    /// ε in nanoseconds while nothing was killed, by depth.
+    pub(super) idle: BTreeMap<u64, Option<Histogram<u64>>>,
+    /// Of each clock.
+    pub(super) samples: Vec<Vec<ClockSample>>,
+    /// When things were killed, in seconds.
+    pub(super) marks: Vec<f64>,
+    pub(super) seconds: f64,
+}
+
+/// The one that reads.
+#[derive(Debug)]
+pub(super) struct Judge {
+    pages: Vec<ClockReader>,
+    idle: AtomicBool,
+    ended: AtomicBool,
+    marks: Mutex<Vec<u64>>,
+}
+
+impl Judge {
+    pub(super) fn new(pages: Vec<ClockReader>) -> Self {
+        Self { pages, idle: AtomicBool::new(false), ended: AtomicBool::new(false), marks: Mutex::default() }
+    }
+
+    /// Whether nothing is killed for now.
+    pub(super) fn set_idle(&self, idle: bool) {
+        self.idle.store(idle, Ordering::Relaxed);
+    }
+
+    /// Something is killed now.
+    pub(super) fn mark(&self, raw_ns: u64) {
+        self.marks().push(raw_ns);
+    }
+
+    fn marks(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Reads until it is to end.
+    pub(super) fn run(&self) -> Judgement {
+        let started_ns = KernelClock::Raw.nanoseconds();
+        let mut bench = JudgeBench::new(self.pages.len(), started_ns);
+        while !self.ended.load(Ordering::Relaxed) {
+            let is_idle = self.idle.load(Ordering::Relaxed);
+            for _ in 0..BATCH {
+                for (node, page) in self.pages.iter().enumerate() {
+                    bench.read(node, page, is_idle);
+                }
+            }
+            bench.settle();
+            std::thread::sleep(PAUSE);
+        }
+        let mut judgement = bench.close();
+        let seconds = |raw_ns: &u64| raw_ns.saturating_sub(started_ns) as f64 / 1e9;
+        judgement.marks = self.marks().iter().map(seconds).collect();
+        judgement.seconds = seconds(&KernelClock::Raw.nanoseconds());
+        judgement
+    }
+}
+
+/// What the judge has before it.
+struct JudgeBench {
+    roots: BTreeMap<RootKey, RootTime>,
+    pending: Vec<(RootKey, JudgedReading)>,
+    judgement: Judgement,
+    started_ns: u64,
+    sampled_ns: Vec<u64>,
+}
+
+impl JudgeBench {
+    fn new(nodes: usize, started_ns: u64) -> Self {
+        let judgement = Judgement { samples: vec![Vec::new(); nodes], ..Judgement::default() };
+        let (roots, pending) = (BTreeMap::new(), Vec::new());
+        Self { roots, pending, judgement, started_ns, sampled_ns: vec![0; nodes] }
+    }
+
+    fn read(&mut self, node: usize, page: &ClockReader, is_idle: bool) {
+        let Ok(entry) = page.entry() else {
+            self.judgement.wrong += 1;
+            return;
+        };
+        if entry.check().is_err() {
+            self.judgement.without_time += 1;
+            return;
+        }
+        let (raw_ns, boot_ns) = (KernelClock::Raw.nanoseconds(), KernelClock::Boot.nanoseconds());
+        let reading = entry.at(raw_ns, boot_ns);
+        if is_idle {
+            let histogram = || Histogram::new_with_bounds(1, 1 << 40, 3).ok();
+            let idle = self.judgement.idle.entry(reading.depth).or_insert_with(histogram);
+            idle.iter_mut().for_each(|idle| idle.saturating_record(reading.eps_ns()));
+        }
+        let key = (reading.epoch, reading.elected);
+        self.learn_root(key, &entry);
+        let (earliest_ns, latest_ns) = (reading.earliest_ns, reading.latest_ns);
+        let reading = JudgedReading { node, raw_ns, earliest_ns, latest_ns };
+        match self.roots.get(&key).copied() {
+            Some(root) => self.judge(&root, &reading),
+            None if self.pending.len() < MOST_PENDING => self.pending.push((key, reading)),
+            None => self.judgement.unjudged += 1,
+        }
+    }
+
+    fn learn_root(&mut self, key: RootKey, entry: &ClockPageEntry) {
+        if matches!(entry.state, ClockState::Root | ClockState::Elected) && entry.earliest_ns == entry.latest_ns {
+            let ClockPageEntry { raw_ns, earliest_ns: time_ns, oscillator_q32: faster_q32, .. } = *entry;
+            self.roots.entry(key).or_insert(RootTime { raw_ns, time_ns, faster_q32 });
+        }
+    }
+
+    fn judge(&mut self, root: &RootTime, reading: &JudgedReading) {
+        let JudgedReading { node, raw_ns, earliest_ns, latest_ns } = *reading;
+        let truth = root.at(raw_ns);
+        let margin = (truth - i128::from(earliest_ns)).min(i128::from(latest_ns) - truth) as i64;
+        let judgement = &mut self.judgement;
+        judgement.reads += 1;
+        judgement.wrong += u64::from(margin < 0);
+        judgement.worst_margin_ns = Some(judgement.worst_margin_ns.map_or(margin, |worst| worst.min(margin)));
+        if raw_ns >= self.sampled_ns[node] + CHART_EVERY_NS {
+            self.sampled_ns[node] = raw_ns;
+            let middle = (i128::from(earliest_ns) + i128::from(latest_ns)) / 2;
+            judgement.samples[node].push(ClockSample {
+                seconds: raw_ns.saturating_sub(self.started_ns) as f64 / 1e9,
+                eps_us: latest_ns.saturating_sub(earliest_ns) as f64 / 2e3,
+                error_us: (middle - truth).unsigned_abs() as f64 / 1e3,
+            });
+        }
+    }
+
+    /// Judges what waited for its root to be known.
+    fn settle(&mut self) {
+        for (key, reading) in std::mem::take(&mut self.pending) {
+            match self.roots.get(&key).copied() {
+                Some(root) => self.judge(&root, &reading),
+                None => self.pending.push((key, reading)),
+            }
+        }
+    }
+
+    fn close(mut self) -> Judgement {
+        self.settle();
+        self.judgement.unjudged += self.pending.len() as u64;
+        self.judgement
+    }
+}
+
+/// What a read costs, in nanoseconds: the median of many rounds.
+pub(super) fn read_cost() -> Result<f64, LinkError> {
+    const ROUNDS: usize = 101;
+    const READS: u32 = 2_000;
+    let path = std::env::temp_dir().join(format!("hitless-read-cost-{}", std::process::id()));
+    let in_words = |error: std::io::Error| LinkError(format!("{}: {error}", path.display()));
+    let mut writer = ClockPageWriter::create(&path).map_err(in_words)?;
+    let raw_ns = KernelClock::Raw.nanoseconds();
+    writer.publish(&ClockPageEntry {
+        raw_ns,
+        state: ClockState::Following,
+        drift_q32: 859_166,
+        ..ClockPageEntry::default()
+    });
+    let reader = ClockReader::open(&path).map_err(in_words);
+    let _ = std::fs::remove_file(&path);
+    let reader = reader?;
+    let mut rounds = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        let clock = Clock::start();
+        for _ in 0..READS {
+            let _ = std::hint::black_box(reader.read());
+        }
+        rounds.push(clock.elapsed().as_nanos() as f64 / f64::from(READS));
+    }
+    rounds.sort_by(f64::total_cmp);
+    Ok(rounds[ROUNDS / 2])
+}

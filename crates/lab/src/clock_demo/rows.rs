@@ -1,0 +1,208 @@
+//! What the demonstration of clocks found, and whether that is what was aimed for.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::judge::{ClockSample, Judgement};
+use super::network::NODES;
+use super::ptp::Ptp4lOutcome;
+use super::{ClockDemoPlan, KillKind};
+
+/// One kill.
+#[derive(Clone, Debug, Serialize)]
+pub struct KillRow {
+    /// Of what kind.
+    pub kind: KillKind,
+    /// What exactly.
+    pub what: String,
+    /// Whether the root was among it.
+    pub root: bool,
+    /// Since the judge began.
+    pub at_seconds: f64,
+    /// The longest that a clock that lived heard nothing; none if one never heard anything again.
+    pub recovery_ms: Option<f64>,
+    /// Who never did: one that had turned before, and whose backup parent was killed, waits for a plan.
+    pub stranded: Option<String>,
+}
+
+/// ε while nothing was killed, of clocks at one depth.
+#[derive(Clone, Debug, Serialize)]
+pub struct DepthRow {
+    /// Hops to the root.
+    pub depth: u64,
+    /// Readings.
+    pub reads: u64,
+    /// ε.
+    pub p50_us: f64,
+    /// ε.
+    pub p99_us: f64,
+    /// ε.
+    pub max_us: f64,
+}
+
+/// Something that was aimed for.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClockVerdict {
+    /// In words.
+    pub aim: &'static str,
+    /// What was found.
+    pub found: String,
+    /// Whether that is it.
+    pub met: bool,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct ClockDemoResult {
+    /// Clocks.
+    pub nodes: usize,
+    /// Processors of this machine.
+    pub cores: usize,
+    /// Processes that wanted a processor, on average over the last minute.
+    pub load: Option<f64>,
+    /// Between waves.
+    pub interval_us: f64,
+    /// Readings that were judged.
+    pub reads: u64,
+    /// Readings whose interval did not contain the true time.
+    pub wrong: u64,
+    /// Readings of roots that never showed a page.
+    pub unjudged: u64,
+    /// Attempts at which a clock knew no time: it had just been started, or was replaced.
+    pub without_time: u64,
+    /// By how much the tightest interval contained the true time.
+    pub worst_margin_ns: Option<i64>,
+    /// A read of the page, median.
+    pub read_ns: f64,
+    /// How long all of it took.
+    pub seconds: f64,
+    /// ε while nothing was killed.
+    pub eps_idle: Vec<DepthRow>,
+    /// One for each kill.
+    pub kills: Vec<KillRow>,
+    /// Over all kills.
+    pub recovery_p50_ms: Option<f64>,
+    /// Over all kills.
+    pub recovery_max_ms: Option<f64>,
+    /// The median for each kind.
+    pub recovery_by_kind_ms: BTreeMap<&'static str, f64>,
+    /// Kills after which somebody never heard anything again.
+    pub unrecovered: usize,
+    /// Backup roots that took over.
+    pub elections: u64,
+    /// Of these, those whose root lived: it had not run for longer than the timeouts, which is a busy machine's doing.
+    pub second_roots: u64,
+    /// The same plan with ptp4l; none if it is not installed.
+    pub ptp4l: Option<Ptp4lOutcome>,
+    /// What was aimed for.
+    pub verdicts: Vec<ClockVerdict>,
+    #[serde(skip)]
+    pub(super) samples: Vec<Vec<ClockSample>>,
+    #[serde(skip)]
+    pub(super) marks: Vec<f64>,
+}
+
+fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// The middle of what is sorted.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+impl ClockDemoResult {
+    pub(super) fn new(plan: &ClockDemoPlan, judgement: Judgement, read_ns: f64) -> Self {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let idle = judgement.idle.iter().filter_map(|(depth, idle)| Some((*depth, idle.as_ref()?)));
+        let eps_idle = idle.map(|(depth, idle)| DepthRow {
+            depth,
+            reads: idle.len(),
+            p50_us: us(idle.value_at_quantile(0.5)),
+            p99_us: us(idle.value_at_quantile(0.99)),
+            max_us: us(idle.max()),
+        });
+        Self {
+            nodes: NODES,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            load: load(),
+            interval_us: plan.interval.as_secs_f64() * 1e6,
+            reads: judgement.reads,
+            wrong: judgement.wrong,
+            unjudged: judgement.unjudged,
+            without_time: judgement.without_time,
+            worst_margin_ns: judgement.worst_margin_ns,
+            read_ns,
+            seconds: judgement.seconds,
+            eps_idle: eps_idle.collect(),
+            kills: Vec::new(),
+            recovery_p50_ms: None,
+            recovery_max_ms: None,
+            recovery_by_kind_ms: BTreeMap::new(),
+            unrecovered: 0,
+            elections: 0,
+            second_roots: 0,
+            ptp4l: None,
+            verdicts: Vec::new(),
+            samples: judgement.samples,
+            marks: judgement.marks,
+        }
+    }
+
+    pub(super) fn add_kills(&mut self, kills: Vec<KillRow>, elections: u64) {
+        let mut all: Vec<f64> = kills.iter().filter_map(|kill| kill.recovery_ms).collect();
+        self.recovery_p50_ms = median(&mut all);
+        self.recovery_max_ms = all.last().copied();
+        for kind in KillKind::ALL {
+            let of_kind = kills.iter().filter(|kill| kill.kind == kind).filter_map(|kill| kill.recovery_ms);
+            if let Some(middle) = median(&mut of_kind.collect::<Vec<_>>()) {
+                self.recovery_by_kind_ms.insert(kind.name(), middle);
+            }
+        }
+        self.unrecovered = kills.iter().filter(|kill| kill.recovery_ms.is_none()).count();
+        let roots = kills.iter().filter(|kill| kill.root).count() as u64;
+        (self.elections, self.second_roots) = (elections, elections.saturating_sub(roots));
+        self.kills = kills;
+    }
+
+    /// Holds what was found against what was aimed for.
+    pub(super) fn conclude(&mut self) {
+        let ms = |value: Option<f64>| value.map_or("nothing was killed".to_owned(), |ms| format!("{ms:.1} ms"));
+        let deep = self.eps_idle.iter().find(|row| row.depth == 3);
+        let deep_us = deep.map(|row| row.p99_us);
+        self.verdicts = vec![
+            ClockVerdict {
+                aim: "no reading is wrong",
+                found: format!("{} of {} readings", self.wrong, self.reads),
+                met: self.wrong == 0 && self.unjudged == 0 && self.reads > 0,
+            },
+            ClockVerdict {
+                aim: "all clocks that live hear a root again",
+                found: format!("{} of {} kills", self.kills.len() - self.unrecovered, self.kills.len()),
+                met: self.unrecovered == 0,
+            },
+            ClockVerdict {
+                aim: "half of all recoveries take at most 5 ms",
+                found: ms(self.recovery_p50_ms),
+                met: self.recovery_p50_ms.is_some_and(|ms| ms <= 5.0),
+            },
+            ClockVerdict {
+                aim: "every recovery takes at most 100 ms",
+                found: ms(self.recovery_max_ms),
+                met: self.recovery_max_ms.is_some_and(|ms| ms <= 100.0),
+            },
+            ClockVerdict {
+                aim: "ε at depth 3 when idle is at most 20 µs in 99 % of readings",
+                found: deep_us.map_or("no clock was so deep".to_owned(), |us| format!("{us:.1} µs")),
+                met: deep_us.is_some_and(|us| us <= 20.0),
+            },
+            ClockVerdict {
+                aim: "a read takes at most 100 ns",
+                found: format!("{:.0} ns", self.read_ns),
+                met: self.read_ns <= 100.0,
+            },
+        ];
+    }
+}

@@ -1,0 +1,122 @@
+//! The control socket of a clock: one line of JSON each way, as links have it.
+
+use std::fs;
+use std::io::{self, PipeReader};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+
+use clock::plan::PlanFile;
+use link::control::{ControlSocket, RunDirectory};
+use link::directory::ask_at;
+use linux::mailbox::{Mailbox, NoAnswer};
+use serde::{Deserialize, Serialize};
+
+use crate::duties::ClockDuties;
+use crate::status::ClockStatus;
+
+/// What the names of sockets end with.
+const SOCKET: &str = ".clock";
+/// What the names of pages end with.
+const PAGE: &str = ".page";
+
+/// What can be asked of a running clock.
+#[derive(Debug)]
+pub enum ClockRequest {
+    /// How it is doing.
+    Status(Sender<ClockStatus>),
+    /// Another plan, or the same again: a node that turned goes back to its parent.
+    Plan(Box<ClockDuties>, Sender<Result<(), String>>),
+    /// Ends the loop.
+    Stop,
+}
+
+/// What can be asked from another process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockControlRequest {
+    /// How it is doing.
+    Status,
+    /// The plan in a file.
+    Plan(PathBuf),
+    /// Ends it.
+    Down,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockControlReply {
+    /// How it is doing.
+    Status(Box<ClockStatus>),
+    /// It has, or will.
+    Done,
+    /// It will not, and why.
+    Refused(String),
+}
+
+/// A node's name as the name of a file: nodes of fabrics have slashes in theirs.
+fn file_name(node: &str, end: &str) -> String {
+    format!("{}{end}", node.replace('/', "_"))
+}
+
+/// Where the control socket of a node is.
+pub(crate) fn clock_socket(directory: &RunDirectory, node: &str) -> PathBuf {
+    directory.path().join(file_name(node, SOCKET))
+}
+
+/// Where the page of a node is, unless its daemon was told otherwise.
+pub fn clock_page(directory: &RunDirectory, node: &str) -> PathBuf {
+    directory.path().join(file_name(node, PAGE))
+}
+
+/// The clocks that have a page here, by their files.
+pub fn clock_names(directory: &RunDirectory) -> io::Result<Vec<String>> {
+    directory.sockets(PAGE)
+}
+
+/// Asks the daemon of a node. An error of kind `NotFound` or `ConnectionRefused` means there is none.
+pub fn ask_clock(directory: &RunDirectory, node: &str, request: &ClockControlRequest) -> io::Result<ClockControlReply> {
+    ask_at(&clock_socket(directory, node), request)
+}
+
+/// What a plan's file asks of a node; the error names the file, and the line where there is one.
+pub fn read_duties(path: &Path, node: &str) -> Result<ClockDuties, String> {
+    let place = path.display();
+    let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
+    let plan = PlanFile::parse(&text).map_err(|error| match error.line {
+        Some(line) => format!("{place}:{line}: {error}"),
+        None => format!("{place}: {error}"),
+    })?;
+    ClockDuties::of(&plan, node).map_err(|error| format!("{place}: {error}"))
+}
+
+/// Answers for a clock until `stop` has something to read or is closed.
+pub(crate) fn listen(
+    control: &ControlSocket,
+    node: &str,
+    asked: &Mailbox<ClockRequest>,
+    stop: &PipeReader,
+) -> io::Result<()> {
+    control.listen(stop, |line| serde_json::to_string(&answer(line, node, asked)))
+}
+
+fn answer(line: &str, node: &str, asked: &Mailbox<ClockRequest>) -> ClockControlReply {
+    let silent = |why: NoAnswer| match why {
+        NoAnswer::Late => "it does not answer; it may be stopped".to_owned(),
+        NoAnswer::Ended => "it has ended".to_owned(),
+    };
+    let answered = match serde_json::from_str(line) {
+        Ok(ClockControlRequest::Status) => {
+            asked.ask(ClockRequest::Status).map(|status| ClockControlReply::Status(Box::new(status))).map_err(silent)
+        }
+        Ok(ClockControlRequest::Plan(path)) => read_duties(&path, node).and_then(|duties| {
+            let changed = asked.ask(|answer| ClockRequest::Plan(Box::new(duties), answer)).map_err(silent)?;
+            changed.map(|()| ClockControlReply::Done)
+        }),
+        Ok(ClockControlRequest::Down) => {
+            asked.send(ClockRequest::Stop).then_some(ClockControlReply::Done).ok_or_else(|| silent(NoAnswer::Ended))
+        }
+        Err(error) => Err(format!("not a request: {error}")),
+    };
+    answered.unwrap_or_else(ClockControlReply::Refused)
+}

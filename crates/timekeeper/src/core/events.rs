@@ -1,0 +1,88 @@
+//! What the clock counts and reports, and what its machine wants done.
+
+use clock::node::{NodeNote, NodeOut};
+use units::counters;
+use wire::sync::SyncMessage;
+
+counters! {
+    /// What has happened.
+    ClockCounters:
+    /// Messages that were believed.
+    synchronized,
+    /// Waves sent, to all who listen at once.
+    waves,
+    /// Times that the node turned to its backup parent.
+    turned,
+    /// Times that it went back to its parent because its backup parent was silent as well.
+    returned,
+    /// Times that it made itself the root.
+    elected,
+    /// Times that it found its own clock broken.
+    evicted,
+    /// Roots that it heard of while it was one.
+    replaced,
+    /// Times that its oscillator jumped, or the machine was suspended.
+    clock_steps,
+    /// Messages of nodes that it does not listen to.
+    rejected_not_parent,
+    /// Messages of roots that have been replaced, and of plans that it was not given.
+    rejected_epoch,
+    /// Messages that came twice, or later than others.
+    rejected_replay,
+    /// Messages of waves that cannot have been yet.
+    rejected_future,
+    /// Messages whose time cannot be true.
+    rejected_invalid,
+    /// Messages of neighbours of whose time too little is known yet.
+    unbounded,
+    /// Neighbours that contradicted themselves.
+    contradictions,
+    /// Frames that could not be read.
+    malformed,
+    /// Frames of other nodes than the one that the link leads to.
+    foreign,
+    /// Frames of neighbours that have another plan.
+    other_plan,
+}
+
+/// What happened that somebody should hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CoreEvent {
+    /// It knows the time for the first time, or again.
+    Synchronized,
+    Turned,
+    Returned,
+    Elected,
+    Evicted,
+    /// A neighbour has the time of another root.
+    Replaced(String),
+    ClockStep,
+    /// Frames of another node come from where this neighbour should be.
+    WrongNeighbour(String),
+    /// This neighbour has another plan.
+    OtherPlan(String, u32),
+}
+
+/// What the machine wants done.
+#[derive(Debug, Default)]
+pub(super) struct CoreOut {
+    pub(super) wave: Option<SyncMessage>,
+    pub(super) notes: Vec<NodeNote>,
+}
+
+impl NodeOut for CoreOut {
+    fn send(&mut self, message: SyncMessage) {
+        self.wave = Some(message);
+    }
+
+    fn note(&mut self, note: NodeNote) {
+        self.notes.push(note);
+    }
+}
+
+/// A frame that is to be sent as soon as possible.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OutboundFrame {
+    pub(super) port: usize,
+    pub(super) wave: Option<SyncMessage>,
+}

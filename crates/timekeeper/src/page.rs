@@ -1,0 +1,299 @@
+//! The page that a clock's daemon shares with all programs on its host, and how they read the time from it.
+//!
+//! ```text
+//!   word 0 magic   1 version   2 serial   8…23 slot 0   24…39 slot 1
+//! ```
+//!
+//! The daemon fills the slot that nobody is sent to, then adds one to the serial, which sends readers there: a reader never
+//! waits, also if the daemon was stopped or killed while it wrote. A reader that sees another serial after it has copied a slot
+//! copies again. `contrib/clock/hitless_clock.h` is the same for C.
+//!
+//! A slot says which interval contained the time at one reading of CLOCK_MONOTONIC_RAW. Since then the interval has moved on
+//! by what has passed, and has become wider by the drift bound, and that is the reader's own arithmetic: the page of a daemon
+//! that ended stays true, only less and less precise. While a machine is suspended its oscillator stands still, and the time
+//! does not: what CLOCK_BOOTTIME has gained on it is added to the late end.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{Ordering, fence};
+
+use linux::clock::KernelClock;
+use linux::shared::SharedPage;
+use serde::{Deserialize, Serialize};
+
+/// `HITCLOCK`.
+const MAGIC: u64 = u64::from_le_bytes(*b"HITCLOCK");
+const VERSION: u64 = 1;
+const MAGIC_AT: usize = 0;
+const VERSION_AT: usize = 1;
+const SERIAL_AT: usize = 2;
+const SLOTS_AT: usize = 8;
+const SLOT_WORDS: usize = 16;
+/// Of a slot, those in use.
+const FIELDS: usize = 12;
+/// The daemon writes a thousand times a second; a reader that meets it so often in a row is not looking at a page of ours.
+const ATTEMPTS: usize = 1_000;
+
+/// What a node's clock is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockState {
+    /// It has heard nothing yet, and does not know the time.
+    #[default]
+    Unsynchronized,
+    /// Its time is the time.
+    Root,
+    /// It listens to its parent.
+    Following,
+    /// It heard nothing from its parent and listens to its backup parent.
+    Turned,
+    /// The backup root, after it has taken over.
+    Elected,
+    /// It listens to nobody any more: its own clock, or the plan, is not to be trusted.
+    Evicted,
+}
+
+impl ClockState {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Unsynchronized, Self::Root, Self::Following, Self::Turned, Self::Elected, Self::Evicted];
+
+    fn from_word(word: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| *state as u64 == word)
+    }
+}
+
+impl std::fmt::Display for ClockState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unsynchronized => "unsynchronized",
+            Self::Root => "root",
+            Self::Following => "following",
+            Self::Turned => "turned",
+            Self::Elected => "elected",
+            Self::Evicted => "evicted",
+        })
+    }
+}
+
+/// What the daemon says at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockPageEntry {
+    /// CLOCK_MONOTONIC_RAW at which the interval held.
+    pub raw_ns: u64,
+    /// CLOCK_BOOTTIME, read before it.
+    pub boot_ns: u64,
+    /// The time was not before this.
+    pub earliest_ns: u64,
+    /// The time was not after this.
+    pub latest_ns: u64,
+    /// What the interval gains on each side, in 2⁻³² of what passes on the oscillator.
+    pub drift_q32: u64,
+    /// What the oscillator runs faster than CLOCK_MONOTONIC_RAW, in 2⁻³²; other than zero only where drift is tried out.
+    pub oscillator_q32: i64,
+    /// What the clock is doing.
+    pub state: ClockState,
+    /// Hops to the root.
+    pub depth: u64,
+    /// Of the plan.
+    pub epoch: u64,
+    /// Whether the time is that of the plan's backup root, which has taken over.
+    pub elected: bool,
+    /// By how much all changes of root so far may have moved the time.
+    pub handover_ns: u64,
+    /// CLOCK_MONOTONIC_RAW at the last message that was believed.
+    pub heard_ns: u64,
+}
+
+impl ClockPageEntry {
+    fn to_words(self) -> [u64; FIELDS] {
+        [
+            self.raw_ns,
+            self.boot_ns,
+            self.earliest_ns,
+            self.latest_ns,
+            self.drift_q32,
+            self.oscillator_q32 as u64,
+            self.state as u64,
+            self.depth,
+            self.epoch,
+            u64::from(self.elected),
+            self.handover_ns,
+            self.heard_ns,
+        ]
+    }
+
+    fn from_words(words: [u64; FIELDS]) -> Option<Self> {
+        let [raw_ns, boot_ns, earliest_ns, latest_ns, drift_q32, oscillator, rest @ ..] = words;
+        let [state, depth, epoch, elected, handover_ns, heard_ns] = rest;
+        let (state, oscillator_q32) = (ClockState::from_word(state)?, oscillator as i64);
+        let interval = Self { raw_ns, boot_ns, earliest_ns, latest_ns, drift_q32, oscillator_q32, ..Self::default() };
+        Some(Self { state, depth, epoch, elected: elected != 0, handover_ns, heard_ns, ..interval })
+    }
+
+    /// Whether there is a time.
+    pub fn check(&self) -> Result<(), ReadingError> {
+        match self.state {
+            ClockState::Unsynchronized => Err(ReadingError::Unsynchronized),
+            ClockState::Evicted => Err(ReadingError::Evicted),
+            ClockState::Root | ClockState::Following | ClockState::Turned | ClockState::Elected => Ok(()),
+        }
+    }
+
+    /// The time when the two clocks showed this.
+    pub fn at(&self, raw_ns: u64, boot_ns: u64) -> ClockReading {
+        let elapsed = raw_ns.saturating_sub(self.raw_ns);
+        let suspended = boot_ns.saturating_sub(self.boot_ns).saturating_sub(elapsed);
+        let faster = (i128::from(elapsed) * i128::from(self.oscillator_q32)) >> 32;
+        let passed = elapsed.saturating_add_signed(faster as i64);
+        // Rounded down before, hence one more on either side.
+        let growth = ((u128::from(passed) * u128::from(self.drift_q32)) >> 32) as u64 + 2;
+        ClockReading {
+            earliest_ns: self.earliest_ns.saturating_add(passed).saturating_sub(growth),
+            latest_ns: self.latest_ns.saturating_add(passed).saturating_add(growth).saturating_add(suspended),
+            state: self.state,
+            depth: self.depth,
+            epoch: self.epoch,
+            elected: self.elected,
+            handover_ns: self.handover_ns,
+        }
+    }
+}
+
+/// The time, as an interval that contains it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockReading {
+    /// It is not before this, in nanoseconds since 1970 by the root.
+    pub earliest_ns: u64,
+    /// It is not after this.
+    pub latest_ns: u64,
+    /// What the clock is doing.
+    pub state: ClockState,
+    /// Hops to the root.
+    pub depth: u64,
+    /// Of the plan.
+    pub epoch: u64,
+    /// Whether the time is that of the plan's backup root. The times of two roots are not the same time.
+    pub elected: bool,
+    /// By how much all changes of root so far may have moved the time, together.
+    pub handover_ns: u64,
+}
+
+impl ClockReading {
+    /// By how much the middle of the interval may be wrong.
+    pub fn eps_ns(&self) -> u64 {
+        self.latest_ns.saturating_sub(self.earliest_ns).div_ceil(2)
+    }
+}
+
+/// Why there is no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadingError {
+    /// The clock has heard nothing yet.
+    Unsynchronized,
+    /// The clock is not to be trusted any more.
+    Evicted,
+    /// What is on the page makes no sense.
+    Damaged,
+}
+
+impl std::fmt::Display for ReadingError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unsynchronized => "the clock has not heard from its parent yet and does not know the time",
+            Self::Evicted => "the clock is not to be trusted; `hitless clock status` says why",
+            Self::Damaged => "the page of the clock is damaged; start its daemon again",
+        })
+    }
+}
+
+/// The daemon's side of the page.
+#[derive(Debug)]
+pub struct ClockPageWriter {
+    page: SharedPage,
+    serial: u64,
+}
+
+impl ClockPageWriter {
+    /// The clock on it is unsynchronized at first. Only one process may have a page to write on.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let page = SharedPage::create(path)?;
+        let serial = page.load(SERIAL_AT, Ordering::Relaxed);
+        let mut writer = Self { page, serial };
+        writer.publish(&ClockPageEntry::default());
+        writer.page.store(VERSION_AT, VERSION, Ordering::Relaxed);
+        writer.page.store(MAGIC_AT, MAGIC, Ordering::Release);
+        Ok(writer)
+    }
+
+    /// What all read from now on.
+    pub fn publish(&mut self, entry: &ClockPageEntry) {
+        let serial = self.serial.wrapping_add(1);
+        // Who sees anything of what follows in this slot also sees that readers were sent to the other one.
+        fence(Ordering::Release);
+        for (at, word) in entry.to_words().into_iter().enumerate() {
+            self.page.store(slot_at(serial) + at, word, Ordering::Relaxed);
+        }
+        self.page.store(SERIAL_AT, serial, Ordering::Release);
+        self.serial = serial;
+    }
+}
+
+fn slot_at(serial: u64) -> usize {
+    SLOTS_AT + SLOT_WORDS * (serial & 1) as usize
+}
+
+/// A program's side of the page: the time, without a system call.
+///
+/// ```no_run
+/// let clock = timekeeper::ClockReader::open("/run/hitless/clock/host7.page".as_ref())?;
+/// match clock.read() {
+///     Ok(now) => println!("between {} and {}", now.earliest_ns, now.latest_ns),
+///     Err(why) => println!("{why}"),
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ClockReader {
+    page: SharedPage,
+}
+
+impl ClockReader {
+    /// Opens the page of a daemon.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let page = SharedPage::open(path)?;
+        let invalid = |what: String| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        if page.load(MAGIC_AT, Ordering::Acquire) != MAGIC {
+            return invalid("not the page of a clock".to_owned());
+        }
+        match page.load(VERSION_AT, Ordering::Relaxed) {
+            VERSION => Ok(Self { page }),
+            other => invalid(format!("a clock's page of version {other}; this program reads version {VERSION}")),
+        }
+    }
+
+    /// What the daemon wrote last.
+    pub fn entry(&self) -> Result<ClockPageEntry, ReadingError> {
+        for _ in 0..ATTEMPTS {
+            let serial = self.page.load(SERIAL_AT, Ordering::Acquire);
+            let slot = slot_at(serial);
+            let words = std::array::from_fn(|at| self.page.load(slot + at, Ordering::Relaxed));
+            // What was copied is older than the serial that is read next.
+            fence(Ordering::Acquire);
+            if self.page.load(SERIAL_AT, Ordering::Relaxed) == serial {
+                return ClockPageEntry::from_words(words).ok_or(ReadingError::Damaged);
+            }
+        }
+        Err(ReadingError::Damaged)
+    }
+
+    /// The time now.
+    pub fn read(&self) -> Result<ClockReading, ReadingError> {
+        let entry = self.entry()?;
+        entry.check()?;
+        let raw = KernelClock::Raw.nanoseconds();
+        Ok(entry.at(raw, KernelClock::Boot.nanoseconds()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

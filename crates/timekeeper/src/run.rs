@@ -1,0 +1,280 @@
+//! The clock on real interfaces: sockets around [`ClockCore`], its loop, and the page.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use clock::node::NodeState;
+use linux::clock::{Clock, KernelClock, instance};
+use linux::mailbox::MailboxReader;
+use linux::net::Netlink;
+use linux::poll::{self, Readiness};
+use units::Span;
+
+use crate::config::ClockConfig;
+use crate::control::ClockRequest;
+use crate::core::{ClockCore, CoreEvent};
+use crate::duties::{ClockDuties, DutyError};
+use crate::oscillator::Oscillator;
+use crate::page::{ClockPageEntry, ClockPageWriter, ClockState};
+use crate::port::{ClockPort, PortArrival, PortDeparture};
+use crate::stamping::{ClockPair, StampConverter};
+use crate::status::ClockStatus;
+
+/// CLOCK_BOOTTIME may be slewed; what it gains beyond this in one turn of the loop is time that the machine was suspended.
+const SUSPENDED_NS: u64 = 10_000_000;
+/// The longest sleep.
+const LONGEST_SLEEP_NS: u64 = 100_000_000;
+
+/// A clock that runs.
+#[derive(Debug)]
+pub(crate) struct Timekeeper {
+    pub(crate) core: ClockCore,
+    pub(crate) ports: Vec<ClockPort>,
+    pub(crate) config: ClockConfig,
+    oscillator: Oscillator,
+    converter: StampConverter,
+    page: ClockPageWriter,
+    netlink: Netlink,
+    arrivals: Vec<(usize, PortArrival)>,
+    departures: Vec<(usize, PortDeparture)>,
+    /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC_RAW at the last turn.
+    boot_ahead: i64,
+    pub(crate) clock: Clock,
+}
+
+fn boot_ahead() -> i64 {
+    let raw = KernelClock::Raw.nanoseconds();
+    KernelClock::Boot.nanoseconds().wrapping_sub(raw) as i64
+}
+
+impl Timekeeper {
+    /// In the network namespace of the calling thread. Every interface must exist.
+    pub(crate) fn open(config: ClockConfig, page: &Path) -> Result<Self, DutyError> {
+        let in_words = |what: &str, error: &dyn std::fmt::Display| DutyError(format!("{what}: {error}"));
+        let netlink = Netlink::open().map_err(|error| DutyError(error.to_string()))?;
+        for link in &config.links {
+            netlink.existing_link(&link.interface).map_err(|error| DutyError(error.to_string()))?;
+        }
+        let names: Vec<String> = config.links.iter().map(|link| link.neighbour.clone()).collect();
+        if let Some(missing) = config.duties.neighbours().iter().find(|name| !names.contains(name)) {
+            return Err(DutyError(format!("no interface leads to '{missing}'; say --link {missing}=IFACE")));
+        }
+        let oscillator = Oscillator::start(config.oscillator_ppb);
+        let core = ClockCore::new(config.params, config.duties.clone(), &names, instance(), oscillator.now())?;
+        let page = ClockPageWriter::create(page).map_err(|error| in_words(&page.display().to_string(), &error))?;
+        Ok(Self {
+            core,
+            ports: config.links.iter().cloned().map(ClockPort::new).collect(),
+            config,
+            oscillator,
+            converter: StampConverter::default(),
+            page,
+            netlink,
+            arrivals: Vec::new(),
+            departures: Vec::new(),
+            boot_ahead: boot_ahead(),
+            clock: Clock::start(),
+        })
+    }
+
+    /// Keeps the time until asked to stop, and returns the last status. `tell` hears what happens, a line each.
+    pub(crate) fn run(
+        mut self,
+        requests: &mut MailboxReader<ClockRequest>,
+        tell: &mut dyn FnMut(&str),
+    ) -> io::Result<ClockStatus> {
+        loop {
+            self.open_ports(tell)?;
+            self.turn();
+            self.report(tell);
+            if self.answer(requests) {
+                return Ok(self.status());
+            }
+            self.sleep(requests)?;
+        }
+    }
+
+    fn open_ports(&mut self, tell: &mut dyn FnMut(&str)) -> io::Result<()> {
+        let raw_ns = KernelClock::Raw.nanoseconds();
+        for port in &mut self.ports {
+            if let Some(line) = port.open(&self.netlink, raw_ns)? {
+                tell(&line);
+            }
+        }
+        Ok(())
+    }
+
+    /// All that can be done now.
+    fn turn(&mut self) {
+        self.look_at_suspension();
+        let Self { ports, arrivals, .. } = self;
+        for (number, port) in ports.iter_mut().enumerate() {
+            port.receive(|arrival| arrivals.push((number, arrival)));
+        }
+        self.hand_over_departures();
+        let now_ns = self.oscillator.now();
+        for (port, PortArrival { frame, stamp, raw_ns }) in self.arrivals.drain(..) {
+            match frame {
+                None => self.core.counters.malformed += 1,
+                Some(frame) => {
+                    let arrived_ns = self.oscillator.at(self.converter.received(stamp, raw_ns)) + 1;
+                    self.core.on_frame(port, &frame, arrived_ns, now_ns);
+                }
+            }
+        }
+        self.core.settle(now_ns);
+        if self.core.deadline_ns(now_ns) <= now_ns {
+            self.core.on_time(now_ns);
+        }
+        let mut has_sent = false;
+        while let Some((port, frame)) = self.core.next_frame(self.oscillator.now()) {
+            self.ports[port].send(&frame);
+            has_sent = true;
+        }
+        if has_sent {
+            self.hand_over_departures();
+        }
+        self.publish();
+    }
+
+    /// What the kernel says of frames that were sent, with a reading of both clocks after it.
+    fn hand_over_departures(&mut self) {
+        let Self { ports, departures, .. } = self;
+        for (number, port) in ports.iter_mut().enumerate() {
+            port.departures(|departure| departures.push((number, departure)));
+        }
+        self.converter.add(ClockPair::read());
+        let now_ns = self.oscillator.now();
+        for (port, PortDeparture { number, stamp, raw_ns }) in self.departures.drain(..) {
+            let left_ns = self.oscillator.at(self.converter.sent(stamp, raw_ns));
+            self.core.on_departure(port, number, left_ns, now_ns);
+        }
+    }
+
+    /// While a machine is suspended its oscillator stands still.
+    fn look_at_suspension(&mut self) {
+        let ahead = boot_ahead();
+        if ahead.saturating_sub(self.boot_ahead) > SUSPENDED_NS as i64 {
+            self.core.on_clock_step(self.oscillator.now());
+        }
+        self.boot_ahead = ahead;
+    }
+
+    pub(crate) fn state(&self) -> ClockState {
+        let state = self.core.node().map(|node| node.state());
+        match state {
+            None if self.core.is_replaced() => ClockState::Evicted,
+            None => ClockState::Unsynchronized,
+            Some(NodeState::Evicted) => ClockState::Evicted,
+            _ if self.interval().is_none() => ClockState::Unsynchronized,
+            Some(NodeState::Root) if self.core.epoch().elected => ClockState::Elected,
+            Some(NodeState::Root) => ClockState::Root,
+            Some(NodeState::Following) => ClockState::Following,
+            Some(NodeState::Turned) => ClockState::Turned,
+        }
+    }
+
+    /// The time is between these.
+    pub(crate) fn interval(&self) -> Option<(u64, u64)> {
+        self.core.interval(self.oscillator.now())
+    }
+
+    /// Nanoseconds on the oscillator since a message was believed.
+    pub(crate) fn heard_ns_ago(&self) -> Option<u64> {
+        self.core.heard_ns().map(|heard| self.oscillator.now().saturating_sub(heard))
+    }
+
+    fn publish(&mut self) {
+        let boot_ns = KernelClock::Boot.nanoseconds();
+        let raw_ns = KernelClock::Raw.nanoseconds();
+        let local_ns = self.oscillator.at(raw_ns);
+        let (earliest_ns, latest_ns) = self.core.interval(local_ns).unwrap_or_default();
+        let heard_ago = self.core.heard_ns().map_or(0, |heard| local_ns.saturating_sub(heard));
+        let node = self.core.node();
+        self.page.publish(&ClockPageEntry {
+            raw_ns,
+            boot_ns,
+            earliest_ns,
+            latest_ns,
+            drift_q32: self.config.params.drift.over(Span::from_ps(1 << 32)).as_ps(),
+            oscillator_q32: self.oscillator.faster_q32,
+            state: self.state(),
+            depth: node.map_or(0, |node| node.depth().into()),
+            epoch: self.core.epoch().plan.into(),
+            elected: self.core.epoch().elected,
+            handover_ns: node.map_or(0, |node| node.handover().as_ps()),
+            heard_ns: raw_ns.saturating_sub(heard_ago),
+        });
+    }
+
+    /// Says what happened.
+    fn report(&mut self, tell: &mut dyn FnMut(&str)) {
+        let events = std::mem::take(&mut self.core.events);
+        for event in events {
+            let duties = &self.core.duties;
+            let (parent, backup) = (duties.parent().unwrap_or("nobody"), duties.backup().unwrap_or("nobody"));
+            tell(&match event {
+                CoreEvent::Synchronized => format!("{} knows the time", duties.node),
+                CoreEvent::Turned => format!("{parent} is silent: listening to {backup}"),
+                CoreEvent::Returned => format!("{backup} is silent too: listening to {parent} again"),
+                CoreEvent::Elected => "the root is silent: this node is the root now".to_owned(),
+                CoreEvent::Evicted => "neither parent's time can be true by this clock: it says no time any more; \
+                                       check this machine's oscillator, then give it a plan again"
+                    .to_owned(),
+                CoreEvent::Replaced(by) => {
+                    format!("{by} has the time of another root: this node says no time until it is given a new plan")
+                }
+                CoreEvent::ClockStep => "the clock jumped, or the machine was suspended: listening anew".to_owned(),
+                CoreEvent::WrongNeighbour(name) => {
+                    format!("another node than {name} is at the other end: is the cable, or --link, wrong?")
+                }
+                CoreEvent::OtherPlan(name, given) => {
+                    format!("{name} has the plan with epoch {given}, not {}: give both the same", duties.epoch)
+                }
+            });
+        }
+    }
+
+    /// Answers what is asked. True if the loop is to end.
+    fn answer(&mut self, requests: &MailboxReader<ClockRequest>) -> bool {
+        let mut stop = false;
+        while let Some(request) = requests.next() {
+            match request {
+                // The process that asked may have gone away since.
+                ClockRequest::Status(answer) => drop(answer.send(self.status())),
+                ClockRequest::Plan(duties, answer) => drop(answer.send(self.change_plan(*duties))),
+                ClockRequest::Stop => stop = true,
+            }
+        }
+        stop
+    }
+
+    fn change_plan(&mut self, duties: ClockDuties) -> Result<(), String> {
+        self.core.on_plan(duties, self.oscillator.now()).map_err(|error| error.to_string())
+    }
+
+    fn status(&self) -> ClockStatus {
+        ClockStatus::of(self)
+    }
+
+    fn sleep(&mut self, requests: &mut MailboxReader<ClockRequest>) -> io::Result<()> {
+        let now_ns = self.oscillator.now();
+        let wait = self.core.deadline_ns(now_ns).saturating_sub(now_ns).min(LONGEST_SLEEP_NS);
+        let open: Vec<usize> = (0..self.ports.len()).filter(|port| self.ports[*port].is_open()).collect();
+        let wait = if open.len() < self.ports.len() { wait.min(1_000_000) } else { wait };
+        let own = [(requests.fd(), false)].into_iter();
+        let fds: Vec<_> = own.chain(open.iter().filter_map(|port| Some((self.ports[*port].fd()?, false)))).collect();
+        let ready = poll::wait_for_any(&fds, Duration::from_nanos(wait))?;
+        if ready[0] != Readiness::Nothing {
+            requests.awake();
+        }
+        for (port, ready) in open.into_iter().zip(&ready[1..]) {
+            // Stamps of frames that were sent are reported so as well.
+            if *ready == Readiness::Failed {
+                self.ports[port].check();
+            }
+        }
+        Ok(())
+    }
+}

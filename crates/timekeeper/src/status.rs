@@ -1,0 +1,112 @@
+//! How a clock is doing.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::page::ClockState;
+use crate::run::Timekeeper;
+
+/// How a clock is doing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ClockStatus {
+    /// The node.
+    pub node: String,
+    /// The process.
+    pub pid: u32,
+    /// What it is doing.
+    pub state: ClockState,
+    /// Hops to the root.
+    pub depth: u32,
+    /// Of the plan whose root's time it has.
+    pub epoch: u32,
+    /// Whether that plan's backup root has taken over.
+    pub elected: bool,
+    /// By how much it may be wrong; none if it does not know the time.
+    pub eps_ns: Option<u64>,
+    /// By how much all changes of root so far may have moved the time.
+    pub handover_ns: u64,
+    /// Since the last message that was believed.
+    pub heard_us_ago: Option<f64>,
+    /// The longest time between two such messages since it was given its plan.
+    pub silence_us: f64,
+    /// Whom it listens to.
+    pub listens_to: Option<String>,
+    /// As planned.
+    pub parent: Option<String>,
+    /// As planned.
+    pub backup: Option<String>,
+    /// Between waves.
+    pub interval_us: f64,
+    /// Since it began.
+    pub up_seconds: f64,
+    /// One for each neighbour.
+    pub links: Vec<ClockLinkStatus>,
+    /// Whatever was counted, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// How one link of a clock is doing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ClockLinkStatus {
+    /// Who is at its other end.
+    pub neighbour: String,
+    /// The interface here.
+    pub interface: String,
+    /// What is wrong with it.
+    pub problem: Option<String>,
+    /// Whether this node may listen to the neighbour.
+    pub is_heard: bool,
+    /// Whether the neighbour may listen to this node.
+    pub listens: bool,
+}
+
+impl ClockStatus {
+    pub(crate) fn of(keeper: &Timekeeper) -> Self {
+        let core = &keeper.core;
+        let links = keeper.ports.iter().zip(&core.neighbours).map(|(port, neighbour)| ClockLinkStatus {
+            neighbour: neighbour.name.clone(),
+            interface: port.link.interface.clone(),
+            problem: port.problem.clone(),
+            is_heard: neighbour.is_heard,
+            listens: neighbour.listens,
+        });
+        let node = core.node();
+        Self {
+            node: core.duties.node.clone(),
+            pid: std::process::id(),
+            state: keeper.state(),
+            depth: node.map_or(0, |node| node.depth().into()),
+            epoch: core.epoch().plan,
+            elected: core.epoch().elected,
+            eps_ns: keeper.interval().map(|(earliest, latest)| latest.saturating_sub(earliest).div_ceil(2)),
+            handover_ns: node.map_or(0, |node| node.handover().as_ps()),
+            heard_us_ago: keeper.heard_ns_ago().map(|ns| ns as f64 / 1e3),
+            silence_us: core.silence_ns() as f64 / 1e3,
+            listens_to: core.listens_to().map(str::to_owned),
+            parent: core.duties.parent().map(str::to_owned),
+            backup: core.duties.backup().map(str::to_owned),
+            interval_us: keeper.config.params.interval.as_ps() as f64 / 1e3,
+            up_seconds: keeper.clock.elapsed().as_secs_f64(),
+            links: links.collect(),
+            counters: core.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+
+    /// Why it should be looked at, in a few words; none if it knows the time as planned.
+    pub fn problem(&self) -> Option<String> {
+        let link = || self.links.iter().find_map(|link| link.problem.clone());
+        match self.state {
+            ClockState::Unsynchronized => Some(link().unwrap_or_else(|| "it has heard no time yet".to_owned())),
+            ClockState::Evicted => Some("its time is not to be trusted: give it a new plan".to_owned()),
+            ClockState::Turned => Some("its parent is silent, it listens to its backup parent".to_owned()),
+            ClockState::Elected => Some("the root is silent, it has taken over".to_owned()),
+            ClockState::Root | ClockState::Following => link(),
+        }
+    }
+
+    /// Whether it knows the time.
+    pub(crate) fn is_synchronized(&self) -> bool {
+        self.eps_ns.is_some()
+    }
+}

@@ -1,0 +1,82 @@
+//! The header for C reads what the Rust function reads.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use linux::clock::KernelClock;
+use timekeeper::{ClockPageEntry, ClockPageWriter, ClockReader, ClockState};
+
+const PROGRAM: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include "hitless_clock.h"
+int main(int n, char **argument) {
+    const uint64_t *page = mmap(0, 4096, PROT_READ, MAP_SHARED, open(argument[n - 1], O_RDONLY), 0);
+    struct hitless_time t;
+    if (page == MAP_FAILED) return 2;
+    if (hitless_clock_read(page, &t)) return 1;
+    printf("%lu %lu %lu %lu %lu %lu %lu\n", t.earliest, t.latest, t.state, t.depth, t.epoch, t.elected, t.handover);
+    return 0;
+}
+"#;
+
+fn folder() -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("hitless-c-header-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn compiled(folder: &Path) -> PathBuf {
+    let (source, program) = (folder.join("read.c"), folder.join("read"));
+    fs::write(&source, PROGRAM).unwrap();
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/clock");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I"]).arg(header);
+    let output = compiler.arg(&source).arg("-o").arg(&program).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+#[test]
+fn a_program_in_c_reads_the_same_time_and_no_time_where_there_is_none() {
+    if !testkit::installed("cc") {
+        return;
+    }
+    let folder = folder();
+    let (program, page) = (compiled(&folder), folder.join("host7.page"));
+    let run = || Command::new(&program).arg(&page).output().unwrap();
+    let mut writer = ClockPageWriter::create(&page).unwrap();
+    assert_eq!(run().status.code(), Some(1), "the clock does not know the time yet");
+    let (raw_ns, boot_ns) = (KernelClock::Raw.nanoseconds(), KernelClock::Boot.nanoseconds());
+    for (oscillator_q32, slept) in [(0, 0), (429_496, 0), (-429_496, 0), (0, 5_000_000_000)] {
+        // Suspended for five seconds is what it looks like if the page says that it was that much earlier by one clock.
+        let entry = ClockPageEntry {
+            raw_ns: raw_ns - 60_000_000_000,
+            boot_ns: boot_ns - 60_000_000_000 - slept,
+            earliest_ns: 1_800_000_000_000_000_000,
+            latest_ns: 1_800_000_000_000_004_000,
+            drift_q32: 859_166,
+            oscillator_q32,
+            state: ClockState::Turned,
+            depth: 3,
+            epoch: 17,
+            elected: true,
+            handover_ns: 250,
+            heard_ns: raw_ns,
+        };
+        writer.publish(&entry);
+        let reader = ClockReader::open(&page).unwrap();
+        let before = reader.read().unwrap();
+        let output = run();
+        let after = reader.read().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let read: Vec<u64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [earliest, latest, rest @ ..] = &read[..] else { panic!("{text}") };
+        assert!((before.earliest_ns..=after.earliest_ns).contains(earliest), "{before:?} {text} {after:?}");
+        assert!((before.latest_ns..=after.latest_ns).contains(latest), "{before:?} {text} {after:?}");
+        assert_eq!(rest, [ClockState::Turned as u64, 3, 17, 1, 250]);
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
