@@ -111,6 +111,12 @@ pub struct PortState {
     pub peer: Option<PortId>,
     /// By the wall clock, for people.
     pub at: Moment,
+    /// When this condition was found: true time was between these, in nanoseconds since 1970. Only of monitors that know how
+    /// wrong their clock is and were told to say so; readers of before these fields refuse messages that have them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_ns: Option<u64>,
     /// Incarnation of the monitor that sends it, and its messages counted: together they distinguish a message from its
     /// repetition, and show which of two is newer.
     pub life: u64,
@@ -121,6 +127,13 @@ pub struct PortState {
     pub evidence: Evidence,
     /// One line for people.
     pub why: String,
+}
+
+impl PortState {
+    /// When its condition was found, if the sender knew how wrong its clock was. Ends that are the wrong way round say nothing.
+    pub fn found_between(&self) -> Option<(u64, u64)> {
+        self.earliest_ns.zip(self.latest_ns).filter(|(earliest, latest)| earliest <= latest)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,6 +232,21 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_without_bounds_are_as_they_always_were_and_old_ones_are_read() {
+        let old = r#"{"port":{"id":"leaf1/eth1","peer":null,"at":5,"life":7,"number":3,"condition":"corrupting","sticky":false,
+            "evidence":{"frames":1,"bad":0,"loss":0.0,"low":0.0,"high":0.0,"seconds":1.0},"why":"x"}}"#;
+        let Message::Port(state) = serde_json::from_str(old).unwrap() else { panic!("a port") };
+        assert_eq!(state.found_between(), None);
+        let text = serde_json::to_string(&Message::Port(state.clone())).unwrap();
+        assert!(!text.contains("_ns"), "{text}");
+        let stated = PortState { earliest_ns: Some(10), latest_ns: Some(12), ..state.clone() };
+        let text = serde_json::to_string(&stated).unwrap();
+        assert!(text.contains(r#""earliest_ns":10,"latest_ns":12"#), "{text}");
+        assert_eq!(serde_json::from_str::<PortState>(&text).unwrap().found_between(), Some((10, 12)));
+        assert_eq!(PortState { latest_ns: Some(9), ..stated }.found_between(), None);
+    }
 
     #[test]
     fn a_signed_order_can_be_neither_changed_nor_made_without_the_key() {

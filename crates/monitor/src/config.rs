@@ -94,6 +94,8 @@ pub struct MonitorConfig {
     pub bus: String,
     pub action: PortAction,
     pub obey: bool,
+    /// Messages say between which times they were true first.
+    pub time_bounds: bool,
     /// Ports that may be off by order at a time.
     pub most_off: u32,
     /// Where the key is that orders must be signed with, and the key.
@@ -124,6 +126,7 @@ impl MonitorConfig {
             bus: LOCAL.to_owned(),
             action: PortAction::None,
             obey: false,
+            time_bounds: false,
             most_off: 1,
             order_key: None,
             bus_ca: None,

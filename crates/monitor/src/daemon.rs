@@ -58,6 +58,10 @@ pub trait MonitorClock: Sync {
     fn now(&self) -> Moment;
     /// The time of day, for people.
     fn time_of_day(&self) -> Moment;
+    /// True time is between these, in nanoseconds since 1970; `None` if nobody vouches for the clock.
+    fn time_bounds(&self) -> Option<(u64, u64)> {
+        None
+    }
 }
 
 /// The machine's own.
@@ -81,6 +85,10 @@ impl MonitorClock for SystemClock {
 
     fn time_of_day(&self) -> Moment {
         moment(linux::clock::time_of_day())
+    }
+
+    fn time_bounds(&self) -> Option<(u64, u64)> {
+        linux::clock::true_time()
     }
 }
 
@@ -224,7 +232,7 @@ pub fn run(
             scope.spawn(move || control.serve(&requests, &for_control));
         }
         let told = ChangeListeners { publisher: to_publisher, actor: to_actor };
-        let mut poll = PollLoop { watch, told, recalled, requested, shared };
+        let mut poll = PollLoop { watch, told, recalled, requested, shared, time_bounds: config.time_bounds };
         poll.take_over(alarms);
         poll.run(config.interval, stop);
     });
@@ -237,12 +245,14 @@ struct ChangeListeners {
     actor: Sender<ToActor>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "nearly all are messages")]
 enum ToPublisher {
     Message(Message),
     /// What was recalled is taken over: messages that follow may be published.
     Resume,
 }
 
+#[expect(clippy::large_enum_variant, reason = "nearly all are messages")]
 enum ToActor {
     Message(Message),
     End,
@@ -258,6 +268,7 @@ impl ChangeListeners {
 
 struct PollLoop<'a> {
     watch: PortPoller,
+    time_bounds: bool,
     told: ChangeListeners,
     recalled: Receiver<Vec<PortState>>,
     requested: control::ControlRequests,
@@ -320,6 +331,7 @@ impl PollLoop<'_> {
     }
 
     fn look(&mut self, now: Moment) {
+        self.watch.found_between(self.time_bounds.then(|| self.shared.clock.time_bounds()).flatten());
         let polled = self.watch.poll(now, self.shared.clock.time_of_day());
         self.publish(polled);
         self.shared.troubles(ErrorOrigin::Sources, self.watch.troubles().iter().cloned());

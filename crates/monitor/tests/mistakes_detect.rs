@@ -93,6 +93,8 @@ fn repair(detector: &mut Detector, port: &mut Port) -> (u32, PortChange) {
 
 fn said(port: &str, condition: Condition, sticky: bool) -> PortState {
     PortState {
+        earliest_ns: None,
+        latest_ns: None,
         id: PortId::new("leaf1", port),
         peer: None,
         at: Moment::from_ms(1_700_000_000_000),

@@ -23,7 +23,19 @@ fn checked(text: &str) -> Result<MonitorConfig, String> {
 fn said(id: PortId, peer: Option<PortId>, condition: Condition, number: u64) -> Message {
     let evidence = Evidence { frames: 1_000_000, bad: 1_000, loss: 1e-3, low: 9e-4, high: 1.1e-3, seconds: 1.0 };
     let (at, life, sticky, why) = (Moment::ZERO, 1, false, "as it was".to_owned());
-    Message::Port(PortState { id, peer, at, life, number, condition, sticky, evidence, why })
+    Message::Port(PortState {
+        earliest_ns: None,
+        latest_ns: None,
+        id,
+        peer,
+        at,
+        life,
+        number,
+        condition,
+        sticky,
+        evidence,
+        why,
+    })
 }
 
 /// Every key, misspelt by one letter, is an error that names it; so is every value that makes no sense.

@@ -17,9 +17,9 @@
 //! Invariants: what is called lost was in UP more often than in DOWN; what could not be named is counted; the same
 //! files give the same result.
 
-mod clock;
+pub(crate) mod clock;
 mod details;
-mod difference;
+pub(crate) mod difference;
 mod direction;
 mod edges;
 mod merge;
@@ -37,7 +37,7 @@ use crate::read::DEPTH;
 use crate::signature::Fields;
 use details::LossDetails;
 use merge::MergeResult;
-use side::{AttemptStop, CaptureSide};
+pub(crate) use side::{AttemptStop, CaptureSide, CapturedPacket};
 
 /// A run of packets at either end of UP that are all missing, and longer than both of these, is outside of DOWN's
 /// capture and not lost, unless DOWN has frames of that time. A shorter run is lost.
@@ -232,7 +232,7 @@ impl fmt::Display for CompareError {
 impl std::error::Error for CompareError {}
 
 /// What is not said of both captures alone.
-struct ComparisonContext<'a> {
+pub(crate) struct ComparisonContext<'a> {
     up: CaptureInput<'a>,
     down: CaptureInput<'a>,
     options: CompareOptions,
@@ -246,7 +246,7 @@ pub fn compare<'a>(
     options: &CompareOptions,
     progress: &'a dyn Progress,
 ) -> Result<Comparison, CompareError> {
-    let session = ComparisonContext { up, down, options: *options, progress };
+    let session = ComparisonContext::new(up, down, options, progress);
     let mut depth = DEPTH;
     let mut with_digest = !options.exact;
     let mut cuts = 0;
@@ -296,7 +296,16 @@ fn judged(comparison: Comparison, options: &CompareOptions) -> Result<Comparison
 }
 
 impl<'a> ComparisonContext<'a> {
-    fn side(&self, which: CaptureRole, depth: usize) -> Result<CaptureSide<'a>, AttemptStop> {
+    pub(crate) fn new(
+        up: CaptureInput<'a>,
+        down: CaptureInput<'a>,
+        options: &CompareOptions,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        Self { up, down, options: *options, progress }
+    }
+
+    pub(crate) fn side(&self, which: CaptureRole, depth: usize) -> Result<CaptureSide<'a>, AttemptStop> {
         let input = match which {
             CaptureRole::Up => self.up,
             CaptureRole::Down => self.down,
@@ -359,7 +368,7 @@ impl<'a> ComparisonContext<'a> {
     }
 
     /// What is kept of every packet, of either capture.
-    fn shallowest(&self) -> Result<usize, CompareError> {
+    pub(crate) fn shallowest(&self) -> Result<usize, CompareError> {
         let mut depth = DEPTH;
         for which in [CaptureRole::Up, CaptureRole::Down] {
             let told = |stop| match stop {

@@ -4,9 +4,11 @@
 //! | --- | --- | --- |
 //! | [`read`] | from the bytes of a frame to a packet | |
 //! | [`capture`], [`compare`] | capture files in and out; which packets of one are missing in another | §5.3 |
+//! | [`delay`] | how long packets were on their way between two captures, as intervals | |
 //! | [`packet`], [`signature`] | what a meter sees of a packet, and which part of that identifies it | §5.3.2 |
 //! | [`digest`] | the invertible table of a meter: insert, subtract, decode | §5.3.1, §5.8 |
 //! | [`meter`] | batches, two of them open | §5.3.4 |
+//! | [`room`] | batches that clocks cut: the room that packets on their way need | §5.8 |
 //! | `rolling`, [`segment`] | what meters disagree about, batch by batch: losses of links and black boxes | §5.4.2, §5.8 |
 //! | [`loss`] | a lost packet, and the causes there are | §5.5 |
 //! | [`causes`] | why packets were lost, from the pattern of losses; what is broken | §5.5.1 |
@@ -18,6 +20,7 @@ pub mod acl;
 pub mod capture;
 pub mod causes;
 pub mod compare;
+pub mod delay;
 pub mod digest;
 pub mod flowset;
 mod form;
@@ -26,6 +29,7 @@ pub mod meter;
 pub mod packet;
 pub mod read;
 mod rolling;
+pub mod room;
 mod scope;
 pub mod segment;
 pub mod signature;

@@ -192,7 +192,7 @@ impl MeteredSegment {
             return;
         }
         let held = |end: &SegmentEnd| end.held.values().map(WaitingReport::bytes).sum::<usize>();
-        assert_eq!(self.held, self.ends.iter().map(held).sum(), "bytes of held reports");
+        assert_eq!(self.held, self.ends.iter().map(held).sum::<usize>(), "bytes of held reports");
         assert!(self.ends.len() <= self.expected, "more ends than there are");
         assert!(self.next.is_none() || self.ends.len() == self.expected, "compared while not every end was listening");
         for end in &self.ends {

@@ -13,6 +13,8 @@ use units::Moment;
 /// The `number`th message that the monitor of a host sends about a port in an incarnation.
 pub(crate) fn state(host: &str, port: &str, life: u64, number: u64, condition: Condition) -> PortState {
     PortState {
+        earliest_ns: None,
+        latest_ns: None,
         id: PortId::new(host, port),
         peer: None,
         at: Moment::from_ms(number),

@@ -122,6 +122,11 @@ units::options! {
         #[arg(long, value_name = "FILE")]
         pub order_key: Option<PathBuf>,
 
+        /// Say in every message between which times its condition was found, as far as this host's clock is vouched for
+        /// (chrony, ntpd). Planners and monitors of before this option refuse such messages: update those first.
+        #[arg(long)]
+        pub time_bounds: bool,
+
         /// Ports of this host that may be switched off by orders at a time [default: 1].
         #[arg(long, value_name = "N")]
         pub most_off: Option<u32>,
@@ -255,6 +260,7 @@ impl MonitorOptions {
             let key = OrderKey::read(&path).map_err(|error| format!("order-key: {error}"))?;
             config.order_key = Some((path, key));
         }
+        config.time_bounds |= self.time_bounds;
         config.most_off = self.most_off.unwrap_or(config.most_off);
         set("interval", self.interval.as_ref(), &mut config.interval)?;
         if !(Duration::from_millis(10)..=Duration::from_secs(3_600)).contains(&config.interval) {

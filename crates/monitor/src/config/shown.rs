@@ -37,7 +37,7 @@ impl fmt::Display for MonitorConfig {
             PortAction::None => writeln!(f, "action = \"none\"  # observe only")?,
             PortAction::Protect => writeln!(f, "action = \"protect\"")?,
         }
-        writeln!(f, "obey = {}\nmost-off = {}", self.obey, self.most_off)?;
+        writeln!(f, "time-bounds = {}\nobey = {}\nmost-off = {}", self.time_bounds, self.obey, self.most_off)?;
         for (key, path) in
             [("order-key", self.order_key.as_ref().map(|(path, _)| path)), ("bus-ca", self.bus_ca.as_ref())]
         {

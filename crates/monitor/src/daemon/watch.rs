@@ -45,6 +45,8 @@ pub struct PortPoller {
     polls: u64,
     errors: BTreeMap<String, u64>,
     troubles: Vec<String>,
+    /// Between which times the current poll began, if that is known and to be said.
+    time_bounds: Option<(u64, u64)>,
 }
 
 impl std::fmt::Debug for PortPoller {
@@ -82,7 +84,13 @@ impl PortPoller {
             polls: 0,
             errors: BTreeMap::new(),
             troubles: Vec::new(),
+            time_bounds: None,
         })
+    }
+
+    /// What is found from now on was found between these times, in nanoseconds since 1970.
+    pub fn found_between(&mut self, bounds: Option<(u64, u64)>) {
+        self.time_bounds = bounds;
     }
 
     /// Takes what a file or the bus still has of a former incarnation. Alarms are taken over, once, and become ours;
@@ -246,7 +254,11 @@ impl PortPoller {
         } else {
             entry
         });
+        let found = self.time_bounds;
         polled.messages.push(self.say(port, at, |said| {
+            if said.condition != condition {
+                (said.earliest_ns, said.latest_ns) = found.unzip();
+            }
             (said.condition, said.sticky, said.evidence, said.why) = (condition, sticky, evidence, why);
         }));
     }
@@ -273,6 +285,8 @@ impl PortPoller {
     fn say(&mut self, port: &str, at: Moment, change: impl FnOnce(&mut PortState)) -> Message {
         self.number += 1;
         let mut state = self.said.remove(port).unwrap_or_else(|| PortState {
+            earliest_ns: None,
+            latest_ns: None,
             id: PortId::new(&self.host, port),
             peer: None,
             at,
@@ -369,6 +383,8 @@ mod tests {
 
     fn former(port: &str, condition: Condition, life: u64) -> PortState {
         PortState {
+            earliest_ns: None,
+            latest_ns: None,
             id: PortId::new("leaf1", port),
             peer: None,
             at: Moment::ZERO,
@@ -391,6 +407,25 @@ mod tests {
         let raised = story.poll(50);
         assert_eq!((raised[0].condition, raised[0].life, raised[0].number), (Condition::Corrupting, 100, 2));
         assert_eq!(raised[0].peer, Some(PortId::new("leaf3", "eth7")));
+    }
+
+    #[test]
+    fn a_message_says_when_its_condition_was_found_and_keeps_saying_so() {
+        let mut story = Story::new("");
+        for second in 1..=4 {
+            story.watch.found_between(Some((second * 1_000, second * 1_000 + 5)));
+            story.poll(if second == 4 { 50 } else { 0 });
+        }
+        story.watch.found_between(Some((5_000, 5_005)));
+        let raised = story.poll(50);
+        assert_eq!((raised[0].condition, raised[0].found_between()), (Condition::Corrupting, Some((5_000, 5_005))));
+        story.watch.found_between(Some((6_000, 6_005)));
+        let again = states(story.watch.recall(vec![former("eth1", Condition::Corrupting, 7)], Moment::ZERO));
+        assert_eq!(again[0].found_between(), None, "as a former life said it, which did not know");
+        story.watch.found_between(None);
+        let healthy =
+            (0..2_000).find_map(|_| story.poll(0).into_iter().find(|state| state.condition == Condition::Healthy));
+        assert_eq!(healthy.map(|state| state.found_between()), Some(None));
     }
 
     #[test]

@@ -119,15 +119,7 @@ impl<'a> MergeInput<'a> {
 impl<'a> ComparisonContext<'a> {
     /// Without `skips`, packets far outside of the other capture are compared all the same.
     pub(super) fn merge(&self, depth: usize, with_digest: bool, skips: bool) -> Result<MergeResult, AttemptStop> {
-        let heads = [self.head(CaptureRole::Up, depth)?, self.head(CaptureRole::Down, depth)?];
-        let begins = match heads.each_ref().map(|head| head.packets.as_slice()) {
-            [up, down] => offset(up, down),
-        };
-        // Two short captures have been seen in full.
-        let begins = match begins {
-            None if heads.iter().any(|head| head.goes_on) => self.sketched(depth)?,
-            begins => begins,
-        };
+        let (begins, [up_first, down_first]) = self.beginnings(depth)?;
         let mut clock = ClockOffset::new(begins);
         let options = &self.options;
         let memory = (!options.exact).then_some(options.memory);
@@ -136,7 +128,6 @@ impl<'a> ComparisonContext<'a> {
         let (mut up, mut down) = (lane(CaptureRole::Up)?, lane(CaptureRole::Down)?);
         let (mut up_skipped, mut down_skipped) = (OutsideCounts::default(), OutsideCounts::default());
         let skips = begins.is_some() && skips;
-        let [up_first, down_first] = heads.map(|head| head.first);
         if skips {
             let limit = down_first.saturating_sub(clock.offset).saturating_sub(SLACK);
             up_skipped.before = up.pass_leading(limit, &mut difference)?;
@@ -172,6 +163,25 @@ impl<'a> ComparisonContext<'a> {
         let missing = difference.finish()?;
         let [up, down] = [up, down].map(|lane| lane.side.contents());
         Ok(MergeResult { up, down, clock, missing, up_skipped, down_skipped })
+    }
+
+    /// How the clocks differ at the beginning, if that can be known.
+    pub(crate) fn begins(&self, depth: usize) -> Result<Option<i64>, AttemptStop> {
+        self.beginnings(depth).map(|(begins, _)| begins)
+    }
+
+    /// That, and the times of the first frames.
+    fn beginnings(&self, depth: usize) -> Result<(Option<i64>, [i64; 2]), AttemptStop> {
+        let heads = [self.head(CaptureRole::Up, depth)?, self.head(CaptureRole::Down, depth)?];
+        let begins = match heads.each_ref().map(|head| head.packets.as_slice()) {
+            [up, down] => offset(up, down),
+        };
+        // Two short captures have been seen in full.
+        let begins = match begins {
+            None if heads.iter().any(|head| head.goes_on) => self.sketched(depth)?,
+            begins => begins,
+        };
+        Ok((begins, heads.map(|head| head.first)))
     }
 
     fn head(&self, which: CaptureRole, depth: usize) -> Result<MergeHead, AttemptStop> {

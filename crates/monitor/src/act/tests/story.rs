@@ -101,6 +101,8 @@ impl Story {
         self.number += 1;
         let evidence = Evidence { frames: 1_000_000, bad: 100, loss: 1e-4, low: 8e-5, high: 1.2e-4, seconds: 9.0 };
         let state = PortState {
+            earliest_ns: None,
+            latest_ns: None,
             id: id.parse().unwrap(),
             peer: peer.map(|peer| peer.parse().unwrap()),
             at: self.now,

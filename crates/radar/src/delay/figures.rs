@@ -1,0 +1,264 @@
+//! Percentiles of delays that are intervals.
+//!
+//! If every delay lies between its low and its high end, then so does every percentile: between that percentile of the low
+//! ends and that of the high ends. Counts are kept in buckets that grow with the delay, and a percentile is the lower edge of
+//! its bucket for low ends, the upper edge for high ends: rounding widens an interval and never moves it off the truth.
+
+use std::collections::BTreeMap;
+
+use clock::offset::OffsetBand;
+
+use super::matching::{FlowNumber, FlowTable};
+use super::sides::HostSides;
+use super::{DelayDirection, PacketDelay};
+use crate::packet::{Flow, Timestamp};
+
+/// Bits of a delay that buckets tell apart: 0.1 % for all packets, 3 % for a flow or a slot of time.
+const FINE: u32 = 10;
+const COARSE: u32 = 5;
+/// Flows that get percentiles.
+const MOST_FLOWS: usize = 1_024;
+/// Slots of time for charts.
+const SLOTS: i64 = 240;
+
+/// Nanoseconds, each between two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayPercentiles {
+    pub p50: (u64, u64),
+    pub p99: (u64, u64),
+    pub max: (u64, u64),
+}
+
+/// The packets of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectionDelays {
+    pub direction: DelayDirection,
+    pub packets: u64,
+    /// None without packets.
+    pub delay: Option<DelayPercentiles>,
+    /// The medians of both directions differ by more than they may be wrong; of one direction alone, its median is above zero.
+    pub sure: bool,
+}
+
+/// The packets of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowDelays {
+    pub flow: Flow,
+    pub direction: DelayDirection,
+    pub packets: u64,
+    pub delay: DelayPercentiles,
+}
+
+/// A slot of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeSlot {
+    /// Its middle, by UP's clock.
+    pub at: Timestamp,
+    /// By how much DOWN's clock is ahead then.
+    pub offset: Option<(i64, i64)>,
+    /// From UP to DOWN, and back.
+    pub delays: [Option<DelayPercentiles>; 2],
+}
+
+/// Counts of nanoseconds in buckets of a relative width.
+#[derive(Clone, Debug)]
+struct DelayBuckets {
+    bits: u32,
+    buckets: BTreeMap<u32, u64>,
+    max: u64,
+}
+
+impl DelayBuckets {
+    fn new(bits: u32) -> Self {
+        Self { bits, buckets: BTreeMap::new(), max: 0 }
+    }
+
+    fn count(&mut self, ns: u64) {
+        self.max = self.max.max(ns);
+        *self.buckets.entry(self.bucket(ns)).or_default() += 1;
+    }
+
+    fn bucket(&self, ns: u64) -> u32 {
+        let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(self.bits + 1);
+        (shift << self.bits) + (ns >> shift) as u32
+    }
+
+    /// The least and the greatest value of a bucket.
+    fn edges(&self, bucket: u32) -> (u64, u64) {
+        let shift = (bucket >> self.bits).saturating_sub(1);
+        let low = u64::from(bucket - (shift << self.bits)) << shift;
+        (low, low + ((1 << shift) - 1))
+    }
+
+    /// The bucket of the value that so many percent do not exceed.
+    fn percentile(&self, percent: u64) -> (u64, u64) {
+        let all: u64 = self.buckets.values().sum();
+        let rank = (all * percent).div_ceil(100).max(1);
+        let mut passed = 0;
+        for (bucket, count) in &self.buckets {
+            passed += count;
+            if passed >= rank {
+                return self.edges(*bucket);
+            }
+        }
+        (self.max, self.max)
+    }
+}
+
+/// Delays that are intervals.
+#[derive(Clone, Debug)]
+struct DelayCounts {
+    packets: u64,
+    lows: DelayBuckets,
+    highs: DelayBuckets,
+}
+
+impl DelayCounts {
+    fn new(bits: u32) -> Self {
+        Self { packets: 0, lows: DelayBuckets::new(bits), highs: DelayBuckets::new(bits) }
+    }
+
+    fn count(&mut self, delay: &PacketDelay) {
+        self.packets += 1;
+        self.lows.count(delay.low);
+        self.highs.count(delay.high);
+    }
+
+    fn percentiles(&self) -> Option<DelayPercentiles> {
+        let between = |percent| {
+            let high = self.highs.percentile(percent).1.min(self.highs.max);
+            (self.lows.percentile(percent).0, high)
+        };
+        let all = || DelayPercentiles { p50: between(50), p99: between(99), max: (self.lows.max, self.highs.max) };
+        (self.packets > 0).then(all)
+    }
+}
+
+pub(super) struct DelayFigures {
+    span: (i64, i64),
+    directions: [DelayCounts; 2],
+    /// By flow number, of those with most packets.
+    flows: BTreeMap<FlowNumber, DelayCounts>,
+    more_flows: u64,
+    slots: Vec<[DelayCounts; 2]>,
+}
+
+impl DelayFigures {
+    pub(super) fn new(span: (i64, i64), flows: &FlowTable) -> Self {
+        let mut numbers: Vec<(FlowNumber, u64)> = flows.numbers().filter(|(_, packets)| *packets > 0).collect();
+        numbers.sort_by_key(|(number, packets)| (std::cmp::Reverse(*packets), *number));
+        let more_flows = numbers.len().saturating_sub(MOST_FLOWS) as u64;
+        numbers.truncate(MOST_FLOWS);
+        Self {
+            span,
+            directions: [DelayCounts::new(FINE), DelayCounts::new(FINE)],
+            flows: numbers.into_iter().map(|(number, _)| (number, DelayCounts::new(COARSE))).collect(),
+            more_flows,
+            slots: vec![[DelayCounts::new(COARSE), DelayCounts::new(COARSE)]; SLOTS as usize],
+        }
+    }
+
+    pub(super) fn count(&mut self, delay: &PacketDelay, flow: FlowNumber) {
+        let way = delay.direction as usize;
+        self.directions[way].count(delay);
+        if let Some(counts) = self.flows.get_mut(&flow) {
+            counts.count(delay);
+        }
+        let (from, until) = self.span;
+        let at = i128::from(delay.up.0) - i128::from(from);
+        let slot = at * i128::from(SLOTS) / (i128::from(until) - i128::from(from) + 1);
+        if let Some(slot) = usize::try_from(slot).ok().and_then(|slot| self.slots.get_mut(slot)) {
+            slot[way].count(delay);
+        }
+    }
+
+    pub(super) fn directions(&self) -> [DirectionDelays; 2] {
+        let delays = self.directions.each_ref().map(DelayCounts::percentiles);
+        DelayDirection::BOTH.map(|direction| {
+            let (mine, other) = (delays[direction as usize], delays[direction.opposite() as usize]);
+            let sure = match (mine, other) {
+                (Some(mine), Some(other)) => mine.p50.0 > other.p50.1 || other.p50.0 > mine.p50.1,
+                (Some(mine), None) => mine.p50.0 > 0,
+                (None, _) => false,
+            };
+            let packets = self.directions[direction as usize].packets;
+            DirectionDelays { direction, packets, delay: mine, sure }
+        })
+    }
+
+    pub(super) fn more_flows(&self) -> u64 {
+        self.more_flows
+    }
+
+    /// Those with most packets first.
+    pub(super) fn flows(&self, flows: &[Flow], sides: &HostSides) -> Vec<FlowDelays> {
+        let known = self.flows.iter().filter_map(|(number, counts)| {
+            let direction = sides.direction(*number)?;
+            let delay = counts.percentiles()?;
+            Some(FlowDelays { flow: flows[number.index()], direction, packets: counts.packets, delay })
+        });
+        let mut known: Vec<FlowDelays> = known.collect();
+        known.sort_by_key(|flow| std::cmp::Reverse(flow.packets));
+        known
+    }
+
+    /// Those that have packets.
+    pub(super) fn slots(&self, band: &OffsetBand) -> Vec<TimeSlot> {
+        let (from, until) = self.span;
+        let width = (until - from) as f64 / SLOTS as f64;
+        let slots = self.slots.iter().enumerate().map(|(nth, counts)| {
+            let at = from.saturating_add((width * (nth as f64 + 0.5)) as i64);
+            TimeSlot {
+                at: Timestamp(at.unsigned_abs()),
+                offset: band.at(at).ends(),
+                delays: counts.each_ref().map(DelayCounts::percentiles),
+            }
+        });
+        slots.filter(|slot| slot.delays.iter().any(Option::is_some)).collect()
+    }
+}
+
+/// The direction whose median is surely the greater.
+pub(super) fn slower(directions: &[DirectionDelays; 2]) -> Option<DelayDirection> {
+    let [forth, back] = directions.map(|direction| direction.delay);
+    let (forth, back) = (forth?.p50, back?.p50);
+    if forth.0 > back.1 {
+        return Some(DelayDirection::UpToDown);
+    }
+    (back.0 > forth.1).then_some(DelayDirection::DownToUp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_within_its_bucket_and_buckets_are_as_narrow_as_said() {
+        for bits in [COARSE, FINE] {
+            let histogram = DelayBuckets::new(bits);
+            let values = (0..63).flat_map(|power| [(1_u64 << power) - 1, 1 << power, (1 << power) + (1 << power) / 3]);
+            for value in values.chain([u64::MAX >> 1]) {
+                let (low, high) = histogram.edges(histogram.bucket(value));
+                assert!(low <= value && value <= high, "{low} {value} {high}");
+                assert!(high - low <= low >> bits, "{low} {high}");
+                assert_eq!([low, high].map(|edge| histogram.bucket(edge)), [histogram.bucket(value); 2]);
+            }
+        }
+    }
+
+    #[test]
+    fn percentiles_of_intervals_hold_those_of_the_truth() {
+        let mut counts = DelayCounts::new(FINE);
+        let flow = Flow { src: [1; 4].into(), dst: [2; 4].into(), protocol: 17, src_port: 1, dst_port: 2 };
+        for nth in 1..=1_000_u64 {
+            let truth = nth * 1_000;
+            let (low, high) = (truth.saturating_sub(nth % 7 * 300), truth + nth % 5 * 400);
+            let direction = DelayDirection::UpToDown;
+            counts.count(&PacketDelay { up: Timestamp(0), down: Timestamp(0), flow, direction, low, high });
+        }
+        let DelayPercentiles { p50, p99, max } = counts.percentiles().unwrap();
+        for ((low, high), truth) in [(p50, 500_000), (p99, 990_000), (max, 1_000_000)] {
+            assert!(low <= truth && truth <= high && high - low < 6_000, "{low} {truth} {high}");
+        }
+    }
+}
