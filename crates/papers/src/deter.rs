@@ -2,10 +2,13 @@
 
 mod butterfly;
 mod costs;
+mod exactness;
+mod logs;
 mod network;
 mod runs;
 mod sampling;
 mod shared_buffer;
+mod size;
 mod stage;
 mod stories;
 
@@ -27,5 +30,7 @@ pub(crate) const PAPER: Paper = Paper {
         (&["det.rto"], Compute::One(stories::rto)),
         (&["det.late"], Compute::One(stories::late)),
         (&["det.butterfly"], Compute::One(butterfly::compute)),
+        (&["det.size"], Compute::One(size::compute)),
+        (&["det.replay"], Compute::One(exactness::compute)),
     ],
 };

@@ -2,6 +2,8 @@
 
 use report::claim::ClaimError;
 use report::claim::files::{EmbeddedFile, find};
+use scenario::Scenario;
+use sim::net::NetworkSetup;
 
 /// All of them, by path.
 const FILES: &[EmbeddedFile] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
@@ -14,6 +16,14 @@ pub(crate) fn of_paper(name: &str) -> Vec<EmbeddedFile> {
 
 pub(crate) fn named(path: &str) -> Result<EmbeddedFile, ClaimError> {
     find(FILES, path).ok_or_else(|| ClaimError::new(format_args!("no file {path}")))
+}
+
+/// The setup of a scenario's first point.
+pub(crate) fn setup(path: &str, sets: &[String], seed: u64) -> Result<NetworkSetup, ClaimError> {
+    let (name, text) = named(path)?;
+    let scenario = Scenario::parse(name, text, sets).map_err(ClaimError::new)?;
+    let point = scenario.points.first().ok_or_else(|| ClaimError::new("no point"))?;
+    Ok(point.setup(seed))
 }
 
 #[cfg(test)]

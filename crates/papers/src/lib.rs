@@ -13,6 +13,7 @@ mod melo;
 mod page;
 mod pl2;
 pub mod rdma_corruption;
+mod sundial;
 
 pub use page::PageInfo;
 
@@ -33,7 +34,7 @@ pub struct Paper {
 }
 
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: [Paper; 8] = [
+pub const PAPERS: [Paper; 9] = [
     linkguardian::PAPER,
     rdma_corruption::PAPER,
     melo::PAPER,
@@ -42,6 +43,7 @@ pub const PAPERS: [Paper; 8] = [
     hpcc::PAPER,
     pl2::PAPER,
     deter::PAPER,
+    sundial::PAPER,
 ];
 
 /// A paper's claims, or those of them that were chosen, in the order of the report.

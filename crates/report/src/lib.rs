@@ -4,8 +4,8 @@
 //! verdict. [`runner`] makes the runs and takes the values. Which papers there are, and what is particular to one, is in
 //! the crate `papers`.
 //! [`flows`] writes what became of flows, [`table_file`] rows as CSV and Parquet. [`compare`] sets link protocols side by
-//! side, [`congestion`] controllers of congestion. [`outcome`] prints one simulated link; [`losses`] what a comparison of captures found; [`acl`]
-//! the rules that may be corrupted; [`fleet`] years, plans and
+//! side, [`congestion`] controllers of congestion. [`outcome`] prints one simulated link; [`losses`] what a comparison of captures found; [`delay`] how long packets took
+//! between two of them; [`acl`] the rules that may be corrupted; [`fleet`] years, plans and
 //! upgrades; [`model`] what is computed; [`replay`] what became of connections that were run again. [`page`] makes claims, their charts and verdicts one HTML file; its charts, and all
 //! tables, are those of `chart`.
 
@@ -13,6 +13,7 @@ pub mod acl;
 pub mod claim;
 pub mod compare;
 pub mod congestion;
+pub mod delay;
 pub mod fleet;
 pub mod flows;
 pub mod losses;

@@ -1,14 +1,15 @@
 //! The packets of one capture that are missing in another: as JSON, as text with what to know before believing it, and as a
 //! page with a timeline.
 
-mod answer;
+pub(crate) mod answer;
 mod notes;
-mod page;
-mod text;
+pub(crate) mod page;
+pub(crate) mod text;
 
 pub use answer::LossAnswer;
 pub use notes::refusal;
 
+use clock::offset::OffsetBand;
 use radar::compare::Comparison;
 use radar::loss::LossCause;
 
@@ -24,6 +25,15 @@ pub struct Captures {
     pub exact: bool,
 }
 
+/// What is known of DOWN's clock, beside UP's.
+#[derive(Debug)]
+pub enum OtherClock {
+    /// By how much it is ahead, over time.
+    Known(OffsetBand),
+    /// Why nothing is.
+    Unknown(String),
+}
+
 /// A comparison with everything that is said about it.
 #[derive(Debug)]
 pub struct LossReport {
@@ -32,13 +42,43 @@ pub struct LossReport {
     causes: Vec<LossCause>,
     notes: Vec<String>,
     seconds: f64,
+    clock: Option<OtherClock>,
 }
 
 impl LossReport {
     /// With a cause for each loss, and the seconds that it took.
     pub fn new(captures: Captures, comparison: Comparison, causes: Vec<LossCause>, seconds: f64) -> Self {
         let notes = notes::notes(&comparison, &captures);
-        Self { captures, comparison, causes, notes, seconds }
+        Self { captures, comparison, causes, notes, seconds, clock: None }
+    }
+
+    /// With what is known of DOWN's clock, so that both captures have one axis of time.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Option<OtherClock>) -> Self {
+        if let Some(OtherClock::Unknown(reason)) = &clock {
+            self.notes.push(format!("when DOWN's clock showed these times is not known: {reason}"));
+        }
+        Self { clock, ..self }
+    }
+
+    /// What DOWN's clock showed when UP's showed `at`: between these.
+    fn down_time(&self, at: u64) -> Option<(u64, u64)> {
+        let Some(OtherClock::Known(band)) = &self.clock else { return None };
+        let at = i64::try_from(at).ok()?;
+        let (low, high) = band.at(at).ends()?;
+        let shown = |offset: i64| u64::try_from(at.saturating_add(offset)).ok();
+        shown(low).zip(shown(high))
+    }
+
+    /// When UP's clock showed what DOWN's clock says: between these. Where the offset is best known it is looked up first.
+    fn up_time(&self, down: u64) -> Option<(u64, u64)> {
+        let Some(OtherClock::Known(band)) = &self.clock else { return None };
+        let down = i64::try_from(down).ok()?;
+        let (_, low, high) = band.narrowest()?;
+        let about = down.saturating_sub(low / 2 + high / 2);
+        let (low, high) = band.at(about).ends()?;
+        let shown = |offset: i64| u64::try_from(down.saturating_sub(offset)).ok();
+        shown(high).zip(shown(low))
     }
 
     pub fn comparison(&self) -> &Comparison {

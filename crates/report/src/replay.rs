@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+pub use deter::LogLevel;
 use deter::{ColumnBytes, ConnectionLog, ReplayDifference, ReplayObserver, ReplayedFrame, record_trial};
 use serde::Serialize;
 use sim::net::PortCapture;
@@ -109,9 +110,21 @@ pub struct ReplayReport {
     /// How many connections were drawn, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<u64>,
+    /// How often those were recorded and replayed, at each level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recordings: Option<TrialCounts>,
     /// What left, in the order of time, if it is kept.
     #[serde(skip)]
     pub frames: Vec<PortCapture>,
+}
+
+/// Connections that were drawn, recorded and replayed.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct TrialCounts {
+    /// At level `times`: all of them.
+    pub times: u64,
+    /// At level `decisions`: all but BBR's.
+    pub decisions: u64,
 }
 
 /// What became of one.
@@ -123,6 +136,8 @@ pub struct ReplayRow {
     pub seed: u64,
     /// Number in its run.
     pub flow: u32,
+    /// What its log keeps of time.
+    pub level: &'static str,
     /// Frames that left both ends.
     pub segments: u64,
     /// Whether all are the same.
@@ -136,7 +151,7 @@ pub struct ReplayRow {
     pub trace: Option<Vec<ReplayTraceLine>>,
 }
 
-/// Bytes by column; those of decisions and ticks are empty where a log has the time of every call.
+/// Bytes by column; decisions and ticks are 0 where a log has the time of every call.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ColumnRow {
     order: u64,
@@ -158,8 +173,8 @@ pub struct DifferenceRow {
 
 impl From<ColumnBytes> for ColumnRow {
     fn from(bytes: ColumnBytes) -> Self {
-        let ColumnBytes { order, calls, network, times } = bytes;
-        Self { order, calls, network, decisions: 0, ticks: 0, times }
+        let ColumnBytes { order, calls, network, decisions, ticks, times } = bytes;
+        Self { order, calls, network, decisions, ticks, times }
     }
 }
 
@@ -196,20 +211,23 @@ pub fn replay_logs(paths: &[PathBuf], choice: &ReplayChoice) -> Result<ReplayRep
     Ok(report)
 }
 
-/// Records and replays connections that are drawn from these seeds.
+/// Records and replays connections that are drawn from these seeds, each at both levels unless it is BBR's.
 pub fn replay_trials(seeds: std::ops::Range<u64>, jobs: usize) -> Result<ReplayReport, String> {
-    let mut report = ReplayReport { trials: Some(seeds.end - seeds.start), ..ReplayReport::default() };
+    let (trials, recordings) = (Some(seeds.end - seeds.start), Some(TrialCounts::default()));
+    let mut report = ReplayReport { trials, recordings, ..ReplayReport::default() };
     let one = |seed: &u64| {
-        let log = record_trial(*seed);
-        replay_log(&log, &ReplayChoice::default()).map_err(|error| format!("seed {seed}: {error}"))
+        let logs = LogLevel::ALL.into_iter().filter_map(|level| record_trial(*seed, level));
+        let replayed: Result<Vec<_>, _> = logs.map(|log| replay_log(&log, &ReplayChoice::default())).collect();
+        replayed.map_err(|error| format!("seed {seed}: {error}"))
     };
     let mut next = seeds.start;
     while next < seeds.end {
         let end = seeds.end.min(next.saturating_add(TRIALS_AT_ONCE));
         let some: Vec<u64> = (next..end).collect();
         for result in parallel::map(&some, jobs, one) {
-            if let Some((row, len, _)) = result? {
+            for (row, len, _) in result?.into_iter().flatten() {
                 report.add(&row, len);
+                report.count_trial(&row);
                 report.connections.extend((!row.exact).then_some(row));
             }
         }
@@ -233,6 +251,7 @@ fn replay_log(bytes: &[u8], choice: &ReplayChoice) -> Result<Replayed, deter::Lo
         point: header.point,
         seed: header.seed,
         flow: header.flow,
+        level: header.level.name(),
         segments: result.segments,
         exact: result.is_exact(),
         first_difference: result.difference.map(DifferenceRow::from),
@@ -269,12 +288,27 @@ impl ReplayObserver for ReplayWatch {
         self.tracer.expired(side, now, timer);
     }
 
+    fn decided(&mut self, side: deter::LogSide, now: units::Time, site: tcp::TcpSite) {
+        self.tracer.decided(side, now, site);
+    }
+
+    fn ticked(&mut self, side: deter::LogSide, now: units::Time, tick: tcp::TcpTick, value: u64) {
+        self.tracer.ticked(side, now, tick, value);
+    }
+
     fn called(&mut self, side: deter::LogSide, now: units::Time, machine: &tcp::TcpConnection) {
         self.tracer.called(side, now, machine);
     }
 }
 
 impl ReplayReport {
+    fn count_trial(&mut self, row: &ReplayRow) {
+        if let Some(recordings) = &mut self.recordings {
+            let is_times = row.level == LogLevel::Times.name();
+            *if is_times { &mut recordings.times } else { &mut recordings.decisions } += 1;
+        }
+    }
+
     fn add(&mut self, row: &ReplayRow, len: u64) {
         self.packets += row.segments;
         self.log_bytes += len;
@@ -295,6 +329,11 @@ impl ReplayReport {
     }
 }
 
+/// A packet as a record of a capture that holds headers alone: what tcpdump writes of it if it keeps nothing else.
+pub fn header_record(captured: &PortCapture) -> Vec<u8> {
+    pcapng::header_record(captured)
+}
+
 /// For people: one line if all is well, and one for each connection that differs or was traced.
 pub fn replay_text(report: &ReplayReport) -> String {
     let mut text = String::new();
@@ -308,8 +347,9 @@ pub fn replay_text(report: &ReplayReport) -> String {
         }
     }
     let ReplayReport { packets, log_bytes, bytes_per_packet, .. } = report;
-    let all = report.trials.unwrap_or(report.connections.len() as u64);
+    let all = report.recordings.map_or(report.connections.len() as u64, |counts| counts.times + counts.decisions);
+    let what = if report.recordings.is_some() { "recordings" } else { "connections" };
     let differ = report.connections.iter().filter(|row| !row.exact).count() as u64;
-    text += &format!("{} of {all} connections exact, {packets} packets, {log_bytes} bytes of logs, ", all - differ);
+    text += &format!("{} of {all} {what} exact, {packets} packets, {log_bytes} bytes of logs, ", all - differ);
     text + &format!("{bytes_per_packet:.3} bytes per packet\n")
 }

@@ -1,9 +1,10 @@
-//! det.butterfly: a rare flow, and replays with the same socket calls (§6.2.1, §6.2.2).
+//! det.butterfly: a rare flow, replays with the same socket calls, and of its log (§6.2.1, §6.2.2).
 
 mod reasons;
 
 use std::collections::HashMap;
 
+use ::deter::{ConnectionLog, LogLevel, LogSide, ReplayJitter, ReplayObserver, ReplayedFrame, replay_jittered};
 use chart::{Axis, Chart, Line, LinesChart};
 use faults::Random;
 use report::claim::{ClaimError, MeasuredValue};
@@ -12,10 +13,10 @@ use report::runner::{ComputedValues, Effort};
 use sim::net::queue_replay::{self, MTU_FRAME, PacketFate, QueueView, QueueViews, RecordedConnection};
 use sim::net::{HostLatency, NetworkSetup, TransportSetup};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
-use tcp::LossDetection;
+use tcp::{LossDetection, TcpNote};
 use units::{Span, Time};
 
-use super::runs;
+use super::{logs, runs};
 use reasons::LongFlows;
 
 /// Standard deviations of what a host takes, in ns.
@@ -62,6 +63,11 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let tried = seed - first_seed(effort) + 1;
     computed.values.push(("fct".into(), run.fct.map(|fct| MeasuredValue::exact(fct, 1))));
     computed.value("tried", MeasuredValue::exact(tried as f64, tried));
+    let Some(log) = short_log(seed, effort)? else { return Ok(None) };
+    for ns in DEVIATIONS {
+        let same = replays_of_log(&log, ns, &run, effort)?;
+        computed.value(format!("deter.{ns}ns"), MeasuredValue::exact(same as f64 / REPLAYS as f64, REPLAYS));
+    }
     for (ns, flows) in DEVIATIONS.iter().zip(flows.chunks(REPLAYS as usize)) {
         let same = flows.iter().filter(|flow| reproduces(flow, &run)).count();
         computed.value(format!("calls.{ns}ns"), MeasuredValue::exact(same as f64 / REPLAYS as f64, REPLAYS));
@@ -152,6 +158,55 @@ fn is_correlated(connection: &RecordedConnection) -> bool {
 fn reproduces(replay: &ShortFlow, run: &ShortFlow) -> bool {
     let apart = replay.fct.zip(run.fct).map(|(replay, run)| (replay - run).abs());
     replay.correlated && apart.is_some_and(|apart| apart <= ALIKE_MS)
+}
+
+/// The log of the short flow, which begins last; `None` if the run was stopped early.
+fn short_log(seed: u64, effort: &Effort<'_>) -> Result<Option<Vec<u8>>, ClaimError> {
+    let Some((_, logs)) = logs::record(&run_setup(seed)?, LogLevel::Decisions, effort)? else { return Ok(None) };
+    logs.0.into_values().next_back().map(Some).ok_or_else(|| ClaimError::new("no log"))
+}
+
+/// How many replays of a log have the problem of the run, if what a host takes for each call varies.
+fn replays_of_log(log: &[u8], ns: u64, run: &ShortFlow, effort: &Effort<'_>) -> Result<u64, ClaimError> {
+    let log = ConnectionLog::read(log).map_err(ClaimError::new)?;
+    let numbers: Vec<u64> = (0..REPLAYS).collect();
+    let results = parallel::map(&numbers, effort.jobs, |number| {
+        let jitter =
+            ReplayJitter { seed: Some(*number), deviation: Some(Span::from_ns(ns)), ..ReplayJitter::default() };
+        let mut seen = ReplayedShortFlow::default();
+        let result = replay_jittered(&log, jitter, &mut seen).map_err(ClaimError::new)?;
+        Ok(result.is_exact() && seen.has_problem(run))
+    });
+    let same: Result<Vec<bool>, ClaimError> = results.into_iter().collect();
+    Ok(same?.into_iter().filter(|same| *same).count() as u64)
+}
+
+/// The short flow of a replay by its log.
+#[derive(Debug, Default)]
+struct ReplayedShortFlow {
+    timeouts: u32,
+    /// When the first packet left, and the last one.
+    first: Option<Time>,
+    last: Time,
+}
+
+impl ReplayedShortFlow {
+    fn has_problem(&self, run: &ShortFlow) -> bool {
+        let ms = self.first.map(|first| self.last.since(first).as_us() / 1e3);
+        let apart = ms.zip(run.fct).map(|(ms, fct)| (ms - fct).abs());
+        self.timeouts >= 2 && apart.is_some_and(|apart| apart <= ALIKE_MS)
+    }
+}
+
+impl ReplayObserver for ReplayedShortFlow {
+    fn sent(&mut self, frame: ReplayedFrame) {
+        self.first = Some(self.first.map_or(frame.at, |first| first.min(frame.at)));
+        self.last = self.last.max(frame.at);
+    }
+
+    fn note(&mut self, side: LogSide, _now: Time, note: TcpNote) {
+        self.timeouts += u32::from(side == LogSide::Client && note == TcpNote::Timeout);
+    }
 }
 
 /// When in ms the queues of a replay first differ from those of the run as packets see them; and by how much over time (Fig. 6.4).

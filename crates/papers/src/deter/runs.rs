@@ -3,7 +3,6 @@
 use report::claim::ClaimError;
 use report::replay::{self, SampleCost, draw_clocks};
 use report::runner::Effort;
-use scenario::Scenario;
 use sim::net::NetworkSetup;
 use sim::net::queue_replay::{self, QueueRecording, QueueReplay, RecordedConnection, ReplayOptions, ReplayTags};
 use units::Span;
@@ -15,10 +14,7 @@ pub(super) const CLOCKS_APART: Span = Span::from_us(5);
 
 /// The setup of a scenario in the paper's folder.
 pub(super) fn setup(file: &str, sets: &[String], seed: u64) -> Result<NetworkSetup, ClaimError> {
-    let (name, text) = files::named(&format!("deter/{file}"))?;
-    let scenario = Scenario::parse(name, text, sets).map_err(ClaimError::new)?;
-    let point = scenario.points.first().ok_or_else(|| ClaimError::new("no point"))?;
-    Ok(point.setup(seed))
+    files::setup(&format!("deter/{file}"), sets, seed)
 }
 
 /// A run that is recorded; `None` if it was stopped early.

@@ -7,7 +7,6 @@ use faults::Random;
 use report::claim::{ClaimError, MeasuredValue, RunScale, number};
 use report::parallel;
 use report::runner::Effort;
-use scenario::Scenario;
 use sim::net::{NetworkOutcome, NetworkSetup, TrafficSetup};
 use sim::topology::DirectedLink;
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
@@ -51,10 +50,7 @@ impl HpccTask {
     }
 
     fn setup(&self, seed: u64) -> Result<NetworkSetup, ClaimError> {
-        let (name, text) = files::named(&format!("hpcc/{}", self.file))?;
-        let scenario = Scenario::parse(name, text, &self.sets).map_err(ClaimError::new)?;
-        let point = scenario.points.first().ok_or_else(|| ClaimError::new("no point"))?;
-        let mut setup = point.setup(seed);
+        let mut setup = files::setup(&format!("hpcc/{}", self.file), &self.sets, seed)?;
         let mut random = Random::new(seed, STARTS);
         let access = setup.topology.links.iter().map(|link| link.rate).min().unwrap_or(Rate::gbps(1));
         setup.traffic = setup.traffic.into_iter().flat_map(|traffic| apart(traffic, access, &mut random)).collect();

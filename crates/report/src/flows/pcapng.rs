@@ -75,6 +75,15 @@ fn packet<W: Write>(writer: &mut PcapngWriter<W>, interface: usize, captured: &P
     })
 }
 
+/// A record of a capture that holds headers alone: time, lengths, headers.
+pub(crate) fn header_record(captured: &PortCapture) -> Vec<u8> {
+    let (at, headers) = (captured.at.since(Time::ZERO).as_ps() / 1_000, headers(captured));
+    let fields = [at / 1_000_000_000, at % 1_000_000_000, headers.len() as u64, u64::from(captured.packet.len)];
+    let mut record: Vec<u8> = fields.iter().flat_map(|field| (*field as u32).to_le_bytes()).collect();
+    record.extend(headers);
+    record
+}
+
 /// As long as the packet says, and no longer.
 fn headers(captured: &PortCapture) -> Vec<u8> {
     let mut out = Vec::with_capacity(SNAP);

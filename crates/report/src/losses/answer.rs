@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use radar::compare::{FlowLosses, OutsideCounts};
 use radar::loss::{Loss, LossCause};
+use radar::packet::Flow;
 use serde::Serialize;
 
 use super::LossReport;
@@ -66,6 +67,9 @@ impl From<OutsideCounts> for OutsidePackets {
 #[derive(Debug, Serialize)]
 struct LostPacketLine {
     time: u64,
+    /// The same by DOWN's clock: between these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_down: Option<(u64, u64)>,
     src: IpAddr,
     dst: IpAddr,
     proto: u8,
@@ -78,20 +82,18 @@ struct LostPacketLine {
 
 #[derive(Debug, Serialize)]
 struct FlowLossLine {
-    src: IpAddr,
-    dst: IpAddr,
-    proto: u8,
-    src_port: u16,
-    dst_port: u16,
+    #[serde(flatten)]
+    flow: FlowFields,
     packets: u64,
     lost: u64,
 }
 
 impl LostPacketLine {
-    fn new(loss: &Loss, cause: LossCause) -> Self {
+    fn new(report: &LossReport, loss: &Loss, cause: LossCause) -> Self {
         let flow = loss.flow;
         Self {
             time: loss.at.0,
+            time_down: report.down_time(loss.at.0),
             src: flow.src,
             dst: flow.dst,
             proto: flow.protocol,
@@ -104,28 +106,37 @@ impl LostPacketLine {
     }
 }
 
+/// A flow as its fields.
+#[derive(Debug, Serialize)]
+pub(crate) struct FlowFields {
+    src: IpAddr,
+    dst: IpAddr,
+    proto: u8,
+    src_port: u16,
+    dst_port: u16,
+}
+
+impl From<Flow> for FlowFields {
+    fn from(flow: Flow) -> Self {
+        let Flow { src, dst, protocol, src_port, dst_port } = flow;
+        Self { src, dst, proto: protocol, src_port, dst_port }
+    }
+}
+
 impl FlowLossLine {
     fn new(FlowLosses { flow, packets, lost }: &FlowLosses) -> Self {
-        Self {
-            src: flow.src,
-            dst: flow.dst,
-            proto: flow.protocol,
-            src_port: flow.src_port,
-            dst_port: flow.dst_port,
-            packets: *packets,
-            lost: *lost,
-        }
+        Self { flow: (*flow).into(), packets: *packets, lost: *lost }
     }
 }
 
 impl LossAnswer {
     pub fn of(report: &LossReport) -> Self {
-        let LossReport { captures, comparison, causes, notes, seconds } = report;
+        let LossReport { captures, comparison, causes, notes, seconds, clock: _ } = report;
         let mut by_cause = BTreeMap::new();
         causes.iter().for_each(|cause| *by_cause.entry(*cause).or_default() += 1);
         let lost = comparison.lost.iter().zip(causes);
         Self {
-            lost: lost.map(|(lost, cause)| LostPacketLine::new(&lost.loss, *cause)).collect(),
+            lost: lost.map(|(lost, cause)| LostPacketLine::new(report, &lost.loss, *cause)).collect(),
             unnamed: comparison.unnamed,
             packets_up: comparison.up.packets,
             packets_down: comparison.down.packets,

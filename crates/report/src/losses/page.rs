@@ -46,7 +46,7 @@ pub(super) fn page(report: &LossReport) -> String {
 const FOOTER: &str = "Causes are guesses from the pattern of losses: bursts are congestion, flows that lose all they send \
                       are in a blackhole, losses spread evenly are random, packets with no time to live left are in a loop.";
 
-fn section(id: &str, heading: &str, body: &str) -> String {
+pub(crate) fn section(id: &str, heading: &str, body: &str) -> String {
     format!("<section id=\"{id}\">\n<h2>{heading}</h2>\n{body}</section>\n")
 }
 

@@ -46,8 +46,18 @@ pub(super) fn summary(report: &LossReport) -> String {
         };
         text += &format!("packets reach DOWN {} later by the captures' clocks{drift}\n", time(skew));
     }
+    if let Some((at, (low, high))) = first_loss_down(report) {
+        let [size, error] = [(low / 2 + high / 2) as i64 - at as i64, (high - low).div_ceil(2) as i64].map(time);
+        text += &format!("times are UP's; DOWN's clock showed {size} more, ± {error}\n");
+    }
     text += &format!("{:.2} s, {:.2} M packets/s\n", report.seconds, report.packets_per_second() / 1e6);
     text
+}
+
+/// When the first packet was lost, by UP's clock and by DOWN's.
+pub(super) fn first_loss_down(report: &LossReport) -> Option<(u64, (u64, u64))> {
+    let at = report.comparison.lost.first()?.loss.at.0;
+    Some((at, report.down_time(at)?))
 }
 
 fn causes(report: &LossReport) -> String {
@@ -101,7 +111,7 @@ fn more(all: usize, shown: usize, what: &str) -> String {
     }
 }
 
-pub(super) fn packets(number: u64) -> String {
+pub(crate) fn packets(number: u64) -> String {
     if number == 1 { "1 packet".into() } else { format!("{} packets", thousands(number)) }
 }
 
@@ -113,7 +123,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// Nanoseconds in the unit that makes them short.
-pub(super) fn time(ns: i64) -> String {
+pub(crate) fn time(ns: i64) -> String {
     let size = ns.unsigned_abs();
     match ns as f64 {
         ns if size < 1_000 => format!("{ns} ns"),
@@ -124,7 +134,7 @@ pub(super) fn time(ns: i64) -> String {
 }
 
 /// Nanoseconds since 1970 as date and time.
-pub(super) fn utc(ns: u64) -> String {
+pub(crate) fn utc(ns: u64) -> String {
     let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Years that begin in March end with the day that comes and goes; 400 of them have 146,097 days.

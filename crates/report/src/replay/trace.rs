@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use deter::LogSide;
 use serde::Serialize;
-use tcp::{TcpConnection, TcpNote, TcpTimer};
+use tcp::{TcpConnection, TcpNote, TcpSite, TcpTick, TcpTimer};
 use units::{ParseError, Span, Time};
 
 /// What can be traced.
@@ -20,18 +20,25 @@ pub enum TraceKind {
     Rtt,
     /// Timers as they are set, stopped, and expire.
     Timers,
+    /// What time decided, where the answer is the unusual one, and numbers that follow from the time when they change.
+    Decisions,
 }
 
 impl TraceKind {
-    const ALL: [(Self, &'static str); 4] =
-        [(Self::Notes, "notes"), (Self::Window, "window"), (Self::Rtt, "rtt"), (Self::Timers, "timers")];
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Notes, "notes"),
+        (Self::Window, "window"),
+        (Self::Rtt, "rtt"),
+        (Self::Timers, "timers"),
+        (Self::Decisions, "decisions"),
+    ];
 }
 
 impl FromStr for TraceKind {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const EXPECTED: ParseError = ParseError::new("what to trace: notes, window, rtt or timers");
+        const EXPECTED: ParseError = ParseError::new("what to trace: notes, window, rtt, timers or decisions");
         Self::ALL.into_iter().find(|(_, name)| *name == text).map(|(kind, _)| kind).ok_or(EXPECTED)
     }
 }
@@ -93,6 +100,15 @@ impl Tracer {
 
     pub(super) fn expired(&mut self, side: LogSide, now: Time, timer: TcpTimer) {
         self.line(side, now, TraceKind::Timers, || format!("{timer:?} timer expired"));
+    }
+
+    pub(super) fn decided(&mut self, side: LogSide, now: Time, site: TcpSite) {
+        self.line(side, now, TraceKind::Decisions, || format!("{site:?}: yes"));
+    }
+
+    pub(super) fn ticked(&mut self, side: LogSide, now: Time, tick: TcpTick, value: u64) {
+        // Differences are kept as unsigned numbers; people want them as they are.
+        self.line(side, now, TraceKind::Decisions, || format!("{tick:?}: {}", value as i64));
     }
 
     pub(super) fn called(&mut self, side: LogSide, now: Time, machine: &TcpConnection) {

@@ -8,7 +8,7 @@ use radar::loss::LossCause;
 use radar::packet::Flow;
 
 use super::super::LossReport;
-use super::super::text::utc;
+use super::super::text::{time, utc};
 
 const BINS: usize = 120;
 const FLOWS: usize = 12;
@@ -23,8 +23,11 @@ const TITLE: &str = "Losses over time";
 pub(super) fn figure(report: &LossReport, palette: &mut Palette) -> String {
     let timeline = Timeline::new(report, palette);
     let svg = timeline.draw();
+    let other = timeline.down.map_or(String::new(), |down| {
+        format!(" The bar below is DOWN's capture on the same axis: its clock is known to ± {}.", time(down.error))
+    });
     let caption =
-        format!("From {} UTC, the first frame of the capture upstream. Colours are causes.", utc(timeline.from));
+        format!("From {} UTC, the first frame of the capture upstream. Colours are causes.{other}", utc(timeline.from));
     format!("{}{}", timeline.legend(), chart::figure(TITLE, &caption, &svg))
 }
 
@@ -35,6 +38,26 @@ struct Timeline {
     flows: Vec<Flow>,
     from: u64,
     seconds: f64,
+    down: Option<DownSpan>,
+}
+
+/// DOWN's capture on UP's axis: seconds, and by how many nanoseconds they may be wrong.
+#[derive(Clone, Copy, Debug)]
+struct DownSpan {
+    from: f64,
+    until: f64,
+    error: i64,
+}
+
+impl DownSpan {
+    fn new(report: &LossReport, origin: u64) -> Option<Self> {
+        let (first, last) = report.comparison.down.span?;
+        let (first, last) = (report.up_time(first)?, report.up_time(last)?);
+        let seconds = |at: u64| (at as f64 - origin as f64) / 1e9;
+        let middle = |(low, high): (u64, u64)| seconds(low / 2 + high / 2);
+        let error = [first, last].map(|(low, high)| (high - low).div_ceil(2));
+        Some(Self { from: middle(first), until: middle(last), error: error[0].max(error[1]) as i64 })
+    }
 }
 
 impl Timeline {
@@ -50,6 +73,7 @@ impl Timeline {
             styles,
             flows: report.comparison.flows.iter().take(FLOWS).map(|flow| flow.flow).collect(),
             from,
+            down: DownSpan::new(report, from),
             seconds: ((until - from) as f64 / 1e9).max(1e-9),
         }
     }
@@ -60,7 +84,7 @@ impl Timeline {
 
     fn draw(&self) -> Svg {
         let area = self.area();
-        let strips = self.flows.len() as f64 * STRIP;
+        let strips = (self.flows.len() + usize::from(self.down.is_some())) as f64 * STRIP;
         let bottom = area.bottom + strips + 6.0;
         let height = (bottom + Area::FOOT) as u32;
         let mut svg = Svg::new("timeline", WIDTH as u32, height, TITLE, &self.description());
@@ -75,8 +99,26 @@ impl Timeline {
             svg.text("name halo", Anchor::Start, (0.0, top + 12.0), &flow.to_string());
             self.draw_strip(&mut svg, flow, top + STRIP - MARK - 4.0, |at| x.at(at));
         }
+        if let Some(down) = self.down {
+            self.draw_down(&mut svg, down, bottom - STRIP, |at| x.at(at));
+        }
         whole.foot(&mut svg, &ticks, &axis.label);
         svg
+    }
+
+    /// DOWN's capture, and how far its ends may be off: at least as wide as can be seen.
+    fn draw_down(&self, svg: &mut Svg, down: DownSpan, top: f64, x: impl Fn(f64) -> f64) {
+        let text = format!("DOWN's capture, ± {}", time(down.error));
+        svg.text("name halo", Anchor::Start, (0.0, top + 12.0), &text);
+        let within = |at: f64| x(at.clamp(0.0, self.seconds));
+        let (left, right) = (within(down.from), within(down.until));
+        let middle = top + STRIP - MARK / 2.0 - 4.0;
+        svg.line("grid", (left, middle), (right, middle));
+        for end in [down.from, down.until] {
+            let error = down.error as f64 / 1e9;
+            let (low, high) = (within(end - error), within(end + error));
+            svg.rectangle("bar", (low, middle - MARK / 2.0), (high - low).max(1.0), MARK);
+        }
     }
 
     /// How many in each part of the time, one cause above the other.
