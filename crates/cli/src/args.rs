@@ -1,6 +1,8 @@
 //! What can be asked, in one table: help, man page and completions all come from it.
 
 mod bench;
+mod clock;
+mod clock_live;
 mod connections;
 mod demo;
 mod fleet;
@@ -15,13 +17,24 @@ mod sim;
 mod soak;
 mod wire;
 
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::de::{Deserialize, Deserializer, Error};
 use units::{Prob, whole_within};
 
 pub(crate) use bench::{
-    BenchArgs, BenchBusyArgs, BenchCommand, BenchExplainArgs, BenchMeloArgs, BenchRadarArgs, BenchSimArgs,
+    BenchArgs, BenchBusyArgs, BenchClockArgs, BenchCommand, BenchExplainArgs, BenchMeloArgs, BenchRadarArgs,
+    BenchRecordArgs, BenchSimArgs,
+};
+pub(crate) use clock::{
+    ClockCheckArgs, ClockCommand, ClockDiffArgs, ClockGraphArgs, ClockPlanArgs, ClockSimulateArgs, ClockWiringArgs,
+    DomainsArg, HostsArg,
+};
+pub(crate) use clock_live::{
+    ClockDemoArgs, ClockLiveCommand, ClockNowArgs, ClockReplanArgs, ClockUpArgs, ClockUpOptions,
 };
 pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs, SelftestArgs};
 pub(crate) use demo::DemoArgs;
@@ -38,9 +51,10 @@ pub(crate) use rack::{
     RackSwitchOptions,
 };
 pub(crate) use radar::{
-    AclArgs, CollectArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg, RadarCommand,
+    AclArgs, ClockArgs, CollectArgs, DelayArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg,
+    RadarCommand,
 };
-pub(crate) use replay::{LevelArg, ReplayArgs, ReplayCommand, ReplayLogArgs, ReplayQueuesArgs};
+pub(crate) use replay::{ReplayArgs, ReplayCommand, ReplayLogArgs, ReplayQueuesArgs};
 pub(crate) use sim::{
     CcArgs, CompareArgs, LinkArgs, PfcArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand,
 };
@@ -136,6 +150,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Fleet(FleetCommand),
 
+    /// Clocks that know how wrong they are: plans that survive any single failure.
+    #[command(subcommand)]
+    Clock(ClockCommand),
+
     /// Run a paper's experiments again and hold our results against its claims.
     Reproduce(ReproduceArgs),
 
@@ -192,4 +210,10 @@ pub(crate) struct ReproduceArgs {
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
     #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
     pub jobs: Option<u16>,
+}
+
+/// A value that a file has as text, read as the command line reads it.
+pub(crate) fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(|error| D::Error::custom(format!("'{text}': {error}")))
 }

@@ -1,11 +1,13 @@
 //! `hitless bench`: what protection costs and gains on this machine.
 
 mod busy;
+mod clock;
 mod explain;
 mod fleet;
 mod melo;
 pub(crate) mod memory;
 mod radar;
+mod record;
 mod sim;
 
 use chart::table::{Align, Table, micros as us};
@@ -20,11 +22,13 @@ use crate::terminal::stop_on_ctrl_c;
 pub(crate) fn run(args: &BenchArgs, json: bool) -> CommandResult {
     match &args.what {
         Some(BenchCommand::Busy(args)) => return busy::run(args, json),
+        Some(BenchCommand::Clock(args)) => return clock::run(args, json),
         Some(BenchCommand::Sim(args)) => return sim::run(args, json),
         Some(BenchCommand::Fleet(args)) => return fleet::run(args, json),
         Some(BenchCommand::Melo(args)) => return melo::run(args, json),
         Some(BenchCommand::Radar(args)) => return radar::run(args, json),
         Some(BenchCommand::Explain(args)) => return explain::run(args, json),
+        Some(BenchCommand::Record(args)) => return record::run(args, json),
         None => {}
     }
     let usage = |key: &str, text: &str, error: units::ParseError| Failure::Usage(format!("--{key} {text}: {error}"));

@@ -7,6 +7,7 @@ mod args;
 mod background;
 mod bench;
 mod captures;
+mod clock;
 mod copies;
 mod demo;
 mod explain;
@@ -66,6 +67,10 @@ fn main() -> ExitCode {
         Command::Model(command) => model::run(command, cli.json),
         Command::Sim(command) => sim::run(command, cli.json),
         Command::Fleet(command) => fleet::run(command, cli.json),
+        Command::Clock(command) => match clock::run(command, cli.json) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Reproduce(args) => reproduce::run(args, cli.json),
         Command::Completions { shell } => shell::completions(*shell, cli.json),
         Command::Man { command } => shell::man(command.as_deref(), cli.json),

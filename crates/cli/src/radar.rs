@@ -2,6 +2,7 @@
 
 mod acl;
 mod collect;
+mod delay;
 mod flows;
 mod losses;
 mod meter;
@@ -19,6 +20,7 @@ use crate::output::{CommandResult, Failure};
 pub(crate) fn run(command: &RadarCommand, json: bool) -> CommandResult {
     match command {
         RadarCommand::Losses(args) => losses::run(args, json),
+        RadarCommand::Delay(args) => delay::run(args, json),
         RadarCommand::Meter(args) => meter::run(args, json),
         RadarCommand::Collect(args) => collect::run(args, json),
         RadarCommand::Flows(args) => flows::run(args, json),

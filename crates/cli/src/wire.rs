@@ -108,7 +108,8 @@ fn lanes(args: &WireArgs) -> Result<[DirectionConfig; 2], Failure> {
             (model(args.loss)?, model(back)?)
         }
     };
-    Ok([forward, reverse].map(|faults| DirectionConfig { faults, rate: args.rate, delay: args.delay }))
+    let lane = |faults, delay| DirectionConfig { faults, rate: args.rate, delay };
+    Ok([lane(forward, args.delay), lane(reverse, args.reverse_delay.unwrap_or(args.delay))])
 }
 
 fn repeater(args: &WireArgs) -> Option<Repeat> {

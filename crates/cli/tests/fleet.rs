@@ -380,6 +380,8 @@ fn read_on(said: BufReader<ChildStdout>, lines: Sender<String>) {
 
 fn corrupting(port: &str, number: u64, loss: f64) -> Message {
     Message::Port(PortState {
+        earliest_ns: None,
+        latest_ns: None,
         id: port.parse().unwrap(),
         peer: None,
         at: Moment::from_ms(number),

@@ -519,6 +519,8 @@ fn ctrl_c_ends_it_and_leaves_nothing_behind() {
     input.write_all(&pcap(&sent(2_000, tcp), 65_535)).unwrap();
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    // Its handler is a thread of its own, which a busy machine may let wait.
+    std::thread::sleep(std::time::Duration::from_millis(300));
     // A read that is under way is not cut short: the next part of the input finds it out.
     let _ = input.write_all(&[0; 1 << 17]);
     drop(input);

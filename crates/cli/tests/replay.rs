@@ -52,10 +52,14 @@ fn hitless(args: &[&str]) -> Output {
 }
 
 fn recorded(name: &str) -> Scratch {
+    recorded_at(name, "times")
+}
+
+fn recorded_at(name: &str, level: &str) -> Scratch {
     let scratch = Scratch::new(name);
     fs::write(scratch.path("it.toml"), INCAST).unwrap();
     let (file, logs, out) = (scratch.path("it.toml"), scratch.path("logs"), scratch.path("out"));
-    let output = hitless(&["sim", "run", &file, "--record", &logs, "--out", &out]);
+    let output = hitless(&["sim", "run", &file, "--record", &logs, "--record-level", level, "--out", &out]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     scratch
 }
@@ -105,6 +109,60 @@ fn every_connection_is_exact_and_the_capture_is_the_same() {
     let replayed: Vec<_> = replayed.iter().filter(|packet| at_port(packet, 1)).map(|(_, a, b, c)| (a, b, c)).collect();
     assert!(captured.len() > 50, "{}", captured.len());
     assert_eq!(captured, replayed);
+}
+
+/// A packet without its checksum and the two values of its timestamp option, which hang on the exact time.
+fn without_timestamps(packet: &[u8]) -> Vec<u8> {
+    const TCP: usize = 14 + 20;
+    let mut packet = packet.to_vec();
+    packet[TCP + 16..TCP + 18].fill(0);
+    let option = packet[TCP + 20..].windows(2).position(|bytes| bytes == [8, 10]);
+    if let Some(at) = option {
+        packet[TCP + 20 + at + 2..TCP + 20 + at + 10].fill(0);
+    }
+    packet
+}
+
+#[test]
+fn at_level_decisions_the_capture_is_the_same_within_five_microseconds() {
+    let scratch = recorded_at("decisions", "decisions");
+    let (all, written) = (scratch.path("logs/seed-1"), scratch.path("replayed.pcapng"));
+    let output = hitless(&["replay", &all, "--write", &written, "--trace", "decisions", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["connections"].as_array().unwrap();
+    assert!(rows.len() == 12 && rows.iter().all(|row| row["exact"] == true && row["level"] == "decisions"));
+    let traced = |row: &Value| !row["trace"].as_array().unwrap().is_empty();
+    assert!(rows.iter().any(|row| row["log_bytes"]["decisions"].as_u64().unwrap() > 0 && traced(row)));
+    let at_port = |path: &str| -> Vec<_> { packets(path).into_iter().filter(|packet| packet.0 == 1).collect() };
+    let (captured, replayed) = (at_port(&scratch.path("out/seed-1/sw0-h1.pcapng")), at_port(&written));
+    assert!(captured.len() > 50 && captured.len() == replayed.len(), "{} {}", captured.len(), replayed.len());
+    // Of different connections, those that left within the error may be in another order.
+    let by_connection = |packets: Vec<(u32, u64, u32, Vec<u8>)>| {
+        let mut packets: Vec<_> =
+            packets.into_iter().map(|(_, at, _, bytes)| (bytes[34..38].to_vec(), at, bytes)).collect();
+        packets.sort_by_key(|(ports, ..)| ports.clone());
+        packets
+    };
+    for (captured, replayed) in by_connection(captured).into_iter().zip(by_connection(replayed)) {
+        assert_eq!(without_timestamps(&captured.2), without_timestamps(&replayed.2));
+        assert!(captured.1.abs_diff(replayed.1) <= 5_000, "{} {}", captured.1, replayed.1);
+    }
+}
+
+#[test]
+fn bbr_is_refused_at_level_decisions_and_recorded_at_level_times() {
+    let scratch = recorded("bbr");
+    let (file, none) = (scratch.path("it.toml"), scratch.path("none"));
+    let run = |level| {
+        let bbr = ["--set", "traffic.transport=bbr"];
+        hitless(&[&["sim", "run", &file, "--record", &none, "--record-level", level], &bbr[..]].concat())
+    };
+    let output = run("decisions");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("bbr") && said.contains("--record-level times"), "{said}");
+    assert!(!Path::new(&none).exists());
+    assert!(run("times").status.success());
 }
 
 #[test]
@@ -165,6 +223,8 @@ fn trials_are_exact() {
     assert!(output.status.success());
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&report["trials"], report["connections"].as_array().unwrap().len()), (&Value::from(50), 0));
+    assert_eq!(report["recordings"]["times"], 50);
+    assert!(report["recordings"]["decisions"].as_u64().unwrap() > 25, "{}", report["recordings"]);
 }
 
 fn queues(scratch: &Scratch, args: &[&str]) -> Output {

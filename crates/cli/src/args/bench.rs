@@ -62,10 +62,33 @@ pub(crate) enum BenchCommand {
     #[command(allow_negative_numbers = true)]
     Radar(BenchRadarArgs),
 
+    /// How fast plans for clocks are: fabric by fabric, and after each of many failures of Jupiter.
+    Clock(BenchClockArgs),
+
     /// How fast captures are explained: packets a second on one core, and memory.
     ///
     /// Writes a capture of 100 bytes a packet, and removes it.
     Explain(BenchExplainArgs),
+
+    /// What `hitless explain record` costs: processor time for each packet and packets a second, with it and without.
+    ///
+    /// Two namespaces, the kernel's own TCP between them: a transfer, and small requests. Needs root.
+    Record(BenchRecordArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchClockArgs {
+    /// Rounds of each plan; the best counts.
+    #[arg(long, default_value_t = 10, value_parser = whole_within::<u32>(1..=1000))]
+    pub rounds: u32,
+
+    /// Failures of Jupiter, one after another.
+    #[arg(long, default_value_t = 50, value_parser = whole_within::<u32>(0..=1000))]
+    pub failures: u32,
+
+    /// Seed of the failures.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
 }
 
 #[derive(Debug, Args)]
@@ -81,6 +104,17 @@ pub(crate) struct BenchBusyArgs {
     /// Do without root even where there is root.
     #[arg(long)]
     pub rootless: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchRecordArgs {
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 5, value_parser = whole_within::<u32>(1..=1000))]
+    pub rounds: u32,
+
+    /// Seconds of each measurement.
+    #[arg(long, default_value_t = 2.0, value_name = "S")]
+    pub seconds: f64,
 }
 
 #[derive(Debug, Args)]
@@ -130,6 +164,10 @@ pub(crate) struct BenchSimArgs {
     /// Only the network of this name.
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
+
+    /// Also what recording costs: networks of TCP are simulated without and with logs of each level, in turn.
+    #[arg(long)]
+    pub record: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,16 +1,13 @@
 //! `hitless rack`.
 
-use std::fmt::Display;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use reserve::SchedulerKind;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use units::{Bytes, Prob, Rate, Span, whole_within};
 
-use super::WatchArgs;
+use super::{WatchArgs, parsed};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RackCommand {
@@ -227,12 +224,6 @@ units::options! {
         #[arg(long, value_name = "ADDR:PORT")]
         pub metrics: Option<String>,
     }
-}
-
-/// A value that a file has as text, read as the command line reads it.
-fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
-    let text = String::deserialize(from)?;
-    text.parse().map(Some).map_err(|error| D::Error::custom(format!("'{text}': {error}")))
 }
 
 #[derive(Debug, Args)]

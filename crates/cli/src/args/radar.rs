@@ -13,6 +13,12 @@ pub(crate) enum RadarCommand {
     /// Reads pcap and pcapng, also in gzip. Clocks need not agree, and captures need not begin and end together.
     Losses(Box<LossesArgs>),
 
+    /// How long packets take between two captures, each delay as an interval that contains the truth.
+    ///
+    /// Traffic in both directions bounds the offset between the captures' clocks to half the smallest round trip; files of
+    /// what the clocks say of themselves narrow it. Where the interval does not allow a statement, none is made.
+    Delay(Box<DelayArgs>),
+
     /// Put what passes an interface into digests, and send them to a collector.
     ///
     /// One on each end of any stretch of network, with the same --segment, --batch, --cells and --fields. Clocks must agree
@@ -132,13 +138,8 @@ pub(crate) struct LossesArgs {
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
 
-    /// Addresses and ports are rewritten between the captures: do not compare those.
-    #[arg(long, value_enum, value_name = "WHICH")]
-    pub nat: Option<NatArg>,
-
-    /// Compare packets by these parts only, separated by commas [default: all].
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
-    pub fields: Vec<FieldArg>,
+    #[command(flatten)]
+    pub compare: PacketFieldArgs,
 
     /// What may be spent on the names of lost packets; losses beyond are counted only.
     #[arg(long, value_name = "BYTES", default_value = "256MB")]
@@ -157,7 +158,70 @@ pub(crate) struct LossesArgs {
     pub top: usize,
 
     #[command(flatten)]
+    pub clocks: ClockArgs,
+
+    #[command(flatten)]
     pub causes: CauseArgs,
+}
+
+/// By what packets of two captures are compared.
+#[derive(Debug, Args)]
+pub(crate) struct PacketFieldArgs {
+    /// Addresses and ports are rewritten between the captures: do not compare those.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub nat: Option<NatArg>,
+
+    /// Compare packets by these parts only, separated by commas [default: all].
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
+    pub fields: Vec<FieldArg>,
+}
+
+/// What is known of the clocks of two captures.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Clocks")]
+pub(crate) struct ClockArgs {
+    /// By how much the clocks may drift apart, and each from true time, in parts per million.
+    #[arg(long, value_name = "PPM", default_value_t = 200.0)]
+    pub drift: f64,
+
+    /// What the clock of UP's host said while UP was taken: lines of `hitless clock now --follow`, of chrony or of ClockBound.
+    #[arg(long, value_name = "FILE", requires = "clock_down")]
+    pub clock_up: Option<PathBuf>,
+
+    /// The same of DOWN's host.
+    #[arg(long, value_name = "FILE", requires = "clock_up")]
+    pub clock_down: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DelayArgs {
+    /// The capture of one end of the way; `-` is standard input.
+    pub up: PathBuf,
+
+    /// The one of the other end.
+    pub down: PathBuf,
+
+    /// Write a page with the delays and the clocks over time.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Write a row for each packet.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub compare: PacketFieldArgs,
+
+    /// What may be spent on packets that wait for their counterpart; flows and clocks take up to 100 MB more.
+    #[arg(long, value_name = "BYTES", default_value = "256MB")]
+    pub memory: Bytes,
+
+    /// Flows to list at most; --json has more.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole_within::<usize>(..))]
+    pub top: usize,
+
+    #[command(flatten)]
+    pub clocks: ClockArgs,
 }
 
 /// What the pattern of losses must be for a cause.
@@ -243,6 +307,22 @@ pub(crate) struct MeterArgs {
     /// Cells of a digest: some more than packets are lost, or on their way, in a batch.
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = whole_within::<u32>(12..=8_192))]
     pub cells: u32,
+
+    /// Each meter's clock is wrong by at most this: cells follow from it, from --way and from --packet-rate.
+    #[arg(long, value_name = "TIME", requires = "packet_rate", conflicts_with = "cells")]
+    pub clock_error: Option<Span>,
+
+    /// The longest time that a packet takes from meter to meter.
+    #[arg(long, value_name = "TIME", default_value = "1ms", requires = "clock_error")]
+    pub way: Span,
+
+    /// The packets of a second, each way.
+    #[arg(long, value_name = "N", requires = "clock_error")]
+    pub packet_rate: Option<Count>,
+
+    /// The losses of a batch that are to be named, beside what is on its way.
+    #[arg(long, value_name = "N", default_value = "100", requires = "clock_error")]
+    pub losses: Count,
 
     /// End after S seconds; at Ctrl-C if not given.
     #[arg(long, value_name = "S")]

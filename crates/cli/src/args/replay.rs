@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use report::replay::TraceKind;
+use report::replay::{LogLevel, TraceKind};
 use units::{ParseError, Span, whole_within};
 
 /// Logs, or a command.
@@ -82,7 +82,7 @@ pub(crate) struct ReplayLogArgs {
     #[arg(long, value_name = "N")]
     pub flow: Option<u32>,
 
-    /// Print what was not looked at the first time: notes, window, rtt, timers.
+    /// Print what was not looked at the first time: notes, window, rtt, timers, decisions.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub trace: Vec<TraceKind>,
 
@@ -90,7 +90,8 @@ pub(crate) struct ReplayLogArgs {
     #[arg(long, value_name = "OUT.pcapng")]
     pub write: Option<PathBuf>,
 
-    /// Instead of logs: draw this many connections, record them over networks of chance, and replay them.
+    /// Instead of logs: draw this many connections, record each at both levels (BBR at times only) over networks of chance,
+    /// and replay them.
     #[arg(long, value_name = "N", value_parser = whole_within::<u64>(1..=100_000_000), conflicts_with_all = ["flow", "trace", "write"])]
     pub trials: Option<u64>,
 
@@ -105,6 +106,17 @@ pub(crate) struct ReplayLogArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LevelArg {
-    /// The time of every call. For every congestion control.
+    /// The time of every call: a replay has the times of the run. For every congestion control.
     Times,
+    /// What time decided, and samples of when packets left: a fraction of the size, times within 5 us. Not for BBR.
+    Decisions,
+}
+
+impl From<LevelArg> for LogLevel {
+    fn from(level: LevelArg) -> Self {
+        match level {
+            LevelArg::Times => Self::Times,
+            LevelArg::Decisions => Self::Decisions,
+        }
+    }
 }

@@ -39,9 +39,13 @@ pub(crate) struct WireArgs {
     #[arg(long)]
     pub rate: Option<Rate>,
 
-    /// Delay, each way.
+    /// Delay from A to B, and from B to A unless --reverse-delay says otherwise.
     #[arg(long, value_name = "TIME", default_value = "0ns")]
     pub delay: Span,
+
+    /// Delay from B to A.
+    #[arg(long, value_name = "TIME")]
+    pub reverse_delay: Option<Span>,
 
     /// What may wait for a wire with a rate.
     #[arg(long, value_name = "BYTES", default_value = "256KB")]
@@ -77,7 +81,7 @@ pub(crate) struct WireArgs {
     pub repeat_requested: Option<u32>,
 
     /// Let the kernel do it: independent loss and a rate only, at the kernel's speed.
-    #[arg(long, conflicts_with_all = ["burst", "bit_errors", "faults", "flip", "log", "delay", "repeat_naks", "repeat_requested"])]
+    #[arg(long, conflicts_with_all = ["burst", "bit_errors", "faults", "flip", "log", "delay", "reverse_delay", "repeat_naks", "repeat_requested"])]
     pub in_kernel: bool,
 
     /// End after so long.

@@ -257,6 +257,8 @@ fn report(fabric: &Fabric, corruption: &CorruptionEvent, number: u64) -> Message
     let [lower, upper] = [link.lower, link.upper].map(|end| fabric.switch(end).name.clone());
     let name = corruption.link.0;
     Message::Port(PortState {
+        earliest_ns: None,
+        latest_ns: None,
         id: PortId::new(lower, format!("up{name}")),
         peer: Some(PortId::new(upper, format!("down{name}"))),
         at: corruption.at,

@@ -1,5 +1,7 @@
 //! `hitless bench sim`: how fast the network simulator is on this machine, on one core.
 
+mod recorded;
+
 use chart::table::{Align, Table, thousands};
 use scenario::bench::{CASES, SimBenchCase};
 use serde::Serialize;
@@ -10,6 +12,7 @@ use super::memory;
 use crate::args::BenchSimArgs;
 use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::{now, stop_on_ctrl_c};
+use recorded::RecordingRow;
 
 /// Part of the traffic that is next to none.
 const IDLE: u64 = 1_000;
@@ -34,6 +37,9 @@ struct SimBenchRow {
     control_ratio: Option<f64>,
     /// Packet-hops a second with them, as a share of those without.
     packet_hops_share: Option<f64>,
+    /// What recording costs, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    recorded: Vec<RecordingRow>,
 }
 
 pub(super) fn run(args: &BenchSimArgs, json: bool) -> CommandResult {
@@ -74,6 +80,7 @@ fn measure(case: &SimBenchCase, args: &BenchSimArgs, progress: &dyn Progress) ->
     for _ in 0..args.rounds {
         without.extend(time_without_control(case, progress)?);
     }
+    let recorded = if args.record { recorded::measure(case, args.rounds, progress)? } else { Vec::new() };
     let typical = median(&mut seconds).unwrap_or_default();
     let hops_without = without.last().map(|(_, hops)| *hops);
     let without = median(&mut without.into_iter().map(|(seconds, _)| seconds).collect::<Vec<_>>());
@@ -91,6 +98,7 @@ fn measure(case: &SimBenchCase, args: &BenchSimArgs, progress: &dyn Progress) ->
         seconds_without_control: without,
         control_ratio: without.map(|without| typical / without),
         packet_hops_share: per_second_without.map(|without| outcome.packet_hops as f64 / typical / without),
+        recorded,
     }))
 }
 
@@ -127,6 +135,8 @@ fn table(rows: &[SimBenchRow]) -> String {
         ("peak MB", Align::Right),
         ("by none", Align::Right),
         ("packet-hops/s of none", Align::Right),
+        ("recorded, times", Align::Right),
+        ("decisions", Align::Right),
     ]);
     for row in rows {
         table.row(vec![
@@ -140,6 +150,8 @@ fn table(rows: &[SimBenchRow]) -> String {
             format!("{:.0}", row.peak_rss_bytes as f64 / 1e6),
             row.control_ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2} ×")),
             row.packet_hops_share.map_or("-".to_owned(), |share| format!("{share:.2} ×")),
+            row.recorded.first().map_or("-".to_owned(), |row| format!("{:.2} ×", row.ratio)),
+            row.recorded.get(1).map_or("-".to_owned(), |row| format!("{:.2} ×", row.ratio)),
         ]);
     }
     table.to_string()

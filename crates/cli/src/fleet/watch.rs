@@ -9,7 +9,7 @@ use chart::table::thousands;
 use fleet::fabric::SwitchNames;
 use fleet::plan::PlanTerms;
 use fleet::protection::ProtectionTable as Protections;
-use fleet::watch::{FollowEvent, Follower, HostNotice, LinkDecision, LinkVerdict, PROMPT, Watcher};
+use fleet::watch::{FollowEvent, Follower, HostNotice, LinkDecision, LinkVerdict, OnsetOrder, PROMPT, Watcher};
 use linux::clock::time_of_day;
 use serde::Serialize;
 use units::{Moment, StopFlag};
@@ -95,6 +95,10 @@ fn write(out: &mut impl Write, line: &WatchLine<'_>) -> io::Result<()> {
 fn tell(event: &FollowEvent, acts: bool) -> io::Result<()> {
     let text = match event {
         FollowEvent::Decision(decision) => return writeln!(io::stdout(), "{}", describe(decision, acts)),
+        FollowEvent::Before(OnsetOrder { first, then, by_ns }) => {
+            let by = units::Span::from_ns(*by_ns);
+            return writeln!(io::stdout(), "{first} before {then}: found corrupting at least {by} earlier");
+        }
         FollowEvent::Ordered(port) => format!("{port}: the order is on the bus"),
         FollowEvent::Overruled(port) => format!("{port}: somebody gave it a newer order, which counts"),
         FollowEvent::Host(HostNotice::Silent { host }) => {

@@ -5,14 +5,17 @@ use std::path::Path;
 use radar::capture::CaptureWriter;
 use radar::causes::classify;
 use radar::compare::{self, CaptureInput, CompareError, CompareOptions, Comparison};
+use radar::delay::{self, DelayError};
 use radar::loss::Loss;
 use radar::signature::Fields;
+use report::delay::DelayQuestion;
 use report::flows::whole_file;
-use report::losses::{Captures, LossReport, refusal};
+use report::losses::{Captures, LossReport, OtherClock, refusal};
 use units::Progress;
 
+use super::delay::StatedClocks;
 use crate::args::{FieldArg, LossesArgs, NatArg};
-use crate::captures::{CaptureSource, ReadProgress, is_same_file};
+use crate::captures::{ReadProgress, is_same_file, sources};
 use crate::output::{CommandResult, Failure, print};
 
 pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
@@ -20,7 +23,7 @@ pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     let options = options(args)?;
     check_outputs(args)?;
     let progress = ReadProgress::new();
-    let [up, down] = sources(args, &progress)?;
+    let [up, down] = sources([&args.up, &args.down], &progress)?;
     progress.expect(2 * up.len() + down.len());
     let (open_up, open_down) = (|| up.open(), || down.open());
     let inputs = [CaptureInput { open: &open_up }, CaptureInput { open: &open_down }];
@@ -28,9 +31,10 @@ pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     let seconds = progress.seconds();
     progress.finish();
     let comparison = compared.map_err(|error| failure(error, args))?;
+    let clock = clock_band(args, &options, inputs, &comparison, &progress)?;
     let losses: Vec<Loss> = comparison.lost.iter().map(|lost| lost.loss).collect();
     let causes = classify(&losses, &thresholds);
-    let report = LossReport::new(captures(args), comparison, causes, seconds);
+    let report = LossReport::new(captures(args), comparison, causes, seconds).with_clock(clock);
     if let Some(path) = &args.write {
         write(path, inputs[0], report.comparison(), &progress)?;
     }
@@ -42,10 +46,42 @@ pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     print(json, &report.answer(), || report.text(args.top))
 }
 
+/// By how much DOWN's clock is ahead of UP's, where a timeline is drawn or somebody asked.
+fn clock_band(
+    args: &LossesArgs,
+    options: &CompareOptions,
+    [up, down]: [CaptureInput<'_>; 2],
+    comparison: &Comparison,
+    progress: &ReadProgress,
+) -> Result<Option<OtherClock>, Failure> {
+    let is_asked_for = args.html.is_some() || args.clocks.clock_up.is_some();
+    if !is_asked_for || comparison.lost.is_empty() {
+        return Ok(None);
+    }
+    let clocks = StatedClocks::read(&args.clocks)?;
+    let found = delay::offset(up, down, &clocks.options(options.fields, options.memory), progress);
+    match found {
+        Ok(band) => Ok(Some(OtherClock::Known(band))),
+        Err(DelayError::Interrupted) => Err(Failure::Interrupted),
+        Err(error) => {
+            let [up, down] = [&args.up, &args.down].map(|path| path.display().to_string());
+            let has_clocks = args.clocks.clock_up.is_some();
+            let question = DelayQuestion { up, down, drift_ppm: clocks.drift.ppm(), has_clocks };
+            Ok(Some(OtherClock::Unknown(report::delay::refusal(&error, &question))))
+        }
+    }
+}
+
 fn options(args: &LossesArgs) -> Result<CompareOptions, Failure> {
+    let fields = fields(&args.compare.fields, args.compare.nat)?;
+    Ok(CompareOptions { fields, exact: args.exact, memory: args.memory.get(), whole: args.whole, ttl: args.ttl })
+}
+
+/// What packets of both captures are compared by.
+pub(super) fn fields(parts: &[FieldArg], nat: Option<NatArg>) -> Result<Fields, Failure> {
     let none = Fields { source: false, destination: false, ip_id: false, tcp: false, content: false };
-    let mut fields = if args.fields.is_empty() { Fields::ALL } else { none };
-    for field in &args.fields {
+    let mut fields = if parts.is_empty() { Fields::ALL } else { none };
+    for field in parts {
         match field {
             FieldArg::Source => fields.source = true,
             FieldArg::Destination => fields.destination = true,
@@ -54,15 +90,14 @@ fn options(args: &LossesArgs) -> Result<CompareOptions, Failure> {
             FieldArg::Content => fields.content = true,
         }
     }
-    let captures = captures(args);
-    fields.source &= !captures.source_rewritten;
-    fields.destination &= !captures.destination_rewritten;
+    fields.source &= !matches!(nat, Some(NatArg::Source | NatArg::Both));
+    fields.destination &= !matches!(nat, Some(NatArg::Destination | NatArg::Both));
     if !(fields.ip_id || fields.tcp || fields.content) {
         let what =
             "--fields: addresses and ports alone do not tell the packets of a flow apart; add ip-id, tcp or content";
         return Err(Failure::Usage(what.into()));
     }
-    Ok(CompareOptions { fields, exact: args.exact, memory: args.memory.get(), whole: args.whole, ttl: args.ttl })
+    Ok(fields)
 }
 
 fn captures(args: &LossesArgs) -> Captures {
@@ -70,17 +105,10 @@ fn captures(args: &LossesArgs) -> Captures {
     Captures {
         up,
         down,
-        source_rewritten: matches!(args.nat, Some(NatArg::Source | NatArg::Both)),
-        destination_rewritten: matches!(args.nat, Some(NatArg::Destination | NatArg::Both)),
+        source_rewritten: matches!(args.compare.nat, Some(NatArg::Source | NatArg::Both)),
+        destination_rewritten: matches!(args.compare.nat, Some(NatArg::Destination | NatArg::Both)),
         exact: args.exact,
     }
-}
-
-fn sources(args: &LossesArgs, progress: &ReadProgress) -> Result<[CaptureSource; 2], Failure> {
-    if [&args.up, &args.down].iter().all(|path| path.as_os_str() == "-") {
-        return Err(Failure::Usage("UP and DOWN cannot both be standard input".into()));
-    }
-    Ok([CaptureSource::new(&args.up, progress)?, CaptureSource::new(&args.down, progress)?])
 }
 
 /// Results must not replace what they come from.

@@ -8,9 +8,10 @@ use linux::clock::{Clock, instance};
 use meter::digests::{self, CollectorAddress, ReportCounts, ReportQueue};
 use meter::{LiveMeter, MeterConfig, MeterCounters, MeterNotice, cost};
 use radar::digest::DigestShape;
+use radar::room::ClockRoom;
 use radar::signature::Fields;
 use serde::Serialize;
-use units::Span;
+use units::{Prob, Span};
 
 use crate::args::{FieldArg, MeterArgs, NatArg};
 use crate::output::{CommandResult, Failure, print, say};
@@ -45,6 +46,12 @@ pub(super) fn run(args: &MeterArgs, json: bool) -> CommandResult {
     let mut meter = LiveMeter::open(config.clone()).map_err(|trouble| Failure::Usage(trouble.0))?;
     let stop = super::stop_on_signal()?;
     say(&greeting(&config, &place));
+    if let Some(room) = clock_room(args) {
+        let patience = room.patience();
+        say(&format!(
+            "by these clocks a packet may be {patience} batches on its way: `radar collect --patience {patience}`"
+        ));
+    }
     if meter.expects_super_frames() {
         say(&advice(&config.interface, "may come, because segmentation or receive offload is on"));
     }
@@ -109,6 +116,28 @@ impl MeterStatusLine {
     }
 }
 
+/// What packets on their way need where batches are cut by clocks.
+fn clock_room(args: &MeterArgs) -> Option<ClockRoom> {
+    args.clock_error.map(|clock_error| ClockRoom { clock_error, way: args.way, batch: args.batch })
+}
+
+fn cells(args: &MeterArgs) -> Result<usize, Failure> {
+    const MOST: usize = 8_192;
+    let Some((room, rate)) = clock_room(args).zip(args.packet_rate) else { return Ok(args.cells as usize) };
+    let cells = room.shape(args.losses.0, rate.0, Prob::literal(0.99)).cells().max(12);
+    if cells > MOST {
+        return Err(Failure::Usage(format!(
+            "--clock-error {}: {} packets of a batch are on its edges, which takes {} cells, and a report has {} at most; a \
+             shorter --batch or better clocks take fewer",
+            room.clock_error,
+            thousands(room.packets(rate.0)),
+            thousands(cells as u64),
+            thousands(MOST as u64)
+        )));
+    }
+    Ok(cells)
+}
+
 fn config(args: &MeterArgs) -> Result<MeterConfig, Failure> {
     if !(SHORTEST_BATCH..=LONGEST_BATCH).contains(&args.batch) {
         return Err(Failure::Usage(format!("--batch {}: expected 1ms to 60s", args.batch)));
@@ -119,7 +148,8 @@ fn config(args: &MeterArgs) -> Result<MeterConfig, Failure> {
             return Err(Failure::Usage(format!("{option} {name:?}: expected a name of 1 to 255 characters")));
         }
     }
-    let shape = |fields| DigestShape::new(args.cells as usize, SEED, fields);
+    let cells = cells(args)?;
+    let shape = |fields| DigestShape::new(cells, SEED, fields);
     Ok(MeterConfig {
         interface: args.interface.clone(),
         segment: args.segment.clone(),

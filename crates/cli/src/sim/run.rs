@@ -15,7 +15,7 @@ use report::parallel;
 use scenario::{Scenario, ScenarioConfig, SweepPoint};
 use serde::{Deserialize, Serialize};
 
-use crate::args::{LevelArg, RunArgs};
+use crate::args::RunArgs;
 use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::{TerminalProgress, jobs};
 use record::RunRecord;
@@ -37,8 +37,8 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
         let wrong = |error| Failure::Usage(format!("--out {}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(wrong)?;
     }
-    let LevelArg::Times = args.record_level;
-    let record = args.record.as_deref().map(|folder| RunRecord { folder });
+    let level = args.record_level.into();
+    let record = args.record.as_deref().map(|folder| RunRecord { folder, level });
     if let Some(record) = &record {
         record.check(&all)?;
     }

@@ -86,7 +86,7 @@ pub struct Lab {
     pub ends: [Namespace; 2],
     /// Where hosts are, if not there.
     hosts: Option<[Namespace; 2]>,
-    middle: Namespace,
+    pub middle: Namespace,
     pub folder: PathBuf,
 }
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use report::replay::LogFolder;
+use report::replay::{LogFolder, LogLevel};
 use sim::net::NetworkOutcome;
-use sim::net::recording::{Recording, has_tcp};
+use sim::net::recording::{Recording, has_tcp, refused_control};
 use units::Progress;
 
 use super::runs::PointRun;
@@ -15,6 +15,7 @@ use crate::output::{CommandResult, Failure};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunRecord<'a> {
     pub folder: &'a Path,
+    pub level: LogLevel,
 }
 
 impl RunRecord<'_> {
@@ -32,8 +33,19 @@ impl RunRecord<'_> {
         }
         let mut last = 0;
         for run in runs {
-            if run.point.number != last && !has_tcp(&run.point.setup(run.seed)) {
+            if run.point.number == last {
+                continue;
+            }
+            let setup = run.point.setup(run.seed);
+            if !has_tcp(&setup) {
                 return Err(wrong(&"nothing to record: no traffic is TCP"));
+            }
+            if let Some(control) = refused_control(&setup, self.level) {
+                let problem = format!(
+                    "--record-level {}: not for {control}, which follows measured times continuously: nearly every                      acknowledgement would be a decision; expected --record-level times",
+                    self.level.name()
+                );
+                return Err(Failure::Usage(problem));
             }
             last = run.point.number;
         }
@@ -44,7 +56,7 @@ impl RunRecord<'_> {
         let outside = |error: &dyn std::fmt::Display| Failure::Outside(format!("--record: {error}"));
         let mut logs = LogFolder::new(run.folder(self.folder)).map_err(|error| outside(&error))?;
         let setup = run.point.setup(run.seed);
-        let mut recording = Recording::new(&setup, run.point.number as u32, &mut logs);
+        let mut recording = Recording::new(&setup, run.point.number as u32, self.level, &mut logs);
         let outcome = sim::net::run_recorded(setup, &mut recording, progress);
         let outcome = outcome.map_err(|error| Failure::Outside(error.to_string()))?;
         logs.finish().map_err(|error| outside(&error))?;

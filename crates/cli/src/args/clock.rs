@@ -1,0 +1,230 @@
+//! What can be asked about clocks.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand, ValueEnum};
+use clock::node::DepthRule;
+use clocksim::{ClockScheme, DriftModel};
+use units::{Prob, Span, whole_within};
+
+use super::ClockLiveCommand;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClockCommand {
+    /// Find a parent and a backup parent for every node, so that any single failure is survived.
+    Plan(Box<ClockPlanArgs>),
+
+    /// Hold a plan against every property and every single failure. Exit code 1 if something does not hold.
+    Check(ClockCheckArgs),
+
+    /// Say what leads from one plan to another, in an order in which everybody hears the root after every step.
+    Diff(ClockDiffArgs),
+
+    /// Simulate all clocks of a fabric with the truth beside them: how large ε is, what failures do to it, whether it is ever wrong.
+    Simulate(Box<ClockSimulateArgs>),
+    #[command(flatten)]
+    Live(ClockLiveCommand),
+}
+
+/// Which nodes and links there are, and what fails together.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClockGraphArgs {
+    #[command(flatten)]
+    pub wiring: ClockWiringArgs,
+
+    /// How hosts are linked [default: dual with --jupiter and --testbed, none otherwise].
+    #[arg(long, value_enum)]
+    pub hosts: Option<HostsArg>,
+
+    /// What fails together: `pods` or `agg` by the names of nodes, `none`, or a file, TOML with `[[domain]]` tables or CSV of domain and member
+    /// [default: those of the topology's file; agg with --jupiter; pods with the others].
+    #[arg(long, value_name = "FILE|pods|agg|none")]
+    pub domains: Option<DomainsArg>,
+}
+
+#[derive(Clone, Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct ClockWiringArgs {
+    /// A topology from a file: TOML, or a CSV of links.
+    #[arg(long, value_name = "FILE")]
+    pub topology: Option<PathBuf>,
+
+    /// A fat-tree of switches with K ports.
+    #[arg(long, value_name = "K", value_parser = whole_within::<u32>(2..))]
+    pub fat_tree: Option<u32>,
+
+    /// Facebook's fabric with N pods [default: 261].
+    #[arg(long, value_name = "N", value_parser = whole_within::<u32>(1..))]
+    pub pods: Option<u32>,
+
+    /// Google's Jupiter with 88,064 nodes.
+    #[arg(long)]
+    pub jupiter: bool,
+
+    /// The thesis's testbed: 23 pods of 12 switches and 24 servers.
+    #[arg(long)]
+    pub testbed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HostsArg {
+    /// Two links, to a pair of ToRs.
+    Dual,
+    /// One link; such hosts can have no backup parent.
+    Single,
+    /// No hosts.
+    None,
+}
+
+/// Where failure domains come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DomainsArg {
+    Pods,
+    Agg,
+    None,
+    File(PathBuf),
+}
+
+impl FromStr for DomainsArg {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            "pods" => Self::Pods,
+            "agg" => Self::Agg,
+            "none" => Self::None,
+            file => Self::File(file.into()),
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClockPlanArgs {
+    #[command(flatten)]
+    pub graph: ClockGraphArgs,
+
+    /// Where waves begin; a node from which no other is far if not given.
+    #[arg(long, value_name = "NODE")]
+    pub root: Option<String>,
+
+    /// Who takes over when the root is dead: a neighbour of the root.
+    #[arg(long, value_name = "NODE")]
+    pub backup_root: Option<String>,
+
+    /// Links that corrupt, used only where nothing else covers: what monitors publish as JSON, a CSV of link, loss and state, or names,
+    /// one in each line.
+    #[arg(long, value_name = "FILE")]
+    pub avoid: Option<PathBuf>,
+
+    /// What has failed: names of nodes and links, and domain:NAME, one in each line.
+    #[arg(long, value_name = "FILE")]
+    pub without: Option<PathBuf>,
+
+    /// Say of one node why it has its parent and its backup parent.
+    #[arg(long, value_name = "NODE")]
+    pub explain: Option<String>,
+
+    /// Write the topology that was planned for: a CSV of links, or TOML with domains as well.
+    #[arg(long, value_name = "FILE")]
+    pub write_topology: Option<PathBuf>,
+
+    /// Write a configuration of linuxptp's ptp4l for each node into this folder, and a README.
+    #[arg(long, value_name = "DIR")]
+    pub ptp4l: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClockCheckArgs {
+    /// A plan, as `clock plan --json` prints it.
+    #[arg(value_name = "PLAN")]
+    pub plan: PathBuf,
+
+    #[command(flatten)]
+    pub graph: ClockGraphArgs,
+
+    /// What has failed: names of nodes and links, and domain:NAME, one in each line.
+    #[arg(long, value_name = "FILE")]
+    pub without: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClockDiffArgs {
+    /// The plan in force.
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+
+    /// The plan to be in force.
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClockSimulateArgs {
+    #[command(flatten)]
+    pub graph: ClockGraphArgs,
+
+    /// A plan, as `clock plan --json` prints it; without an option for the fabric, of the links that the plan uses. A plan is made
+    /// for the fabric if none is given.
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+
+    /// How clocks are synchronised: sundial, ptp, ptp+dtp, huygens, marzullo, ptp+freq, ptp+freq+sync.
+    #[arg(long, value_name = "SCHEME", default_value_t = ClockScheme::Sundial)]
+    pub scheme: ClockScheme,
+
+    /// How frequencies differ, within 100 ppm: const, walk, ramp, adversary; or broken:NODE@PPM.
+    #[arg(long, value_name = "MODEL", default_value_t = DriftModel::Constant)]
+    pub drift: DriftModel,
+
+    /// Where ε_base comes from.
+    #[arg(long, value_enum, default_value_t = DepthArg::Planned)]
+    pub depth: DepthArg,
+
+    /// The chance that a link loses a message.
+    #[arg(long, value_name = "P")]
+    pub loss: Option<Prob>,
+
+    /// What fails, and when: link:A--B@TIME, node:X@TIME, domain:D@TIME, root@TIME; or random:N, spread over the run and repaired one
+    /// after the other. May be given more than once.
+    #[arg(long, value_name = "WHAT@TIME")]
+    pub fail: Vec<String>,
+
+    /// From a failure to the new plan.
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub controller: Span,
+
+    /// How long to simulate.
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Span,
+
+    /// Of all that is random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Simulate every wave, also those that nothing disturbs.
+    #[arg(long)]
+    pub full: bool,
+
+    /// Write what happened to which node, with ε and the true error.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DepthArg {
+    /// The plan's depth, as in the thesis.
+    Planned,
+    /// The hops that a message has come over.
+    Carried,
+}
+
+impl DepthArg {
+    pub(crate) fn rule(self) -> DepthRule {
+        match self {
+            Self::Planned => DepthRule::Planned,
+            Self::Carried => DepthRule::Carried,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! `hitless clock check`.
+
+use std::process::ExitCode;
+
+use clock::graph::GraphNames;
+use serde::Serialize;
+
+use super::graph::{faults, graph};
+use super::{load_plan, wrong_plan};
+use crate::args::ClockCheckArgs;
+use crate::output::{Failure, print};
+
+#[derive(Serialize)]
+struct PlanCheckResult {
+    holds: bool,
+    violations: Vec<String>,
+}
+
+pub(super) fn run(args: &ClockCheckArgs, json: bool) -> Result<ExitCode, Failure> {
+    let mut graph = graph(&args.graph)?;
+    faults(args.without.as_deref(), &graph, true)?.fail(&mut graph);
+    let (file, _) = load_plan(&args.plan)?;
+    let names = GraphNames::of(&graph);
+    let foreign = file.plan.iter().filter(|row| names.find(&row.node).is_none()).count();
+    if foreign * 2 > file.plan.len() {
+        // A line for each of its nodes would help nobody.
+        let error = file.resolve(&names).err();
+        return Err(error
+            .map_or(Failure::Usage("a plan of another topology".to_owned()), |error| wrong_plan(&args.plan, &error)));
+    }
+    let violations: Vec<String> = file.check(&names).iter().map(ToString::to_string).collect();
+    let result = PlanCheckResult { holds: violations.is_empty(), violations };
+    print(json, &result, || match &result.violations[..] {
+        [] => format!("{}: every property holds, and every single failure is survived", args.plan.display()),
+        violations => violations.join("\n"),
+    })?;
+    Ok(if result.holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

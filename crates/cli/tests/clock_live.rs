@@ -1,0 +1,234 @@
+//! `hitless clock` in namespaces: the daemon, what it says of bad input, and the demonstration.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use lab::stage::{GraphStage, cable_end};
+use linux::net::Namespace;
+use serde_json::Value;
+
+const PLAN: &str = r#"{"root": "a", "backup_root": "b", "epoch": 7, "plan": [
+    {"node": "a", "depth": 0},
+    {"node": "b", "parent": "a", "backup": "c", "depth": 1, "depth_backup": 2},
+    {"node": "c", "parent": "a", "backup": "b", "depth": 1, "depth_backup": 2}]}"#;
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const CABLES: [[usize; 2]; 3] = [[0, 1], [0, 2], [1, 2]];
+
+/// Three hosts in a triangle. What runs there ends when this is dropped.
+struct Triangle {
+    stage: GraphStage,
+    folder: PathBuf,
+    daemons: Vec<Child>,
+}
+
+impl Drop for Triangle {
+    fn drop(&mut self) {
+        for daemon in &mut self.daemons {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Triangle {
+    /// None where namespaces are forbidden.
+    fn new(name: &str) -> Option<Self> {
+        testkit::permitted(Namespace::new())?;
+        let folder = std::env::temp_dir().join(format!("hitless-clock-live-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("plan.json"), PLAN).unwrap();
+        Some(Self { stage: GraphStage::new(3, &CABLES).unwrap(), folder, daemons: Vec::new() })
+    }
+
+    fn plan(&self) -> String {
+        self.folder.join("plan.json").display().to_string()
+    }
+
+    fn command(&self, host: usize, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
+        command.arg("clock").args(arguments).env("HITLESS_RUN_DIR", self.folder.join("run")).stdin(Stdio::null());
+        self.stage.host(host).prepare(&mut command).unwrap();
+        command
+    }
+
+    fn up(&self, host: usize) -> Command {
+        let mut command = self.command(host, &["up", "--interval", "20ms", "--node", NAMES[host], "--plan"]);
+        command.arg(self.plan()).stdout(Stdio::null()).stderr(Stdio::piped());
+        for (cable, ends) in CABLES.iter().enumerate() {
+            if let Some(end) = ends.iter().position(|end| *end == host) {
+                command.args(["--link", &format!("{}={}", NAMES[ends[1 - end]], cable_end(cable, end))]);
+            }
+        }
+        command
+    }
+
+    fn start(&mut self, host: usize) {
+        let log = fs::File::create(self.folder.join(format!("{}.said", NAMES[host]))).unwrap();
+        let daemon = self.up(host).stderr(log).spawn().unwrap();
+        self.daemons.push(daemon);
+    }
+
+    fn said(&self, host: usize) -> String {
+        fs::read_to_string(self.folder.join(format!("{}.said", NAMES[host]))).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Option<Value> {
+        let output = self.command(0, arguments).arg("--json").output().unwrap();
+        serde_json::from_slice(&output.stdout).ok()
+    }
+
+    /// Waits for it; what was asked for last is in the complaint.
+    fn wait_for(&self, what: &str, arguments: &[&str], is_so: impl Fn(&Value) -> bool) -> Value {
+        let begun = linux::clock::Clock::start();
+        loop {
+            let found = self.json(arguments);
+            if let Some(found) = found.as_ref().filter(|found| is_so(found)) {
+                return found.clone();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{what}: {found:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn wait_for_state(&self, host: usize, state: &str) -> Value {
+        self.wait_for(state, &["status", NAMES[host]], |status| status["state"] == state)
+    }
+}
+
+fn refusal(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn three_clocks_agree_turn_when_a_link_goes_and_come_back_with_the_plan() {
+    let Some(mut hosts) = Triangle::new("agree") else { return };
+    (0..3).for_each(|host| hosts.start(host));
+    hosts.wait_for_state(0, "root");
+    for host in [1, 2] {
+        let status = hosts.wait_for_state(host, "following");
+        assert_eq!((status["listens_to"].as_str(), status["epoch"].as_u64()), (Some("a"), Some(7)));
+        let now = hosts.wait_for("a time", &["now", NAMES[host]], |_| true);
+        let number = |key: &str| now[key].as_u64().unwrap();
+        assert!(number("earliest_ns") <= number("latest_ns") && number("depth") == 1, "{now}");
+        assert!(number("eps_ns") >= (number("latest_ns") - number("earliest_ns")) / 2, "{now}");
+        assert_eq!((now["node"].as_str(), now["state"].as_str()), (Some(NAMES[host]), Some("following")));
+        // The root's time began with this machine's time of day.
+        assert!(number("local_ns").abs_diff(number("latest_ns")) < 60_000_000_000, "{now}");
+    }
+    hosts.stage.remove_cable(0).unwrap();
+    let turned = hosts.wait_for_state(1, "turned");
+    assert_eq!(turned["listens_to"], "c");
+    assert!(hosts.said(1).contains("a is silent: listening to c"), "{}", hosts.said(1));
+    assert!(hosts.said(1).contains("l0b is gone: waiting for it"), "{}", hosts.said(1));
+    hosts.stage.replace_cable(0).unwrap();
+    hosts.wait_for("all links", &["status", "b"], |status| {
+        status["links"].as_array().unwrap().iter().all(|link| link["problem"].is_null())
+    });
+    let (code, said) = refusal(&mut hosts.command(0, &["replan", &hosts.plan(), "b"]));
+    assert_eq!(code, Some(0), "{said}");
+    hosts.wait_for_state(1, "following");
+}
+
+#[test]
+fn lines_of_follow_are_json_and_a_daemon_that_was_killed_leaves_a_bound_that_grows() {
+    let Some(mut hosts) = Triangle::new("follow") else { return };
+    (0..3).for_each(|host| hosts.start(host));
+    hosts.wait_for_state(2, "following");
+    let mut follow = hosts.command(2, &["now", "c", "--follow", "--every", "5ms", "--for", "200ms"]);
+    let output = follow.output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() > 2, "{lines:?}");
+    for pair in lines.windows(2) {
+        assert!(pair[0]["local_ns"].as_u64() < pair[1]["local_ns"].as_u64(), "{pair:?}");
+    }
+    let (mut daemon, eps) = (hosts.daemons.pop().unwrap(), |now: &Value| now["eps_ns"].as_u64().unwrap());
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    let first = hosts.json(&["now", "c"]).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let second = hosts.json(&["now", "c"]).unwrap();
+    let grown = eps(&second) - eps(&first);
+    assert!(grown >= 40_000, "200 ppm of 200 ms are 40 µs, not {grown} ns");
+    let (code, said) = refusal(&mut hosts.command(2, &["status", "c"]));
+    assert!(code == Some(1) && said.contains("no clock of this name runs here"), "{said}");
+    // The next one goes on with the same page and leaves nothing when it ends in peace.
+    hosts.start(2);
+    hosts.wait_for_state(2, "following");
+    for name in NAMES {
+        assert_eq!(refusal(&mut hosts.command(0, &["down", name])).0, Some(0));
+    }
+    for daemon in &mut hosts.daemons {
+        daemon.wait().unwrap();
+    }
+    let left: Vec<_> = fs::read_dir(hosts.folder.join("run")).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    let Some(mut hosts) = Triangle::new("refused") else { return };
+    hosts.start(1);
+    hosts.wait_for_state(1, "unsynchronized");
+    let (code, said) = refusal(&mut hosts.up(1));
+    assert!(code == Some(1) && said.contains("b runs already here"), "{said}");
+    let plan = hosts.plan();
+    let up = |arguments: &[&str]| refusal(hosts.command(0, &["up", "--plan", &plan]).args(arguments));
+    let cases: [(&[&str], i32, &str); 7] = [
+        (&["--node", "x"], 2, "'x' is not in the plan; it has a, b, c"),
+        (&["--node", "a", "--link", "b=l0a"], 2, "no --link c=IFACE"),
+        (&["--node", "a", "--link", "b=l0a", "--link", "c=l0a"], 2, "given twice"),
+        (&["--node", "a", "--link", "b"], 2, "expected NEIGHBOUR=IFACE"),
+        (&["--node", "a", "--link", "b=l0a", "--link", "c=none9"], 1, "none9"),
+        (&["--node", "a", "--link", "b=l0a", "--link", "c=l1a", "--interval", "1us"], 2, "expected 100us to 10s"),
+        (&["--node", "a", "--link", "b=l0a", "--link", "c=l1a", "--oscillator", "200000"], 2, "at most 100000"),
+    ];
+    for (arguments, code, expected) in cases {
+        let (found, said) = up(arguments);
+        assert!(found == Some(code) && said.contains(expected), "{arguments:?}: {found:?} {said}");
+        assert_eq!(said.lines().filter(|line| line.contains("error")).count(), 1, "{said}");
+    }
+    fs::write(hosts.folder.join("broken.json"), "{\n\"root\": 7\n}").unwrap();
+    let broken = hosts.folder.join("broken.json").display().to_string();
+    let (code, said) = refusal(&mut hosts.command(0, &["replan", &broken, "b"]));
+    assert!(code == Some(2) && said.contains("broken.json:2: expected a plan"), "{said}");
+    let (code, said) = refusal(&mut hosts.command(0, &["now", "b"]));
+    assert!(code == Some(1) && said.contains("does not know the time"), "{said}");
+}
+
+#[test]
+fn neighbours_with_another_plan_are_named() {
+    let Some(mut hosts) = Triangle::new("plans") else { return };
+    hosts.start(0);
+    hosts.wait_for_state(0, "root");
+    fs::write(hosts.folder.join("plan.json"), PLAN.replace("\"epoch\": 7", "\"epoch\": 9")).unwrap();
+    hosts.start(1);
+    let counted = |status: &Value| status["counters"]["other_plan"].as_u64() > Some(0);
+    hosts.wait_for("another plan", &["status", "b"], counted);
+    assert!(hosts.said(1).contains("a has the plan with epoch 7, not 9"), "{}", hosts.said(1));
+    let status = hosts.json(&["status", "b"]).unwrap();
+    assert_eq!(status["state"], "unsynchronized", "it does not believe a root of another plan");
+}
+
+#[test]
+fn in_the_demonstration_no_reading_is_wrong_whatever_is_killed() {
+    if !testkit::rootless_namespaces() {
+        return;
+    }
+    // Slow waves: a machine that is busy with other tests lets programs wait for many milliseconds.
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_hitless"));
+    demo.args(["clock", "demo", "--json", "--rootless", "--without-ptp4l"]);
+    demo.args(["--kills", "8", "--idle", "500ms", "--interval", "20ms"]);
+    let Output { status, stdout, stderr } = demo.output().unwrap();
+    let said = String::from_utf8_lossy(&stderr);
+    let result: Value = serde_json::from_slice(&stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert_eq!((result["wrong"].as_u64(), result["unjudged"].as_u64()), (Some(0), Some(0)), "{result}");
+    assert!(result["reads"].as_u64() > Some(10_000), "{result}");
+    assert_eq!(result["kills"].as_array().unwrap().len(), 8);
+    assert!(result["elections"].as_u64() >= Some(2), "two roots were killed: {result}");
+    assert!(status.success(), "{said}");
+}
