@@ -8,6 +8,14 @@
 //! | the largest depth after failures | `maxStepsRemoved`, which ends what circulates after the root's death |
 //!
 //! Learned by running it: a clock with a `clockClass` below 128 never follows anybody, so all have the same, above it.
+//!
+//! **Two nodes that are each other's backup parents**, as the backup root and its partner are where the loop has two nodes. When the
+//! root is dead, both turn to each other, and each falls silent towards the other, since a port that listens does not announce.
+//! The first whose `announceReceiptTimeout` ends announces a new grandmaster. The other one's timeout began when it turned, later than
+//! the last Announce that it heard; that one may be older than four Announce intervals by now. ptp4l (3.1.1 and 4.4,
+//! `update_current_master` in port.c) has then dropped it, finds nothing to compare the new one with, takes it for no change, and keeps
+//! the dead grandmaster for ever. So the partner waits for two Announces only and the backup root for five: the partner gives up
+//! first, within four intervals of its own last Announce, and the backup root hears of it as a change.
 
 use std::fmt::Write;
 
@@ -49,11 +57,12 @@ pub fn ptp4l_config(graph: &Graph, plan: &ClockPlan, node: GraphNode, version: P
         graph.name(plan.backup_root)
     );
     let (parent, backup) = (plan.parent[node.index()], plan.backup[node.index()]);
+    let patience = patience_with_backup(plan, node);
     for (number, (there, link)) in graph.neighbours(node).iter().enumerate() {
         let is = |uplink: Option<crate::plan::Uplink>| uplink.is_some_and(|uplink| uplink.link == *link);
         let (role, option) = match (is(parent), is(backup)) {
             (true, _) => ("parent", "G.8275.portDS.localPriority 1".to_owned()),
-            (_, true) => ("backup parent", "G.8275.portDS.localPriority 2".to_owned()),
+            (_, true) => ("backup parent", format!("G.8275.portDS.localPriority 2{patience}")),
             _ => ("may listen to this node", format!("{} 1", version.server_only())),
         };
         let there = graph.name(*there);
@@ -62,6 +71,17 @@ pub fn ptp4l_config(graph: &Graph, plan: &ClockPlan, node: GraphNode, version: P
         let _ = write!(text, "\n# {there}: {role}\n[{port}]\n{option}\n");
     }
     text
+}
+
+/// How many Announces of its backup parent a node may miss, where that is not the usual number.
+fn patience_with_backup(plan: &ClockPlan, node: GraphNode) -> &'static str {
+    let backup_of = |node: GraphNode| plan.backup[node.index()].map(|uplink| uplink.node);
+    let is_mutual = backup_of(node).and_then(backup_of) == Some(node);
+    match (is_mutual, node == plan.backup_root) {
+        (false, _) => "",
+        (true, true) => "\nannounceReceiptTimeout 5",
+        (true, false) => "\nannounceReceiptTimeout 2",
+    }
 }
 
 fn port_name(graph: &Graph, node: GraphNode, link: GraphLink, number: usize) -> String {
@@ -87,6 +107,10 @@ What ptp4l cannot do, and `hitless clock up` can:
   only after that. Shorter intervals flap on busy hosts.
 - **Announce is not synchronous.** A node goes on to announce a grandmaster that is dead until it notices itself, so after the
   root's death messages about it circulate among backup parents until `maxStepsRemoved` ends them.
+- **Two that listen to each other.** Where the backup root and another node are each other's backup parents, both fall silent towards
+  each other after the root's death. The first one to speak again may do so after the other has dropped the last Announce it
+  heard but before it gives up, and ptp4l then takes the new grandmaster for no change and keeps the dead one. The
+  `announceReceiptTimeout` of 2 and 5 at these two ports prevents that; keep them apart if you change them.
 - **The old root comes back** and is believed at once: it has the best priority. Keep it down until there is a new plan.
 - **No bound.** ptp4l estimates an offset; it does not know by how much it may be wrong.
 - **Going back.** A node returns to its parent as soon as it hears it again, not when a plan says so.
@@ -96,6 +120,21 @@ What ptp4l cannot do, and `hitless clock up` can:
 mod tests {
     use super::*;
     use crate::plan::{PlanRequest, plan};
+
+    #[test]
+    fn of_two_that_are_each_others_backup_parents_the_backup_root_is_the_patient_one() {
+        let graph = Graph::new(["a", "b", "c"], [[0, 1], [0, 2], [1, 2]]).unwrap();
+        let request = PlanRequest { root: Some(GraphNode(0)), ..PlanRequest::default() };
+        let plan = plan(&graph, &request).unwrap();
+        let partner = GraphNode(3 - plan.backup_root.0);
+        let timeouts = |node| {
+            let text = ptp4l_config(&graph, &plan, node, Ptp4lVersion::V3);
+            let lines = text.lines().filter_map(|line| line.strip_prefix("announceReceiptTimeout "));
+            lines.map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        let found = [plan.root, plan.backup_root, partner].map(timeouts);
+        assert_eq!(found, ["3", "3 5", "3 2"]);
+    }
 
     #[test]
     fn each_node_has_its_parent_its_backup_and_no_other_way_up() {

@@ -11,8 +11,8 @@ fn ptp4l_has_the_planned_parents_and_after_failures_the_planned_backups() {
     }
     let Some(_) = testkit::permitted(Namespace::new()) else { return };
     let mut outcomes = Vec::new();
-    // Now and then a ptp4l keeps the data of a grandmaster that is dead, though it hears another one: docs/clock-live.md.
-    for _ in 0..5 {
+    // A machine that lets no ptp4l run for half a second makes it miss Announces.
+    for _ in 0..2 {
         let outcome = run_ptp4l(&StopFlag::default()).unwrap().expect("it is installed");
         if outcome.as_planned && outcome.backup_after_cut && outcome.backup_root_after_death {
             return;
