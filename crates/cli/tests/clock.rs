@@ -118,3 +118,93 @@ fn what_corrupts_is_avoided_and_a_node_is_explained() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("c listens to") && text.contains("it turns to"), "{text}");
 }
+
+#[test]
+fn a_simulation_of_the_testbed_has_the_values_of_the_thesis_and_the_same_bytes_each_time() {
+    let folder = PlanFolder::new("simulate");
+    let log = folder.path("log.csv");
+    let found = json(&["simulate", "--testbed", "--for", "500ms", "--fail", "root@200ms", "--csv", &log]);
+    let ns = |key: &str| found[key].as_f64().unwrap();
+    // What nodes have until their first message under the new plan is not what is normal under it.
+    assert!((42.0..44.5).contains(&ns("eps_normal_max_ns")), "{found}");
+    assert!(
+        (96.0..110.0).contains(&ns("eps_root_max_ns")) && (360.0..370.0).contains(&ns("root_recovery_us")),
+        "{found}"
+    );
+    let counts = ["nodes", "elections", "second_roots", "evicted", "wrong"].map(|key| found[key].as_u64().unwrap());
+    assert_eq!(counts, [828, 1, 0, 0, 0], "{found}");
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(text.starts_with("time_us,node,event,eps_ns,error_ns\n") && text.contains(",elected,"), "{}", &text[..200]);
+    let again = json(&["simulate", "--testbed", "--for", "500ms", "--fail", "root@200ms", "--csv", &log]);
+    let without_time = |mut found: Value| {
+        found.as_object_mut().unwrap().remove("wall_seconds");
+        found.to_string()
+    };
+    assert_eq!(without_time(found), without_time(again));
+    assert_eq!(text, fs::read_to_string(&log).unwrap());
+    // Told node by node, top-down.
+    let told = json(&["simulate", "--testbed", "--for", "500ms", "--fail", "root@200ms", "--rollout", "50ms"]);
+    assert_eq!((&told["wrong"], &told["second_roots"], &told["turns"]), (&0.into(), &0.into(), &827.into()), "{told}");
+}
+
+#[test]
+fn every_wave_and_waves_in_closed_form_give_the_same() {
+    let run = |more: &[&str]| {
+        json(&[&["simulate", "--fat-tree", "8", "--for", "20ms", "--fail", "node:core3@5ms"], more].concat())
+    };
+    let (short, full) = (run(&[]), run(&["--full"]));
+    assert!(short["events"].as_u64() < full["events"].as_u64());
+    for key in ["affected", "turns", "wrong", "waves"] {
+        assert_eq!(short[key], full[key], "{key}");
+    }
+    // Single waves are rounded to picoseconds.
+    for key in ["eps_normal_max_ns", "eps_failure_max_ns", "recovery_us_max", "impacted_ms"] {
+        let [short, full] = [&short, &full].map(|found| found[key].as_f64().unwrap());
+        assert!((short - full).abs() < 0.02, "{key}: {short} and {full}");
+    }
+}
+
+#[test]
+fn a_simulation_that_cannot_be_is_refused_in_one_line() {
+    let folder = PlanFolder::new("simulate-bad");
+    let simulate = |more: &[&str], expected: &str| {
+        refused(&[&["simulate", "--fat-tree", "4", "--for", "10ms"], more].concat(), expected);
+    };
+    simulate(&["--fail", "link:a--b@1ms"], "--fail link:a--b@1ms: no link \"a--b\": expected A--B");
+    simulate(&["--fail", "node:x@1ms"], "--fail node:x@1ms: no node \"x\" in this fabric");
+    simulate(&["--fail", "domain:x@1ms"], "--fail domain:x@1ms: no domain \"x\"");
+    simulate(&["--fail", "node:core0@soon"], "--fail node:core0@soon: expected a time with its unit");
+    simulate(&["--fail", "root"], "--fail root: no time: expected WHAT@TIME");
+    simulate(&["--fail", "tree@1ms"], "--fail tree@1ms: expected WHAT@TIME, with WHAT one of");
+    simulate(&["--fail", "root@10ms"], "the run ends at 10");
+    simulate(&["--fail", "random:many"], "--fail random:many: expected random: and a number");
+    simulate(&["--drift", "broken:x@900"], "no node \"x\" in this fabric");
+    simulate(&["--drift", "broken:x"], "expected const, walk, ramp, adversary or broken:NODE@PPM");
+    simulate(&["--loss", "2"], "expected a probability");
+    simulate(&["--scheme", "ntp"], "expected one of sundial, ptp");
+    refused(&["simulate", "--fat-tree", "4", "--for", "0s"], "--for 0s: expected more than that");
+    let broken = folder.file("broken.json", "{\n\"root\": 7\n}");
+    refused(&["simulate", "--plan", &broken, "--for", "1ms"], "broken.json:2: expected a plan");
+    let foreign =
+        r#"{"root":"a","backup_root":"b","plan":[{"node":"a","depth":0},{"node":"b","parent":"x","depth":1}]}"#;
+    let foreign = folder.file("foreign.json", foreign);
+    refused(&["simulate", "--plan", &foreign, "--for", "1ms"], "\"x\" is listened to, but has no row");
+    let nowhere = folder.path("none/log.csv");
+    let output = run(&["simulate", "--fat-tree", "4", "--for", "1ms", "--csv", &nowhere]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && error.contains("none/log.csv: "), "{error}");
+}
+
+#[test]
+fn a_simulation_that_is_interrupted_prints_what_it_knows() {
+    let mut run = Command::new(env!("CARGO_BIN_EXE_hitless"));
+    run.args(["clock", "simulate", "--testbed", "--for", "1h", "--full", "--json"]);
+    let child = run.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // It listens to Ctrl-C from its first event on, which comes after its plan.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &found["interrupted"], &found["wrong"]), (Some(130), &true.into(), &0.into()));
+}

@@ -32,8 +32,8 @@ impl TimedFailure {
     /// Reads `WHAT@TIME`.
     pub fn parse(text: &str, names: &GraphNames<'_>) -> Result<Self, String> {
         let expected = "expected WHAT@TIME, with WHAT one of link:A--B, node:X, domain:D, root";
-        let (what, time) = text.rsplit_once('@').ok_or_else(|| format!("{text:?} has no time: {expected}"))?;
-        let at: Span = time.parse().map_err(|error| format!("{text:?}: {error}"))?;
+        let (what, time) = text.rsplit_once('@').ok_or_else(|| format!("no time: {expected}"))?;
+        let at: Span = time.parse().map_err(|error: units::ParseError| error.to_string())?;
         let what = match what.split_once(':') {
             Some(("link", link)) => {
                 let unknown = || format!("no link {link:?}: expected A--B with names of nodes that are linked");
@@ -49,7 +49,7 @@ impl TimedFailure {
                 ClockFailure::Domain(DomainId(place.ok_or_else(unknown)? as u32))
             }
             None if what == "root" => ClockFailure::Root,
-            _ => return Err(format!("{what:?}: {expected}")),
+            _ => return Err(expected.to_owned()),
         };
         Ok(Self { what, at: Time::ZERO + at, until: Time::NEVER })
     }

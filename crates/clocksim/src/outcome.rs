@@ -10,11 +10,12 @@ pub struct ClockOutcome {
     pub scheme: String,
     /// Nodes of the fabric.
     pub nodes: usize,
-    /// The largest ε of a node that has missed nothing.
+    /// The largest ε of a node that has missed nothing and has heard at least one message under the plan in force.
     pub eps_normal_max_ns: f64,
     /// The median of ε over nodes and time, when nothing fails.
     pub eps_p50_ns: f64,
-    /// The largest ε of a node that has missed nothing since some turned to their backup parents, until the next plan.
+    /// The largest ε of a node that has missed nothing since some turned to their backup parents, until its first message under the
+    /// next plan.
     pub eps_turned_max_ns: f64,
     /// The largest ε of a node that missed messages because of a failure that spared the root, or of loss.
     pub eps_failure_max_ns: f64,
@@ -65,6 +66,25 @@ pub struct ClockOutcome {
     /// What happened, if it was asked for.
     #[serde(skip)]
     pub log: Vec<ClockLogRow>,
+}
+
+impl ClockOutcome {
+    /// Whether another run came to the same in another number of events; what is measured to the picosecond may differ by the
+    /// rounding of single waves.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        const ROUNDING: f64 = 0.02;
+        let measured = |of: &Self| {
+            let epsilons = [of.eps_normal_max_ns, of.eps_p50_ns, of.eps_failure_max_ns, of.eps_root_max_ns];
+            let others = [of.recovery_us_max, of.root_recovery_us, of.worst_margin_ns, of.handover_max_ns];
+            epsilons.into_iter().chain(others).chain([of.impacted_ms, of.impacted_switches_ms])
+        };
+        let counted = |of: &Self| {
+            let (turns, roots) = (of.turns, (of.elections, of.second_roots));
+            (of.affected, of.affected_switches, turns, roots, of.rejected, of.evicted, of.wrong, of.waves)
+        };
+        measured(self).zip(measured(other)).all(|(one, other)| (one - other).abs() < ROUNDING)
+            && counted(self) == counted(other)
+    }
 }
 
 /// The largest ε of the nodes of one depth.

@@ -44,6 +44,8 @@ pub struct ClockSetup<'a> {
     pub failures: Vec<TimedFailure>,
     /// From a failure, a repair or a turn to the new plan.
     pub controller: Span,
+    /// From the first node that is told a new plan to the last; zero if all are told at once.
+    pub rollout: Span,
     /// How long it runs.
     pub duration: Span,
     /// Of all that is random.
@@ -68,6 +70,7 @@ impl<'a> ClockSetup<'a> {
             link_retries: None,
             failures: Vec::new(),
             controller: Span::from_ms(100),
+            rollout: Span::ZERO,
             duration,
             seed: 1,
             in_full: false,

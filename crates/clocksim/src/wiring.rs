@@ -2,7 +2,7 @@
 
 use clock::graph::GraphNode;
 use clock::node::{Neighbour, PlanPart, PlannedRole, Upstream};
-use clock::plan::ClockPlan;
+use clock::plan::{ClockPlan, Uplink};
 
 use crate::scheme::ClockScheme;
 
@@ -30,16 +30,22 @@ pub(crate) struct Wiring {
 }
 
 impl Wiring {
-    pub(crate) fn of(plan: &ClockPlan, scheme: ClockScheme) -> Self {
+    /// Under a plan; with `before`, while some nodes still have that one.
+    pub(crate) fn of(plan: &ClockPlan, before: Option<&ClockPlan>, scheme: ClockScheme) -> Self {
         let nodes = plan.parent.len();
         if scheme == ClockScheme::Huygens {
             return Self::star(plan.root, nodes);
         }
         let with_backup = scheme == ClockScheme::Sundial;
+        let of_plan = |plan: &ClockPlan, place: usize| {
+            let backup = plan.backup[place].filter(|_| with_backup);
+            [plan.parent[place].map(|up| (up, false)), backup.map(|up| (up, true))]
+        };
         let edges = |place: usize| {
-            let primary = plan.parent[place].map(|up| (up, false));
-            let backup = plan.backup[place].filter(|_| with_backup).map(|up| (up, true));
-            primary.into_iter().chain(backup)
+            let now = of_plan(plan, place);
+            let known = move |up: Uplink| now.iter().flatten().any(|(other, _)| *other == up);
+            let old = before.map(|before| of_plan(before, place)).into_iter().flatten().flatten();
+            now.into_iter().flatten().chain(old.filter(move |(up, _)| !known(*up)))
         };
         let mut starts = vec![0u32; nodes + 1];
         for (up, _) in (0..nodes).flat_map(edges) {

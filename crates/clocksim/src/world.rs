@@ -37,6 +37,8 @@ enum ClockEvent {
     Failure(u32),
     Repair(u32),
     Control,
+    /// The node at this place of the order is told its part of the new plan.
+    Tell(u32),
     End,
 }
 
@@ -99,6 +101,9 @@ pub(crate) struct ClockWorld<'a, M: SimulatedClock> {
     link_down: Vec<bool>,
     /// Calls of the controller to come.
     controls: Vec<Time>,
+    /// Nodes in the order in which they are told the plan, and until when.
+    told: Vec<u32>,
+    told_until: Time,
     next_tick: Time,
     end: Time,
     disturbed: Time,
@@ -140,7 +145,7 @@ impl<'a, M: SimulatedClock> ClockWorld<'a, M> {
             scheduled: vec![Time::NEVER; count],
             sent: vec![Default::default(); count],
             scales: Vec::new(),
-            wiring: Wiring::of(setup.plan, setup.scheme),
+            wiring: Wiring::of(setup.plan, None, setup.scheme),
             graph: setup.graph.clone(),
             plan: setup.plan.clone(),
             plan_number,
@@ -148,6 +153,8 @@ impl<'a, M: SimulatedClock> ClockWorld<'a, M> {
             node_down: (0..count).map(|node| setup.plan.depth[node].is_none()).collect(),
             link_down: vec![false; setup.graph.link_count()],
             controls: Vec::new(),
+            told: Vec::new(),
+            told_until: Time::ZERO,
             next_tick: if steady { Time::NEVER } else { Time::ZERO + tick },
             end: Time::ZERO + setup.duration,
             disturbed: Time::ZERO,
@@ -193,6 +200,7 @@ impl<'a, M: SimulatedClock> ClockWorld<'a, M> {
                 ClockEvent::Failure(place) => self.fail(at, place as usize),
                 ClockEvent::Repair(place) => self.repair(at, place as usize),
                 ClockEvent::Control => self.control(at),
+                ClockEvent::Tell(place) => self.tell(at, place as usize),
                 ClockEvent::End => break,
             }
         }

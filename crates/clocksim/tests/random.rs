@@ -69,6 +69,29 @@ fn ten_thousand_single_failures_make_nobody_wrong_and_no_second_root() {
     assert!(elections > 1_000 && turns > 20_000, "{elections} elections, {turns} turns");
 }
 
+/// At 88,064 nodes it takes a controller a while to tell everybody: some have the new plan already, others not yet.
+#[test]
+fn while_a_plan_is_told_node_by_node_nobody_is_wrong_and_no_second_root_arises() {
+    let fabrics = fabrics();
+    for number in 0..1_000 {
+        let (graph, plan) = &fabrics[(number / 8 % 2) as usize];
+        let mut random = Random::new(number, 9);
+        let failures = vec![failure(graph, number % 6, &mut random)];
+        let setup = ClockSetup {
+            drift: DRIFTS[(number % 4) as usize].clone(),
+            way_error: WayError::PerMessage,
+            failures,
+            controller: Span::from_us(1_500),
+            rollout: Span::from_us(2_000),
+            seed: number,
+            ..ClockSetup::new(graph, plan, Span::from_us(6_000))
+        };
+        let outcome = simulate(&setup, &Unwatched).unwrap();
+        assert_eq!((outcome.wrong, outcome.second_roots), (0, 0), "run {number}: {outcome:?}");
+        assert_eq!((outcome.rejected, outcome.evicted), (0, 0), "run {number}: {outcome:?}");
+    }
+}
+
 /// The same runs with ε_base of the backup parent from the timeout on (§3.4.2.2), whatever the node's own error is by then.
 #[test]
 fn the_thesis_rule_for_epsilon_at_the_timeout_makes_nodes_wrong() {

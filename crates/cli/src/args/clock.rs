@@ -195,6 +195,10 @@ pub(crate) struct ClockSimulateArgs {
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub controller: Span,
 
+    /// From the first node that is told the new plan, the root, to the last; 0s tells all at once.
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub rollout: Span,
+
     /// How long to simulate.
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Span,

@@ -1,10 +1,12 @@
-//! `hitless bench clock`: how fast plans are, fabric by fabric, and through a series of failures.
+//! `hitless bench clock`: how fast plans are, fabric by fabric, and through a series of failures; how fast Jupiter is simulated.
 
 use chart::table::{Align, Table, thousands};
 use clock::graph::{Graph, GraphError, GraphLink, GraphNode, HostLinks};
 use clock::plan::{ClockPlan, PlanRequest, Survival, plan};
+use clocksim::{ClockFailure, ClockOutcome, ClockSetup, TimedFailure, simulate};
 use faults::Random;
 use serde::Serialize;
+use units::{Span, Time, Unwatched};
 
 use crate::args::BenchClockArgs;
 use crate::output::{CommandResult, Failure, print, say};
@@ -17,6 +19,19 @@ struct ClockBenchResult {
     replan_ms_median: f64,
     replan_ms_max: f64,
     peak_rss_bytes: u64,
+    jupiter: Option<JupiterTiming>,
+}
+
+/// Milliseconds of Jupiter, wave by wave and with quiet waves in closed form.
+#[derive(Serialize)]
+struct JupiterTiming {
+    simulated_ms: u64,
+    full_seconds: f64,
+    full_events: u64,
+    short_seconds: f64,
+    short_events: u64,
+    /// Both have the same result.
+    same: bool,
 }
 
 /// A plan for one fabric, with the best time of all rounds.
@@ -55,6 +70,7 @@ pub(super) fn run(args: &BenchClockArgs, json: bool) -> CommandResult {
         replan_ms_median: 0.0,
         replan_ms_max: 0.0,
         peak_rss_bytes: 0,
+        jupiter: None,
     };
     let failed = |error: GraphError| Failure::Outside(error.to_string());
     for (name, graph, prefix) in fabrics() {
@@ -90,8 +106,40 @@ pub(super) fn run(args: &BenchClockArgs, json: bool) -> CommandResult {
     answer.replan_ms_median = times.get(times.len() / 2).copied().unwrap_or_default();
     answer.replan_ms_max = times.last().copied().unwrap_or_default();
     answer.peak_rss_bytes = super::memory::peak();
+    if !stop.is_stopped() {
+        say(&format!("{SIMULATED_MS} ms of Jupiter, every wave"));
+        answer.jupiter = Some(simulated()?);
+    }
     print(json, &answer, || describe(&answer))?;
     if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// How much of Jupiter is simulated; its root fails in the middle.
+const SIMULATED_MS: u64 = 10;
+
+fn simulated() -> Result<JupiterTiming, Failure> {
+    let outside = |error: &dyn std::fmt::Display| Failure::Outside(error.to_string());
+    let graph = Graph::jupiter(HostLinks::Dual).map_err(|error| outside(&error))?;
+    let graph = graph.with_domains_named("agg").map_err(|error| outside(&error))?;
+    let plan = plan(&graph, &PlanRequest::default()).map_err(|error| outside(&error))?;
+    let at = Time::ZERO + Span::from_ms(SIMULATED_MS) / 2;
+    let failures = vec![TimedFailure { what: ClockFailure::Root, at, until: Time::NEVER }];
+    let setup = ClockSetup { failures, ..ClockSetup::new(&graph, &plan, Span::from_ms(SIMULATED_MS)) };
+    let run = |in_full| -> Result<(ClockOutcome, f64), Failure> {
+        let begun = now();
+        let outcome =
+            simulate(&ClockSetup { in_full, ..setup.clone() }, &Unwatched).map_err(|error| outside(&error))?;
+        Ok((outcome, begun.elapsed().as_secs_f64()))
+    };
+    let ((full, full_seconds), (short, short_seconds)) = (run(true)?, run(false)?);
+    Ok(JupiterTiming {
+        simulated_ms: SIMULATED_MS,
+        full_seconds,
+        full_events: full.events,
+        short_seconds,
+        short_events: short.events,
+        same: short.is_same_as(&full),
+    })
 }
 
 /// What is planned for, with the names of the domains.
@@ -192,12 +240,23 @@ fn describe(answer: &ClockBenchResult) -> String {
     let deepest = answer.failures.iter().map(|row| row.max_depth_backup).max().unwrap_or_default();
     let complete = answer.failures.iter().filter(|row| row.complete).count();
     let uncovered = answer.failures.last().map_or(0, |row| row.uncovered);
+    let jupiter = answer.jupiter.as_ref().map(|jupiter| {
+        let same = if jupiter.same { "the same result" } else { "ANOTHER RESULT" };
+        format!(
+            "{} ms of Jupiter with the root's failure, every wave: {:.1} s ({} events); quiet waves in closed form: {:.1} s, {same}\n",
+            jupiter.simulated_ms,
+            jupiter.full_seconds,
+            thousands(jupiter.full_events),
+            jupiter.short_seconds
+        )
+    });
     format!(
         "{table}\n{} successive failures of Jupiter: {complete} plans complete, {uncovered} nodes cut off or behind one switch at the end, \
-         depth after failures {deepest} at most\na plan after each: median {:.1} ms, at most {:.1} ms\npeak memory {:.0} MB\n",
+         depth after failures {deepest} at most\na plan after each: median {:.1} ms, at most {:.1} ms\npeak memory {:.0} MB\n{}",
         answer.failures.len(),
         answer.replan_ms_median,
         answer.replan_ms_max,
         answer.peak_rss_bytes as f64 / 1e6,
+        jupiter.unwrap_or_default(),
     )
 }

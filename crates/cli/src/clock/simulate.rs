@@ -42,6 +42,9 @@ impl Progress for SharedProgress<'_> {
 }
 
 pub(super) fn run(args: &ClockSimulateArgs, json: bool) -> CommandResult {
+    if args.duration == Span::ZERO {
+        return Err(Failure::Usage("--for 0s: expected more than that".to_owned()));
+    }
     let (graph, plan) = planned(args)?;
     let failures = failures(args, &graph, &plan)?;
     let node = NodeParams { depth: args.depth.rule(), ..NodeParams::THESIS };
@@ -52,6 +55,7 @@ pub(super) fn run(args: &ClockSimulateArgs, json: bool) -> CommandResult {
         loss: args.loss.map_or(0.0, |loss| loss.get()),
         failures,
         controller: args.controller,
+        rollout: args.rollout,
         seed: args.seed,
         in_full: args.full,
         log: args.csv.is_some(),
@@ -115,8 +119,9 @@ fn failures(args: &ClockSimulateArgs, graph: &Graph, plan: &ClockPlan) -> Result
                 }
                 failures.extend(TimedFailure::random(graph, plan.root, count, args.duration, args.seed));
             }
-            None => failures
-                .push(TimedFailure::parse(text, &names).map_err(|error| Failure::Usage(format!("--fail {error}")))?),
+            None => failures.push(
+                TimedFailure::parse(text, &names).map_err(|error| Failure::Usage(format!("--fail {text}: {error}")))?,
+            ),
         }
     }
     if let Some(late) = failures.iter().find(|failure| failure.at >= Time::ZERO + args.duration) {

@@ -76,7 +76,7 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
     }
 
     fn schedule_control(&mut self, at: Time) {
-        self.tally.is_planned = false;
+        self.tally.planned_since = None;
         let answer = at + self.setup.controller;
         if answer < self.end {
             self.controls.push(answer);
@@ -86,25 +86,51 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
 
     pub(super) fn control(&mut self, at: Time) {
         self.controls.retain(|pending| *pending > at);
-        self.tally.is_planned = self.controls.is_empty();
+        if at < self.told_until {
+            // A node knows what to think of the plan after its own, not of the one after that: one plan at a time.
+            self.controls.push(self.told_until);
+            return self.queue.schedule(self.told_until, ClockEvent::Control);
+        }
         let usable = |node: usize| (!self.node_down[node]).then_some(GraphNode(node as u32));
         let root = self.living_root().and_then(usable).or_else(|| usable(self.plan.backup_root.index()));
         let request = PlanRequest { root, ..PlanRequest::default() };
         let found = plan(&self.graph, &request).or_else(|_| plan(&self.graph, &PlanRequest::default()));
+        let before = self.plan.clone();
         if let Ok(found) = found {
             self.plan = found;
         }
         self.plan_number += 1;
-        self.wiring = Wiring::of(&self.plan, self.setup.scheme);
+        self.wiring = Wiring::of(&self.plan, Some(&before), self.setup.scheme);
         self.tally.is_first_plan = false;
         self.tally.log(at, None, "plan", None);
+        // Top-down, so that whoever has been told has its new way to the root, and the others meet one who has been told.
+        self.told = (0..self.nodes.len() as u32).filter(|node| !self.node_down[*node as usize]).collect();
+        self.told.sort_by_key(|node| self.plan.depth[*node as usize]);
+        let (rollout, count) = (self.setup.rollout, self.told.len() as u64);
+        self.told_until = at + rollout;
+        for place in 0..count {
+            // The last one is told at the end.
+            let when =
+                at + Span::from_ps((u128::from(rollout.as_ps()) * u128::from(place + 1) / u128::from(count)) as u64);
+            match rollout {
+                Span::ZERO => self.tell(at, place as usize),
+                _ if when < self.end => self.queue.schedule(when, ClockEvent::Tell(place as u32)),
+                _ => {}
+            }
+        }
+    }
+
+    /// One node is told its part of the plan.
+    pub(super) fn tell(&mut self, at: Time, place: usize) {
+        let node = self.told[place] as usize;
         self.disturbed = at;
-        // Top-down, as a controller should: who is told first becomes the one to listen to.
-        let mut order: Vec<usize> = (0..self.nodes.len()).filter(|node| !self.node_down[*node]).collect();
-        order.sort_by_key(|node| self.plan.depth[*node]);
-        for node in order {
-            let Some(part) = part(&self.plan, self.plan_number, node, self.setup.scheme) else { continue };
+        let part = part(&self.plan, self.plan_number, node, self.setup.scheme).filter(|_| !self.node_down[node]);
+        if let Some(part) = part {
             self.call(at, node, |machine, params, now, out| machine.on_plan(params, now, part, out));
+        }
+        if place + 1 == self.told.len() {
+            self.wiring = Wiring::of(&self.plan, None, self.setup.scheme);
+            self.tally.planned_since = self.controls.is_empty().then_some(at);
         }
     }
 

@@ -16,7 +16,8 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
         let settled = self.disturbed + M::settles_within(&self.params) + M::settles_within(&self.params) / 16;
         // Whoever was left out of the last quiet waves has to hear one before the next are.
         let resumed = self.tally.steady_nodes() == 0;
-        if self.setup.in_full || self.setup.loss > 0.0 || at < settled || !resumed || !self.leads(node) {
+        let is_told = at >= self.told_until;
+        if self.setup.in_full || self.setup.loss > 0.0 || at < settled || !is_told || !resumed || !self.leads(node) {
             return false;
         }
         let next_failure = self.failures.iter().flat_map(|failure| [failure.at, failure.until]);

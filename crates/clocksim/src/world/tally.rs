@@ -30,8 +30,9 @@ pub(super) struct Tally {
     is_affected: Vec<bool>,
     is_switch: Vec<bool>,
     pub(super) kind: FailureClass,
-    /// Whether the controller has answered everything: ε is then what the plan makes it.
-    pub(super) is_planned: bool,
+    /// Since when the controller has answered everything; none while it has not. What a node hears from then on makes its ε what
+    /// the plan says.
+    pub(super) planned_since: Option<Time>,
     /// Whether no other plan has come yet.
     pub(super) is_first_plan: bool,
     /// Of each node in the first plan.
@@ -73,7 +74,7 @@ impl Tally {
             is_affected: vec![false; nodes],
             is_switch: setup.graph.nodes().map(|node| is_switch(setup.graph.name(node))).collect(),
             kind: FailureClass::SparesRoot,
-            is_planned: true,
+            planned_since: Some(Time::ZERO),
             is_first_plan: true,
             by_depth: vec![(Span::ZERO, Span::ZERO); setup.plan.max_depth() as usize + 1],
             depths: setup.plan.depth.iter().map(|depth| depth.unwrap_or(0) as u16).collect(),
@@ -161,7 +162,7 @@ impl Tally {
         let Some(seen) = before else { return };
         let gap = at.since(last);
         if gap <= self.missed_after {
-            if self.is_planned {
+            if self.planned_since.is_some_and(|since| last >= since) {
                 self.normal = self.normal.max(seen.epsilon);
                 if self.is_first_plan {
                     let depth = &mut self.by_depth[usize::from(self.depths[node])];

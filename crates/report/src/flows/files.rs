@@ -47,8 +47,10 @@ pub fn whole_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::R
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".part");
     let unfinished = Path::new(&unfinished);
-    let mut out = BufWriter::new(File::create(unfinished)?);
-    let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| fs::rename(unfinished, path));
+    let written = File::create(unfinished).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        write(&mut out).and_then(|()| out.flush()).and_then(|()| fs::rename(unfinished, path))
+    });
     if written.is_err() {
         // What went wrong is worth more than what may go wrong now.
         let _ = fs::remove_file(unfinished);
