@@ -178,7 +178,7 @@ fn what_cannot_be_is_refused_in_one_line() {
     assert!(code == Some(1) && said.contains("b runs already here"), "{said}");
     let plan = hosts.plan();
     let up = |arguments: &[&str]| refusal(hosts.command(0, &["up", "--plan", &plan]).args(arguments));
-    let cases: [(&[&str], i32, &str); 7] = [
+    let cases: [(&[&str], i32, &str); 8] = [
         (&["--node", "x"], 2, "'x' is not in the plan; it has a, b, c"),
         (&["--node", "a", "--link", "b=l0a"], 2, "no --link c=IFACE"),
         (&["--node", "a", "--link", "b=l0a", "--link", "c=l0a"], 2, "given twice"),
@@ -186,6 +186,7 @@ fn what_cannot_be_is_refused_in_one_line() {
         (&["--node", "a", "--link", "b=l0a", "--link", "c=none9"], 1, "none9"),
         (&["--node", "a", "--link", "b=l0a", "--link", "c=l1a", "--interval", "1us"], 2, "expected 100us to 10s"),
         (&["--node", "a", "--link", "b=l0a", "--link", "c=l1a", "--oscillator", "200000"], 2, "at most 100000"),
+        (&["--node", "a", "--link", "b=l0a", "--link", "c=l1a", "--set-system-clock"], 2, "a is the root of the plan"),
     ];
     for (arguments, code, expected) in cases {
         let (found, said) = up(arguments);

@@ -98,17 +98,60 @@ pub fn time_of_day() -> Duration {
 /// Between what true time is, in nanoseconds since 1970: the time of day, and the most that it may be wrong by, as the daemon
 /// that disciplines it (chrony, ntpd, systemd-timesyncd) told the kernel, which lets it grow between its messages. `None` if
 /// nobody disciplines it.
-#[expect(unsafe_code, reason = "the standard library has no door to it")]
 pub fn true_time() -> Option<(u64, u64)> {
-    // SAFETY: all zeros is a valid timex that asks for nothing to be changed; the kernel writes no more than one.
-    let (state, known) = unsafe {
-        let mut known: libc::timex = std::mem::zeroed();
-        (libc::adjtimex(&mut known), known)
-    };
-    let is_disciplined = state >= 0 && state != libc::TIME_ERROR && known.status & libc::STA_UNSYNC == 0;
+    let (state, known) = adjtimex(0, |_| {}).ok()?;
+    let is_disciplined = state != libc::TIME_ERROR && known.status & libc::STA_UNSYNC == 0;
     let error = u64::try_from(known.maxerror).ok().filter(|_| is_disciplined)?.saturating_mul(1_000);
     let now = u64::try_from(time_of_day().as_nanos()).ok()?;
     Some((now.saturating_sub(error), now.saturating_add(error)))
+}
+
+/// Whether the system's clock may be set, and no other program disciplines it; why not. Changes nothing.
+pub fn system_clock_is_free() -> std::io::Result<()> {
+    let (state, now) = adjtimex(0, |_| {})?;
+    if state != libc::TIME_ERROR && now.status & libc::STA_UNSYNC == 0 {
+        let what = "another program (chrony, ntpd, systemd-timesyncd) disciplines the system's clock; stop it first, and wait until \
+                    the kernel says so (`adjtimex` or `timedatectl`: not synchronized)";
+        return Err(std::io::Error::other(what));
+    }
+    // To set what is set already takes the same right.
+    adjtimex(libc::ADJ_FREQUENCY, |timex| timex.freq = now.freq).map(|_| ())
+}
+
+/// Sets the system's clock forward, or back.
+pub fn set_system_clock(by_ns: i64) -> std::io::Result<()> {
+    let second = 1_000_000_000;
+    adjtimex(libc::ADJ_SETOFFSET | libc::ADJ_NANO, |timex| {
+        timex.time.tv_sec = by_ns.div_euclid(second);
+        timex.time.tv_usec = by_ns.rem_euclid(second);
+    })
+    .map(|_| ())
+}
+
+/// Lets the system's clock run faster by so many parts per billion than it does by itself, and tells the kernel by how much it may be
+/// wrong, which grows by 500 ppm until it is told again.
+pub fn steer_system_clock(ppb: i64, max_error_ns: u64) -> std::io::Result<()> {
+    let error_us = i64::try_from(max_error_ns.div_ceil(1_000)).unwrap_or(i64::MAX);
+    // Without STA_PLL the rate is what it is set to; without STA_UNSYNC others believe the clock.
+    let modes = libc::ADJ_FREQUENCY | libc::ADJ_MAXERROR | libc::ADJ_ESTERROR | libc::ADJ_STATUS;
+    adjtimex(modes, |timex| {
+        timex.freq = ppb * 65_536 / 1_000;
+        timex.status = 0;
+        (timex.maxerror, timex.esterror) = (error_us, error_us);
+    })
+    .map(|_| ())
+}
+
+#[expect(unsafe_code, reason = "the standard library has no door to it")]
+fn adjtimex(modes: libc::c_uint, change: impl FnOnce(&mut libc::timex)) -> std::io::Result<(libc::c_int, libc::timex)> {
+    // SAFETY: all zeros is a valid timex; the kernel reads and writes no more than one.
+    unsafe {
+        let mut timex: libc::timex = std::mem::zeroed();
+        change(&mut timex);
+        timex.modes = modes;
+        let state = libc::adjtimex(&mut timex);
+        if state < 0 { Err(std::io::Error::last_os_error()) } else { Ok((state, timex)) }
+    }
 }
 
 /// A number that no other run of the program has, as far as chance goes; never zero.

@@ -55,4 +55,6 @@ pub struct ClockConfig {
     pub metrics: Option<SocketAddr>,
     /// The page; in the run directory if not given.
     pub page: Option<PathBuf>,
+    /// Whether the system's clock follows.
+    pub sets_system_clock: bool,
 }

@@ -9,6 +9,7 @@
 //! | `core` | the clock without sockets: frames and readings of the oscillator in, frames out |
 //! | `oscillator`, `stamping` | CLOCK_MONOTONIC_RAW, and the kernel's time stamps on it |
 //! | `page` | the page that programs read the time from |
+//! | `discipline` | the system's clock, where it is to follow |
 //! | `port`, `run` | sockets around it, and the loop |
 //! | `daemon`, `control`, `status`, `metrics`, `config` | the daemon |
 #![warn(missing_docs)]
@@ -18,6 +19,7 @@ mod config;
 mod control;
 mod core;
 mod daemon;
+mod discipline;
 mod duties;
 mod metrics;
 mod neighbour;

@@ -8,6 +8,7 @@
 //! | `hitless_clock_depth` | hops to the root |
 //! | `hitless_clock_state{state}` | 1 for the state that it is in, 0 for the others |
 //! | `hitless_clock_handover_seconds` | by how much all changes of root so far may have moved the time |
+//! | `hitless_clock_system_behind_seconds` | what the system's clock was behind at its last adjustment; absent if it is left alone |
 //! | `hitless_clock_link_up{interface}` | 1 while frames can pass |
 //! | `hitless_clock_events_total{event}` | messages believed and rejected, by reason; turns, elections |
 //!
@@ -61,6 +62,14 @@ fn text(status: &ClockStatus) -> String {
     gauges(clock, "state", "1 for the state that it is in", "state", &states);
     let handover = seconds(status.handover_ns);
     gauge(clock, "handover_seconds", "What changes of root may have moved the time by", handover);
+    if let Some(behind) = status.system_behind_ns {
+        gauge(
+            clock,
+            "system_behind_seconds",
+            "What the system's clock was behind at its last adjustment",
+            behind as f64 / 1e9,
+        );
+    }
     let links: Vec<(&str, f64)> = status
         .links
         .iter()

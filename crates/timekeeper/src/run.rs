@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clock::node::NodeState;
-use linux::clock::{Clock, KernelClock, instance};
+use linux::clock::{Clock, KernelClock, instance, set_system_clock, steer_system_clock, system_clock_is_free};
 use linux::mailbox::MailboxReader;
 use linux::net::Netlink;
 use linux::poll::{self, Readiness};
@@ -14,6 +14,7 @@ use units::Span;
 use crate::config::ClockConfig;
 use crate::control::ClockRequest;
 use crate::core::{ClockCore, CoreEvent};
+use crate::discipline::{ClockAdjustment, ClockDiscipline};
 use crate::duties::{ClockDuties, DutyError};
 use crate::oscillator::Oscillator;
 use crate::page::{ClockPageEntry, ClockPageWriter, ClockState};
@@ -40,6 +41,8 @@ pub(crate) struct Timekeeper {
     departures: Vec<(usize, PortDeparture)>,
     /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC_RAW at the last turn.
     boot_ahead: i64,
+    /// None if the system's clock is left alone.
+    pub(crate) discipline: Option<ClockDiscipline>,
     pub(crate) clock: Clock,
 }
 
@@ -60,6 +63,10 @@ impl Timekeeper {
         if let Some(missing) = config.duties.neighbours().iter().find(|name| !names.contains(name)) {
             return Err(DutyError(format!("no interface leads to '{missing}'; say --link {missing}=IFACE")));
         }
+        if config.sets_system_clock {
+            system_clock_is_free().map_err(|error| in_words("--set-system-clock", &error))?;
+        }
+        let discipline = config.sets_system_clock.then(ClockDiscipline::default);
         let oscillator = Oscillator::start(config.oscillator_ppb);
         let core = ClockCore::new(config.params, config.duties.clone(), &names, instance(), oscillator.now())?;
         let page = ClockPageWriter::create(page).map_err(|error| in_words(&page.display().to_string(), &error))?;
@@ -74,6 +81,7 @@ impl Timekeeper {
             arrivals: Vec::new(),
             departures: Vec::new(),
             boot_ahead: boot_ahead(),
+            discipline,
             clock: Clock::start(),
         })
     }
@@ -87,11 +95,32 @@ impl Timekeeper {
         loop {
             self.open_ports(tell)?;
             self.turn();
+            self.adjust_system_clock(tell);
             self.report(tell);
             if self.answer(requests) {
                 return Ok(self.status());
             }
             self.sleep(requests)?;
+        }
+    }
+
+    /// Lets the system's clock follow, if it is to. A root has nobody to follow, unless it was not one from the start.
+    fn adjust_system_clock(&mut self, tell: &mut dyn FnMut(&str)) {
+        let is_root = self.state() == ClockState::Root;
+        let Some(discipline) = self.discipline.as_mut().filter(|_| !is_root) else { return };
+        let now_ns = self.oscillator.now();
+        let Some(interval) = self.core.interval(now_ns) else { return };
+        let adjusted = match discipline.adjust(now_ns, interval, KernelClock::Real.nanoseconds()) {
+            None => return,
+            Some(ClockAdjustment::Step(by_ns)) => {
+                tell(&format!("the system's clock is set by {:.3} ms", by_ns as f64 / 1e6));
+                set_system_clock(by_ns)
+            }
+            Some(ClockAdjustment::Steer { ppb, max_error_ns }) => steer_system_clock(ppb, max_error_ns),
+        };
+        if let Err(error) = adjusted {
+            tell(&format!("the system's clock cannot be adjusted, and is left alone from now on: {error}"));
+            self.discipline = None;
         }
     }
 

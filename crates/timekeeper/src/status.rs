@@ -30,6 +30,9 @@ pub struct ClockStatus {
     pub heard_us_ago: Option<f64>,
     /// The longest time between two such messages since it was given its plan.
     pub silence_us: f64,
+    /// What the system's clock was behind when it was adjusted last; none if it is left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_behind_ns: Option<i64>,
     /// Whom it listens to.
     pub listens_to: Option<String>,
     /// As planned.
@@ -83,6 +86,7 @@ impl ClockStatus {
             handover_ns: node.map_or(0, |node| node.handover().as_ps()),
             heard_us_ago: keeper.heard_ns_ago().map(|ns| ns as f64 / 1e3),
             silence_us: core.silence_ns() as f64 / 1e3,
+            system_behind_ns: keeper.discipline.and_then(|discipline| discipline.behind_ns),
             listens_to: core.listens_to().map(str::to_owned),
             parent: core.duties.parent().map(str::to_owned),
             backup: core.duties.backup().map(str::to_owned),

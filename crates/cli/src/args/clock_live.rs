@@ -12,8 +12,8 @@ use super::parsed;
 pub(crate) enum ClockLiveCommand {
     /// Be a node of a plan: keep the time on real interfaces, and know by how much it may be wrong.
     ///
-    /// Needs CAP_NET_RAW. The node's time is a clock of its own over CLOCK_MONOTONIC_RAW: the system's is never set. Programs
-    /// read it from a page of shared memory.
+    /// Needs CAP_NET_RAW. The node's time is a clock of its own over CLOCK_MONOTONIC_RAW: the system's is set only if
+    /// --set-system-clock says so. Programs read it from a page of shared memory.
     Up(Box<ClockUpArgs>),
 
     /// The time of a clock that runs here: earliest, latest, ε.
@@ -96,6 +96,11 @@ units::options! {
         /// Serve metrics for Prometheus and /healthz here; a port alone means this machine only.
         #[arg(long, value_name = "ADDR:PORT")]
         pub metrics: Option<String>,
+
+        /// Let the system's clock follow this one. Needs CAP_SYS_TIME, and that no other program (chrony, ntpd) sets it; not for the root,
+        /// whose time nobody else knows better.
+        #[arg(long)]
+        pub set_system_clock: bool,
 
         /// Let the oscillator run faster than the machine's by so many parts per billion, to try out drift; at most 100000.
         #[arg(long, value_name = "PPB", allow_hyphen_values = true)]

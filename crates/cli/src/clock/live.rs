@@ -102,6 +102,9 @@ fn describe(status: &ClockStatus) -> String {
     row("depth", status.depth.to_string());
     let elected = if status.elected { ", its backup root has taken over" } else { "" };
     row("epoch", format!("{}{elected}", status.epoch));
+    if let Some(behind) = status.system_behind_ns {
+        row("system's clock", format!("{:.3} µs behind when it was adjusted last", behind as f64 / 1e3));
+    }
     row("up for", format!("{:.0} s", status.up_seconds));
     for link in &status.links {
         let state = link.problem.clone().unwrap_or_else(|| "up".to_owned());

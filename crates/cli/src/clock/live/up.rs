@@ -71,10 +71,21 @@ fn config(options: ClockUpOptions) -> Result<ClockConfig, Failure> {
     if oscillator_ppb.abs() > MOST_PPB {
         return Err(Failure::Usage(format!("--oscillator {oscillator_ppb}: expected at most {MOST_PPB} either way")));
     }
+    let sets_system_clock = options.set_system_clock;
+    if sets_system_clock && duties.is_root {
+        return Err(Failure::Usage(format!(
+            "--set-system-clock: {node} is the root of the plan, it has nobody to follow"
+        )));
+    }
+    if sets_system_clock && oscillator_ppb != 0 {
+        return Err(Failure::Usage(
+            "--set-system-clock: not with --oscillator, which makes a clock wrong on purpose".to_owned(),
+        ));
+    }
     let address = |text: &str| parse_address(text).ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"));
     let metrics = options.metrics.as_deref().map(address).transpose().map_err(Failure::Usage)?;
     let params = live_params(interval.as_ps() / 1_000);
-    Ok(ClockConfig { duties, links, params, oscillator_ppb, metrics, page: options.page })
+    Ok(ClockConfig { duties, links, params, oscillator_ppb, metrics, page: options.page, sets_system_clock })
 }
 
 fn parse_link(text: &str) -> Result<ClockLink, Failure> {
