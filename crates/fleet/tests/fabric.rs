@@ -308,6 +308,12 @@ fn toml_names_a_kind_of_fabric() {
     assert_eq!(read("[fabric]\nkind = \"fat-tree\"\nk = 8"), Fabric::fat_tree(8, RATE).unwrap());
     let leaves = "[fabric]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2";
     assert_eq!(read(leaves), Fabric::leaf_spine(4, 2, RATE).unwrap());
+    let jupiter = read("[fabric]\nkind = \"jupiter\"\nrate = \"40G\"");
+    assert_eq!((jupiter.switches().len(), jupiter.links().len()), (22_528, 229_376));
+    assert_eq!(
+        (jupiter.segments().iter().map(|segment| segment.tors.len()).sum::<usize>(), jupiter.links()[0].rate),
+        (64 * 128, Rate::gbps(40))
+    );
 }
 
 #[test]
@@ -356,6 +362,10 @@ fn a_wrong_toml_is_answered_with_its_line() {
         "x.toml:3: no such key: 'pods'; expected one of kind, k, rate"
     );
     assert_eq!(wrong("[fabric]\nkind = \"facebook\""), "x.toml:1: pods: missing");
+    assert_eq!(
+        wrong("[fabric]\nkind = \"jupiter\"\nhosts = \"two\""),
+        "x.toml:3: no such kind of host links: 'two'; expected one of dual, single, none"
+    );
     for number in ["0", "-3", "1.5", "\"3\"", "99999999999"] {
         let text = format!("[fabric]\nkind = \"facebook\"\npods = {number}");
         assert_eq!(wrong(&text), "x.toml:3: pods: expected a whole number of at least 1, below 2^32");

@@ -1,5 +1,6 @@
 //! Fabrics that papers use.
 
+use clock::graph::{Graph, HostLinks};
 use units::Rate;
 
 use super::error::{MOST_LINKS, MOST_SWITCHES};
@@ -49,6 +50,18 @@ impl Fabric {
             top: move |group, core| format!("core{}", group * half + core),
         };
         names.build(k, half, half, half, rate)
+    }
+
+    /// Google's Jupiter (Singh et al., SIGCOMM'15), without hosts: 22,528 chips and 229,376 links, wired and named as
+    /// [`Graph::jupiter`] has it. Five tiers, from the ToRs to the upper chips of spine blocks.
+    pub fn jupiter(rate: Rate) -> Result<Self, FabricError> {
+        let graph = Graph::jupiter(HostLinks::None).map_err(|_| FabricError::Shape("Jupiter's numbers"))?;
+        let names = graph.nodes().map(|node| FabricNode::from(graph.name(node).to_owned()));
+        let wires = graph.links().map(|link| {
+            let [lower, upper] = graph.ends(link);
+            FabricWire::new(SwitchId(lower.0), SwitchId(upper.0)).with_rate(rate)
+        });
+        Self::new(names, wires)
     }
 
     /// Every leaf linked to every spine: `leaf<l>`, `spine<s>`. Each leaf is a segment.

@@ -54,6 +54,7 @@ fn from_toml(text: &str) -> Result<Graph, LineError> {
     let (topology, domains) = read_with_domains(text)?;
     let graph = match topology {
         TomlTopology::Known(fabric) => Graph::from(&fabric),
+        TomlTopology::Jupiter(hosts) => Graph::jupiter(hosts).map_err(|error| LineError::new(1, error))?,
         TomlTopology::Listed(draft) => graph(&draft)?,
     };
     with_domains(graph, domains)

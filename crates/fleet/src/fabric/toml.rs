@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [fabric]
-//! kind = "facebook"       # or "fat-tree" with k, or "leaf-spine" with leaves and spines
+//! kind = "facebook"       # or "fat-tree" with k, "leaf-spine" with leaves and spines, "jupiter" with hosts
 //! pods = 261
 //! ```
 //!
@@ -26,6 +26,7 @@
 
 use ::toml::Spanned;
 use ::toml::de::{DeTable, DeValue};
+use clock::graph::HostLinks;
 use units::Rate;
 
 use super::file::{DEFAULT_RATE, FileDraft};
@@ -36,9 +37,12 @@ const FILE: [&str; 5] = ["domain", "fabric", "link", "switch", "tors"];
 const DOMAIN: [&str; 2] = ["name", "members"];
 const LINK: [&str; 4] = ["lower", "upper", "ports", "rate"];
 const SWITCH: [&str; 2] = ["name", "role"];
-const KINDS: [&str; 3] = ["facebook", "fat-tree", "leaf-spine"];
+const KINDS: [&str; 4] = ["facebook", "fat-tree", "jupiter", "leaf-spine"];
 const FACEBOOK: [&str; 6] = ["kind", "pods", "tors", "fabrics", "spines", "rate"];
 const FAT_TREE: [&str; 3] = ["kind", "k", "rate"];
+const JUPITER: [&str; 3] = ["kind", "hosts", "rate"];
+const HOSTS: [(&str, HostLinks); 3] =
+    [("dual", HostLinks::Dual), ("single", HostLinks::Single), ("none", HostLinks::None)];
 const LEAF_SPINE: [&str; 4] = ["kind", "leaves", "spines", "rate"];
 const ROLES: [(&str, Role); 3] = [("tor", Role::Tor), ("inner", Role::Inner), ("top", Role::Top)];
 
@@ -52,6 +56,8 @@ pub(super) fn read(text: &str) -> Result<Fabric, LineError> {
 /// A file with all that it says, for those who want more of it than a fabric.
 pub(super) enum TomlTopology {
     Known(Fabric),
+    /// With hosts, which a fabric does not have.
+    Jupiter(HostLinks),
     Listed(FileDraft),
 }
 
@@ -64,6 +70,7 @@ pub(super) struct DomainEntry {
 pub(super) fn read_with_domains(text: &str) -> Result<(TomlTopology, Vec<DomainEntry>), LineError> {
     within(text, |root| {
         let topology = match kind(root)? {
+            Some(fabric) if fabric.required("kind")?.0 == "jupiter" => TomlTopology::Jupiter(jupiter(&fabric)?.0),
             Some(fabric) => TomlTopology::Known(known(&fabric)?),
             None => TomlTopology::Listed(listed(root)?),
         };
@@ -128,6 +135,7 @@ fn known(fabric: &TomlEntries<'_>) -> Result<Fabric, LineError> {
             let rate = rate(&FAT_TREE)?;
             Fabric::fat_tree(fabric.required_whole("k")?, rate)
         }
+        "jupiter" => Fabric::jupiter(jupiter(fabric)?.1),
         "leaf-spine" => {
             let rate = rate(&LEAF_SPINE)?;
             Fabric::leaf_spine(fabric.required_whole("leaves")?, fabric.required_whole("spines")?, rate)
@@ -135,6 +143,21 @@ fn known(fabric: &TomlEntries<'_>) -> Result<Fabric, LineError> {
         _ => return Err(LineError::new(line, unknown("kind of fabric", kind, &KINDS))),
     };
     built.map_err(|error| LineError::new(fabric.line, error))
+}
+
+/// How its hosts are linked, and the rate of its links.
+fn jupiter(fabric: &TomlEntries<'_>) -> LineResult<(HostLinks, Rate)> {
+    fabric.check(&JUPITER)?;
+    let hosts = match fabric.text("hosts")? {
+        None => HostLinks::Dual,
+        Some((hosts, line)) => {
+            let known = HOSTS.iter().find(|(name, _)| *name == hosts).map(|(_, links)| *links);
+            known.ok_or_else(|| {
+                LineError::new(line, unknown("kind of host links", hosts, &HOSTS.map(|(name, _)| name)))
+            })?
+        }
+    };
+    Ok((hosts, fabric.rate("rate")?))
 }
 
 fn listed(root: &TomlEntries<'_>) -> Result<FileDraft, LineError> {
