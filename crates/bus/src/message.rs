@@ -117,6 +117,9 @@ pub struct PortState {
     pub earliest_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_ns: Option<u64>,
+    /// Whose time that is, if not the time of day: that of a root of clocks. Times of different roots cannot be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_of: Option<String>,
     /// Incarnation of the monitor that sends it, and its messages counted: together they distinguish a message from its
     /// repetition, and show which of two is newer.
     pub life: u64,
@@ -240,7 +243,7 @@ mod tests {
         let Message::Port(state) = serde_json::from_str(old).unwrap() else { panic!("a port") };
         assert_eq!(state.found_between(), None);
         let text = serde_json::to_string(&Message::Port(state.clone())).unwrap();
-        assert!(!text.contains("_ns"), "{text}");
+        assert!(!text.contains("_ns") && !text.contains("time_of"), "{text}");
         let stated = PortState { earliest_ns: Some(10), latest_ns: Some(12), ..state.clone() };
         let text = serde_json::to_string(&stated).unwrap();
         assert!(text.contains(r#""earliest_ns":10,"latest_ns":12"#), "{text}");

@@ -382,6 +382,7 @@ fn corrupting(port: &str, number: u64, loss: f64) -> Message {
     Message::Port(PortState {
         earliest_ns: None,
         latest_ns: None,
+        time_of: None,
         id: port.parse().unwrap(),
         peer: None,
         at: Moment::from_ms(number),

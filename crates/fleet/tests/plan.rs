@@ -305,6 +305,7 @@ fn state(port: &str, version: (u64, u64), condition: Condition, loss: f64) -> Po
     PortState {
         earliest_ns: None,
         latest_ns: None,
+        time_of: None,
         id: port.parse().unwrap(),
         peer: None,
         at: Moment::from_ms(version.0 * 1_000 + version.1),

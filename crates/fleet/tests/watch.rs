@@ -45,6 +45,7 @@ fn port(port: &str, number: u64, condition: Condition, loss: f64) -> Message {
     Message::Port(PortState {
         earliest_ns: None,
         latest_ns: None,
+        time_of: None,
         id: port.parse().unwrap(),
         peer: None,
         at: Moment::from_ms(1_000_000 + number),

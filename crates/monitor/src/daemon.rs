@@ -14,6 +14,7 @@
 //! published: it takes over those alarms first. When the monitor is asked to stop, protection stays in force unless
 //! asked otherwise: protection depends on the corruption, not on whether a monitor runs.
 
+mod bounds;
 mod bus_side;
 mod control;
 mod once;
@@ -44,6 +45,7 @@ pub use control::{MonitorControl, ask_to_clear};
 pub use once::{PortAssessment, look_once};
 pub use watch::{PollOutput, PortPoller};
 
+pub use bounds::TimeBounds;
 use bus_side::{Publisher, receive};
 use control::ControlRequest;
 
@@ -58,8 +60,8 @@ pub trait MonitorClock: Sync {
     fn now(&self) -> Moment;
     /// The time of day, for people.
     fn time_of_day(&self) -> Moment;
-    /// True time is between these, in nanoseconds since 1970; `None` if nobody vouches for the clock.
-    fn time_bounds(&self) -> Option<(u64, u64)> {
+    /// Between what the time is; `None` if nobody vouches for the clock.
+    fn time_bounds(&self) -> Option<TimeBounds> {
         None
     }
 }
@@ -87,8 +89,9 @@ impl MonitorClock for SystemClock {
         moment(linux::clock::time_of_day())
     }
 
-    fn time_bounds(&self) -> Option<(u64, u64)> {
-        linux::clock::true_time()
+    fn time_bounds(&self) -> Option<TimeBounds> {
+        let of_day = || linux::clock::true_time().map(|between| TimeBounds { between, of: None });
+        TimeBounds::of_clock(&RunDirectory::of_this_system()).or_else(of_day)
     }
 }
 

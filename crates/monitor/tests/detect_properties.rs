@@ -125,7 +125,7 @@ proptest! {
     fn lives_with_oddities_break_nothing(limits in limits(), life in life(), adopted in any::<(bool, f64)>()) {
         let mut detector = Detector::new(limits);
         if adopted.0 {
-            detector.adopt(&PortState { earliest_ns: None, latest_ns: None,
+            detector.adopt(&PortState { earliest_ns: None, latest_ns: None, time_of: None,
                 id: PortId::new("h", "a"),
                 peer: None,
                 at: Moment::ZERO,

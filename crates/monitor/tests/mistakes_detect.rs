@@ -95,6 +95,7 @@ fn said(port: &str, condition: Condition, sticky: bool) -> PortState {
     PortState {
         earliest_ns: None,
         latest_ns: None,
+        time_of: None,
         id: PortId::new("leaf1", port),
         peer: None,
         at: Moment::from_ms(1_700_000_000_000),

@@ -26,6 +26,7 @@ fn said(id: PortId, peer: Option<PortId>, condition: Condition, number: u64) -> 
     Message::Port(PortState {
         earliest_ns: None,
         latest_ns: None,
+        time_of: None,
         id,
         peer,
         at,

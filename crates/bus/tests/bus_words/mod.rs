@@ -15,6 +15,7 @@ pub(crate) fn state(host: &str, port: &str, life: u64, number: u64, condition: C
     PortState {
         earliest_ns: None,
         latest_ns: None,
+        time_of: None,
         id: PortId::new(host, port),
         peer: None,
         at: Moment::from_ms(number),

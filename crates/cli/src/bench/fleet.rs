@@ -259,6 +259,7 @@ fn report(fabric: &Fabric, corruption: &CorruptionEvent, number: u64) -> Message
     Message::Port(PortState {
         earliest_ns: None,
         latest_ns: None,
+        time_of: None,
         id: PortId::new(lower, format!("up{name}")),
         peer: Some(PortId::new(upper, format!("down{name}"))),
         at: corruption.at,

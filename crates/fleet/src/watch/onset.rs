@@ -1,7 +1,8 @@
 //! Which of two ports was found corrupting first: said only if it is so.
 //!
 //! Monitors that know how wrong their clocks are say between which times they found a condition. Of two such intervals one is
-//! before the other only if it ends before the other begins; if they overlap, or a monitor does not say, nobody knows.
+//! before the other only if it ends before the other begins; if they overlap, or a monitor does not say, nobody knows. Nor does
+//! anybody if the two are times of different roots of clocks.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,16 @@ pub struct OnsetOrder {
 struct PortOnset {
     version: (u64, u64),
     is_corrupting: bool,
-    found: Option<(u64, u64)>,
+    found: Option<FoundTime>,
+}
+
+/// When a condition was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FoundTime {
+    earliest: u64,
+    latest: u64,
+    /// Whose time that is; none is the time of day.
+    of: Option<String>,
 }
 
 /// When ports were found corrupting.
@@ -48,10 +58,14 @@ impl Onsets {
             let is_corrupting = state.condition == Condition::Corrupting;
             let went_on = former.filter(|former| former.is_corrupting && is_corrupting);
             let found = match went_on {
-                Some(former) => former.found,
-                None => state.found_between().filter(|_| is_corrupting),
+                Some(former) => former.found.clone(),
+                None => state.found_between().filter(|_| is_corrupting).map(|(earliest, latest)| FoundTime {
+                    earliest,
+                    latest,
+                    of: state.time_of.clone(),
+                }),
             };
-            if let Some(found) = found.filter(|_| went_on.is_none()) {
+            if let Some(found) = found.as_ref().filter(|_| went_on.is_none()) {
                 orders.extend(self.around(&state.id, found));
             }
             self.ports.insert(state.id.clone(), PortOnset { version, is_corrupting, found });
@@ -59,9 +73,14 @@ impl Onsets {
         orders
     }
 
-    fn around(&self, port: &PortId, (earliest, latest): (u64, u64)) -> impl Iterator<Item = OnsetOrder> + use<> {
+    fn around(&self, port: &PortId, found: &FoundTime) -> impl Iterator<Item = OnsetOrder> + use<> {
+        let FoundTime { earliest, latest, of } = found;
+        let (earliest, latest) = (*earliest, *latest);
         let known = self.ports.iter().filter(|(other, _)| *other != port);
-        let known: Vec<(&PortId, (u64, u64))> = known.filter_map(|(other, of)| Some((other, of.found?))).collect();
+        let comparable =
+            known.filter_map(|(other, onset)| Some((other, onset.found.as_ref().filter(|found| found.of == *of)?)));
+        let known: Vec<(&PortId, (u64, u64))> =
+            comparable.map(|(other, found)| (other, (found.earliest, found.latest))).collect();
         let others = || known.iter().copied();
         let before = others().filter(|(_, (_, other))| *other < earliest).max_by_key(|(_, (_, other))| *other);
         let after = others().filter(|(_, (other, _))| latest < *other).min_by_key(|(_, (other, _))| *other);
@@ -93,6 +112,7 @@ mod tests {
             at: Moment::ZERO,
             earliest_ns: found.map(|(earliest, _)| earliest),
             latest_ns: found.map(|(_, latest)| latest),
+            time_of: None,
             life: 1,
             number,
             condition,
@@ -123,6 +143,18 @@ mod tests {
         assert_eq!(onsets.hear(&[said("b/1", 7, Condition::Healthy, None)]), [], "older than what was heard");
         // Touching is not before.
         assert_eq!(onsets.hear(&[bad("e/1", 150, 150)]), [order("c/1", "e/1", 20)]);
+    }
+
+    #[test]
+    fn times_of_different_roots_are_not_compared() {
+        let by = |port: &str, earliest, root: Option<&str>| match bad(port, earliest, earliest + 1) {
+            Message::Port(state) => Message::Port(PortState { time_of: root.map(str::to_owned), ..state }),
+            Message::Order(_) => unreachable!("a port's"),
+        };
+        let mut onsets = Onsets::default();
+        assert_eq!(onsets.hear(&[by("a/1", 10, Some("clock 7")), by("b/1", 100, None)]), []);
+        assert_eq!(onsets.hear(&[by("c/1", 200, Some("clock 7, elected"))]), []);
+        assert_eq!(onsets.hear(&[by("d/1", 300, Some("clock 7"))]), [order("a/1", "d/1", 289)]);
     }
 
     #[test]

@@ -123,7 +123,7 @@ units::options! {
         pub order_key: Option<PathBuf>,
 
         /// Say in every message between which times its condition was found, as far as this host's clock is vouched for
-        /// (chrony, ntpd). Planners and monitors of before this option refuse such messages: update those first.
+        /// (hitless clock, chrony, ntpd). Planners and monitors of before this option refuse such messages: update those first.
         #[arg(long)]
         pub time_bounds: bool,
 

@@ -9,6 +9,7 @@ use std::io;
 
 use units::Moment;
 
+use super::bounds::TimeBounds;
 use crate::act::PortRule;
 use crate::config::MonitorConfig;
 use crate::detect::{ChangeKind, MonitoredPorts, PortChange, PortRow, ReadingNote};
@@ -46,7 +47,7 @@ pub struct PortPoller {
     errors: BTreeMap<String, u64>,
     troubles: Vec<String>,
     /// Between which times the current poll began, if that is known and to be said.
-    time_bounds: Option<(u64, u64)>,
+    time_bounds: Option<TimeBounds>,
 }
 
 impl std::fmt::Debug for PortPoller {
@@ -88,8 +89,8 @@ impl PortPoller {
         })
     }
 
-    /// What is found from now on was found between these times, in nanoseconds since 1970.
-    pub fn found_between(&mut self, bounds: Option<(u64, u64)>) {
+    /// What is found from now on was found between these times.
+    pub fn found_between(&mut self, bounds: Option<TimeBounds>) {
         self.time_bounds = bounds;
     }
 
@@ -254,10 +255,11 @@ impl PortPoller {
         } else {
             entry
         });
-        let found = self.time_bounds;
+        let found = self.time_bounds.clone();
         polled.messages.push(self.say(port, at, |said| {
             if said.condition != condition {
-                (said.earliest_ns, said.latest_ns) = found.unzip();
+                (said.earliest_ns, said.latest_ns) = found.as_ref().map(|found| found.between).unzip();
+                said.time_of = found.and_then(|found| found.of);
             }
             (said.condition, said.sticky, said.evidence, said.why) = (condition, sticky, evidence, why);
         }));
@@ -287,6 +289,7 @@ impl PortPoller {
         let mut state = self.said.remove(port).unwrap_or_else(|| PortState {
             earliest_ns: None,
             latest_ns: None,
+            time_of: None,
             id: PortId::new(&self.host, port),
             peer: None,
             at,
@@ -385,6 +388,7 @@ mod tests {
         PortState {
             earliest_ns: None,
             latest_ns: None,
+            time_of: None,
             id: PortId::new("leaf1", port),
             peer: None,
             at: Moment::ZERO,
@@ -411,15 +415,17 @@ mod tests {
 
     #[test]
     fn a_message_says_when_its_condition_was_found_and_keeps_saying_so() {
+        let bounds = |from| Some(TimeBounds { between: (from, from + 5), of: Some("clock 7".to_owned()) });
         let mut story = Story::new("");
         for second in 1..=4 {
-            story.watch.found_between(Some((second * 1_000, second * 1_000 + 5)));
+            story.watch.found_between(bounds(second * 1_000));
             story.poll(if second == 4 { 50 } else { 0 });
         }
-        story.watch.found_between(Some((5_000, 5_005)));
+        story.watch.found_between(bounds(5_000));
         let raised = story.poll(50);
         assert_eq!((raised[0].condition, raised[0].found_between()), (Condition::Corrupting, Some((5_000, 5_005))));
-        story.watch.found_between(Some((6_000, 6_005)));
+        assert_eq!(raised[0].time_of.as_deref(), Some("clock 7"));
+        story.watch.found_between(bounds(6_000));
         let again = states(story.watch.recall(vec![former("eth1", Condition::Corrupting, 7)], Moment::ZERO));
         assert_eq!(again[0].found_between(), None, "as a former life said it, which did not know");
         story.watch.found_between(None);

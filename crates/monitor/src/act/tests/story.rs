@@ -103,6 +103,7 @@ impl Story {
         let state = PortState {
             earliest_ns: None,
             latest_ns: None,
+            time_of: None,
             id: id.parse().unwrap(),
             peer: peer.map(|peer| peer.parse().unwrap()),
             at: self.now,
