@@ -28,7 +28,7 @@ pub mod loss;
 pub mod meter;
 pub mod packet;
 pub mod read;
-mod rolling;
+pub mod rolling;
 pub mod room;
 mod scope;
 pub mod segment;

@@ -18,7 +18,7 @@ use crate::digest::{Digest, DigestMismatch, DigestShape, PackedDigest, Undecoded
 use crate::signature::Signature;
 
 #[derive(Debug)]
-pub(crate) struct RollingDifference {
+pub struct RollingDifference {
     shape: DigestShape,
     /// There once anything has passed.
     difference: Option<Digest>,
@@ -37,7 +37,7 @@ struct PendingPacket {
 
 /// A packet that one meter saw more often than the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PacketDifference {
+pub struct PacketDifference {
     pub signature: Signature,
     pub times: u32,
     /// The look that found it.
@@ -46,7 +46,7 @@ pub(crate) struct PacketDifference {
 
 /// What has waited long enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SettledDifference {
+pub struct SettledDifference {
     pub lost: Vec<PacketDifference>,
     pub extra: Vec<PacketDifference>,
     /// What never decoded. What was on its way is among it.
@@ -54,19 +54,19 @@ pub(crate) struct SettledDifference {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UnnamedDifference {
+pub struct UnnamedDifference {
     pub left: UndecodedPackets,
     /// The first look that could not decode it.
     pub since: u64,
 }
 
 impl RollingDifference {
-    pub(crate) fn new(shape: DigestShape) -> Self {
+    pub fn new(shape: DigestShape) -> Self {
         Self { shape, difference: None, is_changed: false, waiting: BTreeMap::new(), stuck: None }
     }
 
     /// For what is compared packet by packet.
-    pub(crate) fn difference(&mut self) -> &mut Digest {
+    pub fn difference(&mut self) -> &mut Digest {
         self.is_changed = true;
         self.difference.get_or_insert_with(|| Digest::new(self.shape))
     }
@@ -101,7 +101,7 @@ impl RollingDifference {
     }
 
     /// Decodes what can be, at `now`, which never goes back. False if something is left.
-    pub(crate) fn look(&mut self, now: u64) -> bool {
+    pub fn look(&mut self, now: u64) -> bool {
         let Some(difference) = self.difference.as_mut().filter(|_| std::mem::take(&mut self.is_changed)) else {
             return self.stuck.is_none();
         };
@@ -121,7 +121,7 @@ impl RollingDifference {
 
     /// What was found before `before` and still has no counterpart, or before `passed` if it was sent: sooner, if it is
     /// known to be on its way no more. What has not decoded since then is given up.
-    pub(crate) fn settle(&mut self, before: u64, passed: u64) -> SettledDifference {
+    pub fn settle(&mut self, before: u64, passed: u64) -> SettledDifference {
         let mut settled = SettledDifference::default();
         let over = |_: &Signature, waiting: &mut PendingPacket| {
             waiting.since < if waiting.times > 0 { before.max(passed) } else { before }

@@ -83,7 +83,7 @@ const BLACKHOLE: Keys = &[("switch", One), ("to", One), ("from", One), ("until",
 
 const DETOUR: Keys = &[("switch", One), ("to", One), ("next", One), ("from", One), ("until", One)];
 
-const RADAR: Keys = &[("batch", One), ("timeout", One), ("cells", One), ("black_boxes", Names)];
+const RADAR: Keys = &[("batch", One), ("timeout", One), ("cells", One), ("clock_error", One), ("black_boxes", Names)];
 
 const PL2: Keys = &[
     ("scheduler", One),

@@ -38,7 +38,16 @@ pub(crate) fn read(
     let meters = Placement::of(topology, &black_boxes).meters().max(1);
     let most = (MOST_MEMORY / CELL / meters).max(3) as u32;
     let cells = table.small("cells", 3..=most)?.map_or(usual.cells, |cells| cells as usize);
-    Ok(Some(MeteringConfig { batch, timeout, cells, black_boxes, keep_truth: false }))
+    let clock_error = table.span("clock_error", Span::ZERO..=LONGEST_BATCH)?;
+    if clock_error.is_some_and(|error| error * 4 > batch) {
+        return Err(table.wrong("clock_error", format_args!("expected at most a quarter of a batch, {}", batch / 4)));
+    }
+    if clock_error.is_some() && !black_boxes.is_empty() {
+        return Err(
+            table.wrong("clock_error", "not with black_boxes: without a tag nobody knows which meter a packet passed")
+        );
+    }
+    Ok(Some(MeteringConfig { batch, timeout, cells, clock_error, black_boxes, keep_truth: false }))
 }
 
 fn black_boxes(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Vec<NodeId>> {

@@ -130,6 +130,48 @@ fn random_losses_are_found_on_their_links() {
     assert_eq!(found.truth.lost(), corrupted);
 }
 
+/// Without tags: what was lost and what is named, each with its segment, its batch and its identification.
+fn by_clock(found: &MeteringResult, batch: Span) -> [Vec<String>; 2] {
+    let row = |segment: u32, batch: u64, loss: &radar::loss::Loss| {
+        format!("{segment} {batch} {:?} {:?}", loss.flow, loss.ip_id)
+    };
+    let until = found.until.as_ps() / batch.as_ps();
+    let truth = found.truth.dropped.iter().filter(|dropped| dropped.batch < until);
+    let mut lost: Vec<String> =
+        truth.map(|dropped| row(dropped.segment, dropped.batch, &dropped.signature.loss(None))).collect();
+    let mut named: Vec<String> = found.losses.iter().map(|lost| row(lost.segment, lost.batch, &lost.loss)).collect();
+    lost.sort_unstable();
+    named.sort_unstable();
+    [lost, named]
+}
+
+fn without_tags(error: Span, cells: usize) -> MeteringResult {
+    let mut setup = fat_tree();
+    lossy(&mut setup, ["h0", "edge0-0"], 0.002);
+    lossy(&mut setup, ["agg3-0", "core0"], 0.002);
+    setup.radar = Some(MeteringConfig { clock_error: Some(error), cells, ..meters() });
+    run(setup).1
+}
+
+#[test]
+fn without_tags_batches_that_clocks_cut_name_what_was_lost_and_nothing_else() {
+    for error in [Span::ZERO, Span::from_us(2), Span::from_us(100), Span::from_us(500)] {
+        let found = without_tags(error, 4_000);
+        let [lost, named] = by_clock(&found, Span::from_ms(2));
+        assert_eq!(named, lost, "clocks within {error}");
+        assert!(lost.len() > 40, "{} losses", lost.len());
+        assert_eq!((found.unnamed.len(), found.extra, found.late), (0, 0, 0), "clocks within {error}");
+    }
+}
+
+/// §5.8: digests need room for what passes within 2ε and the way.
+#[test]
+fn the_worse_the_clocks_the_more_cells_it_takes() {
+    let [good, bad] = [Span::from_us(2), Span::from_us(500)].map(|error| without_tags(error, 400));
+    assert_eq!(good.unnamed.len(), 0, "{:?}", good.unnamed);
+    assert!(!bad.unnamed.is_empty(), "hundreds of packets are in another batch there, in 400 cells");
+}
+
 #[test]
 fn what_a_full_buffer_drops_is_lost_on_the_segment_that_begins_there() {
     let mut setup = fat_tree();

@@ -18,6 +18,8 @@
 //! A collector subtracts the digests of downstream meters from that of their upstream meter. Sums do not mind the order, so here
 //! each packet is taken out of the upstream digest when it passes a downstream meter: the same cells, and half the memory.
 //!
+//! Instead of by what packets carry, batches may be cut by the meters' own clocks (`clock_error`; `clocked`).
+//!
 //! Links under a link protocol are segments like any others: copies carry the tags of their originals, and only what a
 //! link gives up is lost.
 //!
@@ -26,6 +28,7 @@
 //! looked at: what is on its way then is not lost.
 
 mod analysis;
+mod clocked;
 mod collector;
 mod placement;
 mod truth;
@@ -39,6 +42,8 @@ use radar::loss::Loss;
 use radar::packet::{Flow, Packet as Seen, Timestamp};
 use radar::signature::{Fields, Signature};
 use units::{Span, Time};
+
+use clocked::{ClockedMeters, MeterEnd};
 
 pub use analysis::LossAnalysis;
 pub use placement::Placement;
@@ -60,6 +65,9 @@ pub struct MeteringConfig {
     pub timeout: Span,
     /// Cells of each digest.
     pub cells: usize,
+    /// If packets carry nothing: by how much each meter's clock, which cuts the batches, may be wrong. At most a quarter of a
+    /// batch, and not with black boxes, whose segments only a tag tells apart.
+    pub clock_error: Option<Span>,
     /// Switches without meters.
     pub black_boxes: Vec<NodeId>,
     /// Every packet that is really lost is written down, to compare.
@@ -73,6 +81,7 @@ impl Default for MeteringConfig {
             batch: Span::from_ms(10),
             timeout: Span::from_ms(5),
             cells: 400,
+            clock_error: None,
             black_boxes: Vec::new(),
             keep_truth: false,
         }
@@ -95,7 +104,7 @@ pub struct MeteringResult {
     /// Digests that were looked at, of all segments and batches; and how many of these had a loss.
     pub batches: u64,
     pub lossy_batches: u64,
-    /// What passed later than this was not looked at.
+    /// What passed later than this was not looked at; by the upstream meter's clock, if clocks cut the batches.
     pub until: Time,
     /// Meters that a real network would have, and cells of each of their digests.
     pub meters: u64,
@@ -146,6 +155,8 @@ pub(crate) struct Metering {
     /// The first batch that has not been looked at, and when it will be.
     next: u64,
     look_at: Time,
+    /// Instead of `differences`, where packets carry nothing.
+    clocked: Option<ClockedMeters>,
     found: MeteringResult,
 }
 
@@ -158,7 +169,9 @@ impl Metering {
         );
         let shape = DigestShape::new(config.cells, seed, Fields::ALL);
         let placement = Placement::of(topology, &config.black_boxes);
-        let digests = |link| placement.has_upstream(link).then(|| [0; 2].map(|_| Digest::new(shape)));
+        let clocked = config.clock_error.map(|error| ClockedMeters::new(topology, &config, error, shape, seed));
+        let carries = clocked.is_none();
+        let digests = |link| (carries && placement.has_upstream(link)).then(|| [0; 2].map(|_| Digest::new(shape)));
         let black = |node: NodeId| config.black_boxes.contains(&node);
         let meters = placement.meters() as u64;
         let found = MeteringResult { meters, cells: shape.cells() as u64, ..MeteringResult::default() };
@@ -169,7 +182,8 @@ impl Metering {
             heard: topology.directed().map(|link| !black(topology.to(link))).collect(),
             ids: Vec::new(),
             next: 0,
-            look_at: Time::ZERO + config.batch + config.timeout,
+            look_at: clocked.as_ref().map_or(Time::ZERO + config.batch + config.timeout, |clocked| clocked.look_at),
+            clocked,
             found,
             config,
         }
@@ -195,13 +209,24 @@ impl Metering {
         if self.has_meters[at.switch as usize] {
             let carried = *tag;
             self.pass_upstream(now, at.port, frame.route.time_to_live() == 0, tag);
-            self.pass_downstream(&carried);
+            self.pass_downstream(now, &carried);
         }
     }
 
     /// A packet passes an upstream meter, and carries what the next downstream meter must know.
     #[inline]
     fn pass_upstream(&mut self, now: Time, link: u32, expired: bool, tag: &mut MeterTag) {
+        if self.clocked.is_some() {
+            self.look_if_due(now);
+        }
+        if let Some(clocked) = &mut self.clocked {
+            if clocked.has(link) {
+                *tag = MeterTag { at: 0, meter: link, expired, ..*tag };
+                tag.batch = clocked.pass(now, link, MeterEnd::Upstream, &tag.carried());
+                self.found.metered += 1;
+            }
+            return;
+        }
         let Some(digests) = &mut self.differences[link as usize] else { return };
         let at = now.as_ps() / 1_000;
         *tag = MeterTag { at, batch: at / self.batch, meter: link, expired, ..*tag };
@@ -211,8 +236,15 @@ impl Metering {
 
     /// A packet passes a downstream meter, which takes it out of what is missing.
     #[inline]
-    fn pass_downstream(&mut self, tag: &MeterTag) {
+    fn pass_downstream(&mut self, now: Time, tag: &MeterTag) {
         if tag.meter == NO_METER {
+            return;
+        }
+        if self.clocked.is_some() {
+            self.look_if_due(now);
+        }
+        if let Some(clocked) = &mut self.clocked {
+            clocked.pass(now, tag.meter, MeterEnd::Downstream, &tag.carried());
             return;
         }
         let Some(digests) = &mut self.differences[tag.meter as usize] else { return };
@@ -250,9 +282,9 @@ impl SwitchProgram for Metering {
     }
 
     /// It was not lost on its way here.
-    fn on_taken(&mut self, _now: Time, at: SwitchPort, _frame: &mut SimPacket, tag: &mut MeterTag) {
+    fn on_taken(&mut self, now: Time, at: SwitchPort, _frame: &mut SimPacket, tag: &mut MeterTag) {
         if self.has_meters[at.switch as usize] {
-            self.pass_downstream(tag);
+            self.pass_downstream(now, tag);
             tag.meter = NO_METER;
         }
     }
@@ -276,12 +308,12 @@ impl SwitchProgram for Metering {
     #[inline]
     fn on_host_receives(&mut self, now: Time, _link: u32, _frame: &mut SimPacket, tag: &mut MeterTag) {
         self.look_if_due(now);
-        self.pass_downstream(tag);
+        self.pass_downstream(now, tag);
     }
 
     fn on_drop(&mut self, now: Time, link: u32, why: DropReason, _frame: &mut SimPacket, tag: &mut MeterTag) {
         if why == DropReason::Filtered && self.heard[link as usize] {
-            return self.pass_downstream(tag);
+            return self.pass_downstream(now, tag);
         }
         let keep = self.config.keep_truth;
         self.found.truth.count(link, why);

@@ -10,6 +10,11 @@ impl Metering {
     /// Looks at every batch that is over, and whose last packets had time to arrive.
     #[cold]
     pub(super) fn look_until(&mut self, now: Time) {
+        if let Some(clocked) = &mut self.clocked {
+            clocked.look_until(now, &mut self.found);
+            self.look_at = clocked.look_at;
+            return;
+        }
         while now >= self.look_at {
             let batch = self.next;
             for segment in 0..self.differences.len() {
