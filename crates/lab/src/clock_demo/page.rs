@@ -2,6 +2,7 @@
 
 use chart::page::PageFrame;
 use chart::svg::escape;
+use chart::table::thousands;
 use chart::{Axis, Chart, Line, Palette, Panel, SeriesChart};
 
 use super::judge::ClockSample;
@@ -14,7 +15,8 @@ pub fn page(result: &ClockDemoResult) -> String {
     let header = format!(
         "<p class=\"lead\">Eight clocks on the corners of a cube, each a process with an oscillator that is off by up to \
          100 ppm, while links, nodes, a domain and the root are killed. {} readings by another process, {} wrong.</p>\n",
-        result.reads, result.wrong
+        thousands(result.reads),
+        thousands(result.wrong)
     );
     let mut palette = Palette::default();
     let charts: String = [over_time(result), recoveries(result)]
@@ -51,7 +53,7 @@ fn over_time(result: &ClockDemoResult) -> Chart {
     Chart::Series(SeriesChart {
         title: "By how much each clock may be wrong, and is".into(),
         caption: "The largest values of each stretch of time. The line of ε must be above the other one everywhere. A clock that \
-                  was killed has a page that nobody writes any more: its ε grows until it is back."
+                  was killed has a page that nobody writes any more: its ε grows until it is back. The first eight kills are marked."
             .into(),
         time: Axis::linear("s"),
         panels: samples.map(|(node, samples)| panel(node, samples)).collect(),
@@ -70,7 +72,7 @@ fn recoveries(result: &ClockDemoResult) -> Chart {
     }
     Chart::Lines(chart::LinesChart {
         title: "How long somebody heard nothing after a kill".into(),
-        caption: "The longest silence of any clock that lived.".into(),
+        caption: "The longest silence of any clock that lived; one point for each kill.".into(),
         x: Axis::linear("s"),
         y: Axis::log("ms"),
         lines,

@@ -175,7 +175,10 @@ impl ClockDemoResult {
         self.verdicts = vec![
             ClockVerdict {
                 aim: "no reading is wrong",
-                found: format!("{} of {} readings", self.wrong, self.reads),
+                found: format!(
+                    "{} of {} readings, {} not judged: no page showed their root",
+                    self.wrong, self.reads, self.unjudged
+                ),
                 met: self.wrong == 0 && self.unjudged == 0 && self.reads > 0,
             },
             ClockVerdict {

@@ -8,7 +8,7 @@
 //! | `… within X and Y seconds …`, as ClockBound's examples print | the middle of X and Y | between X and Y |
 //!
 //! A clock that is not synchronised says nothing: such lines are passed over. So are empty lines, those that begin with `#`,
-//! and the banners of chrony's log.
+//! the banners of chrony's log, and what ClockBound's examples print of their own speed.
 
 use std::fmt;
 
@@ -61,17 +61,21 @@ pub fn readings(text: &str) -> Result<Vec<ClockStatement>, ClockFileError> {
 
 fn reading(line: &str) -> Result<Option<ClockStatement>, String> {
     let is_banner = line.is_empty() || line.starts_with(['#', '=']) || line.starts_with("Date");
-    if is_banner || line.contains("Not synchronised") {
+    if is_banner || line.starts_with("It took ") || line.contains("Not synchronised") {
         return Ok(None);
     }
     let reading = if line.starts_with('{') {
         json(line)?
     } else if let Some((_, times)) = line.split_once("within ") {
-        Some(clock_bound(times).ok_or("expected `within SECONDS and SECONDS`, as ClockBound prints")?)
+        let wrong = "expected `within SECONDS and SECONDS`, as ClockBound prints";
+        // What a clock says of the time while it does not know it, or after its machine was moved, is no bound.
+        let status = times.split_once("status is").map(|(_, status)| status.to_ascii_lowercase()).unwrap_or_default();
+        let is_known = !["unknown", "disrupted"].iter().any(|word| status.contains(word));
+        Some(clock_bound(times).ok_or(wrong)?).filter(|_| is_known)
     } else if line.contains(',') {
         Some(tracking(line)?)
     } else {
-        Some(tracking_log(line)?)
+        tracking_log(line)?
     };
     match reading {
         Some(ClockStatement { earliest, latest, .. }) if earliest > latest => {
@@ -139,8 +143,9 @@ fn tracking(line: &str) -> Result<ClockStatement, String> {
 }
 
 /// Date, time, address, stratum, frequency, skew, offset, leap, sources, deviation, correction, root delay and dispersion,
-/// and the maximum error since the line before. Its second began up to a second before the reading.
-fn tracking_log(line: &str) -> Result<ClockStatement, String> {
+/// and the maximum error since the line before. Its second began up to a second before the reading. A leap of `?` means that the
+/// clock is not synchronised.
+fn tracking_log(line: &str) -> Result<Option<ClockStatement>, String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let expected = || {
         "expected JSON with local_ns, earliest_ns and latest_ns, a line of chrony's (TIME,`chronyc -c tracking`, or of its \
@@ -150,7 +155,8 @@ fn tracking_log(line: &str) -> Result<ClockStatement, String> {
     let [date, time, .., most] = fields[..] else { return Err(expected()) };
     let error = most.parse::<f64>().ok().filter(|error| error.is_finite() && fields.len() == 14);
     let local = date_time(date, time);
-    local.zip(error).and_then(|(local, error)| around(local, error)).ok_or_else(expected)
+    let reading = local.zip(error).and_then(|(local, error)| around(local, error)).ok_or_else(expected)?;
+    Ok((fields[7] != "?").then_some(reading))
 }
 
 fn date_time(date: &str, time: &str) -> Option<i64> {
@@ -228,6 +234,45 @@ mod tests {
             readings(bound).unwrap(),
             [ClockStatement { local: AT + 200_000, earliest: AT, latest: AT + 400_000 }]
         );
+    }
+
+    /// As chronyd 4.3 printed it, of a server on the same machine.
+    #[test]
+    fn real_output_of_chrony_is_read_and_what_it_says_before_it_is_synchronised_is_passed_over() {
+        const SECOND: i64 = 1_000_000_000;
+        let tracking = "1794896885.465348789,7F000001,127.0.0.1,9,1794896885.103887277,-0.000001504,-0.000000032,0.000000178,0.038,\
+                        -0.000,0.079,0.000004986,0.000000664,1.0,Normal\n\
+                        1794896902.675542493,00000000,,0,0.000000000,-0.000000076,0.000000000,0.000000000,0.038,0.000,0.000,\
+                        1.000000000,1.000000000,0.0,Not synchronised\n";
+        let [ClockStatement { local, earliest, latest }] = readings(tracking).unwrap()[..] else {
+            panic!("one reading")
+        };
+        // 1.504 µs of offset, half of 4.986 µs of delay, 0.664 µs of dispersion.
+        assert_eq!((local, local - earliest, latest - local), (1_794_896_885 * SECOND + 465_348_789, 4_661, 4_661));
+        let log = "=====================================================================================================\n   \
+                   Date (UTC) Time     IP Address   St   Freq ppm   Skew ppm     Offset L Co  Offset sd Rem. corr. Root delay \
+                   Root disp. Max. error\n\
+                   =====================================================================================================\n\
+                   2026-11-17 06:27:53 0.0.0.0          0     -0.028      0.113  0.000e+00 ?  0  0.000e+00  7.062e-14  1.000e+00  \
+                   1.000e+00  1.500e+00\n\
+                   2026-11-17 06:28:05 127.0.0.1        9      0.038      0.079 -3.232e-08 N  1  1.608e-07 -1.531e-06  4.986e-06  \
+                   5.224e-07  6.367e-06\n";
+        let [ClockStatement { local, earliest, latest }] = readings(log).unwrap()[..] else { panic!("one reading") };
+        assert_eq!((local, local - earliest, latest - local), (1_794_896_885 * SECOND, 6_367, 6_367));
+    }
+
+    #[test]
+    fn a_clock_bound_that_does_not_know_the_time_says_nothing() {
+        let said = |status: &str| {
+            format!(
+                "When clockbound_now was called true time was somewhere within 1700000000.000000000 and 1700000000.000400000 \
+                 seconds since Jan 1 1970. The clock status is {status}.\nIt took 9.428327416 seconds to call clock bound \
+                 100000000 times (10606335 tps).\n"
+            )
+        };
+        let known = ["SYNCHRONIZED", "SYNCHRONIZED (1)", "\"Synchronized\"", "FREE_RUNNING"];
+        assert!(known.iter().all(|status| readings(&said(status)).unwrap().len() == 1));
+        assert!(["UNKNOWN", "Disrupted"].iter().all(|status| readings(&said(status)).is_err()));
     }
 
     #[test]

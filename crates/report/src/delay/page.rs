@@ -15,7 +15,10 @@ const MOST_ROWS: usize = 200;
 
 pub(super) fn page(report: &DelayReport) -> String {
     let mut palette = Palette::default();
-    let lead = verdict(&report.analysis);
+    let mut lead = verdict(&report.analysis);
+    if let Some(first) = lead.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
     let lines = summary(report);
     let notes = lines.lines().chain(report.notes.iter().map(String::as_str));
     let notes: String = notes.map(|line| format!("<li>{}</li>\n", escape(line))).collect();
@@ -23,7 +26,7 @@ pub(super) fn page(report: &DelayReport) -> String {
     let main = [
         section("directions", "Each way", &directions(report).html()),
         section("time", "Over time", &charts(report, &mut palette)),
-        section("flows", "Whose", &flows(report).html()),
+        section("flows", "Flows", &flows(report).html()),
     ]
     .concat();
     let question = &report.question;
@@ -99,7 +102,8 @@ fn charts(report: &DelayReport, palette: &mut Palette) -> String {
     let chart = LinesChart {
         title: "DOWN's clock against UP's".into(),
         caption: format!(
-            "Microseconds beyond {middle} ns: the clocks are anywhere between the lines, and nowhere else."
+            "Microseconds beyond {:.6} s: the offset is anywhere between the lines, and nowhere else.",
+            middle as f64 / 1e9
         ),
         x: Axis::linear("seconds of UP's capture"),
         y: Axis::linear("offset, µs"),
