@@ -9,6 +9,7 @@
 
 #![warn(missing_docs)]
 
+mod binomial;
 mod counters;
 mod interval;
 mod moment;
@@ -23,6 +24,7 @@ mod size;
 mod stream_ranges;
 mod time;
 
+pub use binomial::{binomial, quantile_ranks};
 pub use interval::poisson;
 pub use moment::Moment;
 pub use nearest::nearest;
