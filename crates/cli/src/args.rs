@@ -186,22 +186,48 @@ pub(crate) enum ScaleArg {
     Full,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum VerdictArg {
+    Match,
+    Differs,
+    /// Nothing can be said.
+    TooFew,
+    Noted,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {
-    /// A paper, `linkguardian`, `rdma-corruption`, `melo` or `hpcc`; a part of it, such as `linkguardian/net`; or the claims
-    /// whose ids begin so, such as `linkguardian/lg.fig11`.
-    ///
-    /// What there is, is listed in answer to anything else.
-    #[arg(value_name = "PAPER[/CLAIM]")]
+    #[arg(value_name = "PAPER[/CLAIM]", help = papers::help())]
     pub what: String,
 
     /// How much stands behind each value.
     #[arg(long, value_enum, default_value_t = ScaleArg::Quick)]
     pub scale: ScaleArg,
 
-    /// Write a report here: one HTML file with a chart for every claim.
+    /// Write a report here: one HTML file with a chart for every claim. Of `all`, a page with the verdict of every figure,
+    /// and a report for each paper beside it.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+
+    /// Print only points with this verdict.
+    #[arg(long, value_name = "VERDICT", value_enum)]
+    pub only: Option<VerdictArg>,
+
+    /// Keep the results here: a JSON file for each paper, written anew after every claim.
+    #[arg(long, value_name = "DIR")]
+    pub save: Option<PathBuf>,
+
+    /// Take claims from the files of --save that the same program saved with the same scale and seed, and run the others.
+    #[arg(long, requires = "save")]
+    pub resume: bool,
+
+    /// Of `list`: the verdicts of the results saved here.
+    #[arg(long, value_name = "DIR")]
+    pub results: Option<PathBuf>,
+
+    /// Of `list`: print Markdown, as docs/reproduce.md has it.
+    #[arg(long)]
+    pub markdown: bool,
 
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]

@@ -4,18 +4,24 @@
 //! With any runner, a claim ends as a [`ClaimResult`].
 
 mod deter;
+mod figures;
 mod files;
 mod flowradar;
 mod hpcc;
 mod linkguardian;
 mod lossradar;
 mod melo;
+mod overview;
 mod page;
 mod pl2;
 pub mod rdma_corruption;
+mod saved;
 mod sundial;
 
+pub use figures::PaperFigure;
+pub use overview::{IndexInfo, Overview};
 pub use page::PageInfo;
+pub use saved::{SavedClaim, SavedResults, SavedRun};
 
 use report::claim::files::{self as claim_files, EmbeddedFile};
 use report::claim::{Claim, ClaimError, ClaimResult, PointResult};
@@ -45,6 +51,16 @@ pub const PAPERS: [Paper; 9] = [
     deter::PAPER,
     sundial::PAPER,
 ];
+
+/// What can be asked for, in a few sentences that name every paper.
+pub fn help() -> String {
+    let names = PAPERS.map(|paper| paper.name).join(", ");
+    format!(
+        "A paper: {names}. A part of it, such as `linkguardian/net`; or the claims whose ids begin so, such as \
+         `linkguardian/lg.fig11`. `all` runs every paper; `list` prints papers, claims and figures, and what is not \
+         reproduced and why"
+    )
+}
 
 /// A paper's claims, or those of them that were chosen, in the order of the report.
 #[derive(Clone, Debug)]
@@ -114,12 +130,49 @@ impl Claims {
         (!self.claims.is_empty()).then_some(self)
     }
 
+    pub fn paper(&self) -> Paper {
+        self.paper
+    }
+
+    /// Those whose ids `is` accepts.
+    #[must_use]
+    pub fn filter(mut self, is: impl Fn(&str) -> bool) -> Self {
+        self.claims.retain(|claim| is(&claim.id));
+        self
+    }
+
+    /// Points that were saved, as results of these claims; without charts. `None` if there is no such claim any more, or
+    /// it has other points.
+    pub fn saved(&self, saved: &SavedClaim) -> Option<ClaimResult> {
+        let claim = self.claims.iter().find(|claim| claim.id == saved.id)?;
+        let ids = claim.point.iter().map(|point| format!("{}.{}", claim.id, point.id));
+        let is_same = ids.eq(saved.points.iter().map(|point| point.id.clone()));
+        let result = ClaimResult { points: saved.points.clone(), ..ClaimResult::judge(claim, &[], saved.seconds) };
+        is_same.then_some(result)
+    }
+
+    /// Runs them one after the other and gives each result as soon as it is there.
+    pub fn reproduce_each(
+        &self,
+        effort: &Effort<'_>,
+        done: &mut dyn FnMut(ClaimResult) -> Result<(), ClaimError>,
+    ) -> Result<(), ClaimError> {
+        runner::run_each(&self.claims, self.paper.computations, effort, &mut |mut result| {
+            result.command = self.command(&result.id, effort);
+            done(result)
+        })
+    }
+
+    /// What to type to run one of them again.
+    fn command(&self, id: &str, effort: &Effort<'_>) -> String {
+        format!("hitless reproduce {}/{id} --scale {} --seed {}", self.paper.name, effort.scale, effort.seed)
+    }
+
     /// Runs them; what the watch ended early is missing from the result.
     pub fn reproduce(&self, effort: &Effort<'_>) -> Result<Reproduction, ClaimError> {
         let mut results = runner::run(&self.claims, self.paper.computations, effort)?;
         for result in &mut results {
-            let (paper, id) = (self.paper.name, &result.id);
-            result.command = format!("hitless reproduce {paper}/{id} --scale {} --seed {}", effort.scale, effort.seed);
+            result.command = self.command(&result.id, effort);
         }
         Ok(Reproduction { paper: self.paper, results })
     }

@@ -1,4 +1,4 @@
-use report::claim::{MeasuredValue, RunScale, Verdict};
+use report::claim::{Band, MeasuredValue, PointKind, RunScale, Verdict};
 use report::runner::{Compute, ComputedValues};
 use units::{Progress, Unwatched};
 
@@ -9,6 +9,7 @@ const FILE: EmbeddedFile = (
     r#"
         id = "x.sum"
         runner = "computed"
+        kind = "claim"
         part = "plus"
         order = 1
         title = "A sum"
@@ -31,7 +32,7 @@ const FILE: EmbeddedFile = (
         [[point]]
         id = "rare"
         paper = 0.0
-        band = [0.0, 1.0]
+        band = [0.0, 0.0]
     "#,
 );
 
@@ -40,6 +41,7 @@ const OTHER: EmbeddedFile = (
     r#"
         id = "x.seed"
         runner = "computed"
+        kind = "arithmetic"
         part = "seeds"
         order = 2
         title = "A seed"
@@ -95,7 +97,7 @@ fn the_file_judges_what_code_computed() {
         ("x.sum.two", Verdict::Match),
         ("x.sum.again", Verdict::Differs),
         ("x.sum.told", Verdict::Noted),
-        ("x.sum.rare", Verdict::Unmeasured),
+        ("x.sum.rare", Verdict::TooFew),
         ("x.seed.one", Verdict::Match),
     ];
     assert_eq!(points, expected);
@@ -107,9 +109,9 @@ fn a_value_that_no_code_computes_is_an_error_that_names_it() {
     let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, progress: &Unwatched };
     let mistaken = Paper { computations: &[(&["x.sum"], Compute::One(seed))], ..PAPER };
     let error = Claims::read(mistaken, &[FILE]).unwrap().reproduce(&effort).unwrap_err().to_string();
-    assert!(error.contains("x.sum") && error.contains("no measure two: expected one of one"), "{error}");
+    assert!(error.contains("sums/b.toml:11: two: no measure two: expected one of one"), "{error}");
     let error = Claims::read(mistaken, &[OTHER]).unwrap_err().to_string();
-    assert_eq!(error, "x.seed: no function computes it");
+    assert_eq!(error, "sums/a.toml: x.seed: no function computes it");
 }
 
 #[test]
@@ -207,4 +209,84 @@ fn the_claims_that_take_no_time_match() {
         let verdicts: Vec<Verdict> = reproduction.points().map(|point| point.verdict).collect();
         assert!(verdicts.len() >= 2 && verdicts.iter().all(|verdict| *verdict == Verdict::Match), "{verdicts:?}");
     }
+}
+
+/// What a point of a file may say is checked when it is read; this is that every file is.
+#[test]
+fn no_band_of_a_claim_excludes_the_paper_and_each_can_be_left() {
+    let mut judged = 0;
+    for claim in PAPERS.into_iter().flat_map(|paper| paper.claims().unwrap().claims) {
+        for point in claim.point.iter().filter(|point| point.kind() == PointKind::Claim) {
+            let Some(band) = point.band else { continue };
+            judged += 1;
+            assert!(band.low.is_finite() || band.high.is_finite(), "{}.{}: {band}", claim.id, point.id);
+            let inside = point.paper.number().is_none_or(|paper| band.contains(paper));
+            assert!(inside, "{}.{}: {band} excludes {}", claim.id, point.id, point.paper);
+        }
+    }
+    assert!(judged > 300, "{judged}");
+}
+
+fn kept_results() -> Vec<SavedResults> {
+    SavedResults::read_all(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results"))).unwrap()
+}
+
+#[test]
+fn no_kept_match_rests_on_less_than_could_have_refuted_it() {
+    for results in kept_results() {
+        for point in results.results().flat_map(|(_, points)| points) {
+            if point.verdict != Verdict::Match {
+                continue;
+            }
+            let (Some(band), Some(ours)) = (point.band, point.ours) else { panic!("{point:?}") };
+            assert!(point.n > 0 && band.contains(ours), "{point:?}");
+            // A statement about every trial is refuted by one; anything else only by an interval that lies elsewhere.
+            let within = |interval: Band| band.contains(interval.low) && band.contains(interval.high);
+            assert!(band.low == band.high || point.interval.is_none_or(within), "{point:?}");
+            let claims_the_paper = point.kind == PointKind::Claim;
+            let paper = point.paper.number().filter(|_| claims_the_paper);
+            assert!(paper.is_none_or(|paper| band.contains(paper)), "{point:?}");
+        }
+    }
+}
+
+#[test]
+fn the_documentation_counts_what_was_kept() {
+    let overview = Overview::new(&kept_results()).unwrap();
+    let docs = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reproduce.md"));
+    let table = overview.markdown();
+    let wanted = "cargo run --release -- reproduce list --results docs/results --markdown";
+    assert!(docs.contains(table.trim_end()), "docs/reproduce.md should have what `{wanted}` prints:\n{table}");
+    let readme = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
+    let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = overview.sentence();
+    assert!(said.is_none_or(|said| readme.contains(&said)), "README.md should say: {}", overview.sentence().unwrap());
+}
+
+#[test]
+fn a_run_is_taken_up_again_from_what_was_saved() {
+    let folder = std::env::temp_dir().join(format!("hitless-saved-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = SavedRun { paper: "melo".into(), scale: "quick".into(), seed: 1, commit: "c".into() };
+    let mut saved = SavedResults::new(run.clone());
+    let claims = claims();
+    let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, progress: &Unwatched };
+    let mut kept = Vec::new();
+    let mut keep = |result: ClaimResult| {
+        saved.add(&result, "2026-11-17");
+        kept.push(result.id);
+        saved.write(&folder).map_err(ClaimError::new)
+    };
+    claims.reproduce_each(&effort, &mut keep).unwrap();
+    assert_eq!(kept, ["x.sum", "x.seed"]);
+    let again = SavedResults::read(&run.path(&folder)).unwrap().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!((&again.run, again.date.as_str()), (&run, "2026-11-17"));
+    let results: Vec<ClaimResult> = again.claims.iter().filter_map(|claim| claims.saved(claim)).collect();
+    let points: Vec<&PointResult> = results.iter().flat_map(|result| &result.points).collect();
+    let fresh = reproduce(&claims, &Unwatched);
+    assert_eq!(points, fresh.points().collect::<Vec<_>>());
+    let mut other = again.claims[0].clone();
+    other.points.pop();
+    assert!(claims.saved(&other).is_none(), "a claim with other points is run again");
 }

@@ -1,23 +1,30 @@
 //! Claims of the papers, as files.
 //!
 //! A file under `experiments/<paper>/` states one claim before anything is run: where the paper makes it, what it says,
-//! and for each point the band in which our value must lie to count as a match. `runner` says how values are had: from
-//! runs of one link, of a network or of a fleet, or from a function of ours. A row that differs stays, with the reason
-//! that the file gives.
+//! and for each point what kind of statement it is and the band in which our value must lie to count as a match. `runner`
+//! says how values are had: from runs of one link, of a network or of a fleet, or from a function of ours. A row that
+//! differs stays, with the reason that the file gives.
 //!
-//! There is one schema for all of them; a key that the claim's runner does not use is an error.
+//! There is one schema for all of them; a key that the claim's runner does not use is an error. What a band may be is
+//! in [`rules`].
 
 mod band;
 pub mod files;
+mod lines;
 pub mod measure;
 mod result;
+mod rules;
+mod tally;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use lines::PointLines;
+
 pub use band::Band;
 pub use result::{ClaimResult, MeasuredValue, PointResult, Verdict, number, table};
+pub use tally::VerdictTally;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +48,8 @@ pub struct Claim {
     pub notes: Vec<String>,
     /// The measure of the points that name none.
     pub measure: Option<String>,
+    /// The kind of the points that name none.
+    kind: Option<PointKind>,
     pub point: Vec<ClaimPoint>,
     /// Network: the scenario's file, in the same folder.
     #[serde(default)]
@@ -56,6 +65,11 @@ pub struct Claim {
     /// What the scenario's file says.
     #[serde(skip)]
     pub(crate) scenario_text: &'static str,
+    /// The file's name, and where in it each point stands, for messages.
+    #[serde(skip)]
+    file: String,
+    #[serde(skip)]
+    lines: Vec<PointLines>,
 }
 
 /// One value of a claim.
@@ -66,11 +80,21 @@ pub struct ClaimPoint {
     pub id: String,
     /// The claim's if not given, or else the point's id.
     measure: Option<String>,
-    #[serde(default)]
-    pub kind: PointKind,
+    /// The file's if not given.
+    kind: Option<PointKind>,
     pub paper: PaperValue,
     /// Where ours must lie to count as the same. Without one the value is shown, not judged.
     pub band: Option<Band>,
+    /// What words of the paper mean in numbers, if they name a range.
+    range: Option<Band>,
+    /// Which end of the band the paper leaves open.
+    says: Option<Says>,
+    /// Why the band is wider than half to twice the paper's number.
+    wide: Option<String>,
+    /// The id of a point of the same claim that cannot be true together with this one: their bands do not overlap.
+    excludes: Option<String>,
+    /// What was fitted, and to what; of calibrated points.
+    input: Option<String>,
     /// Why ours differs, or may.
     #[serde(default)]
     pub why: String,
@@ -100,18 +124,26 @@ pub enum Runner {
 }
 
 /// What a match says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointKind {
-    /// The paper is right about something that could have come out otherwise.
-    #[default]
+    /// The paper is right about something that it measured and that could have come out otherwise.
     Claim,
-    /// The paper's formula was evaluated again.
+    /// Computed, exact: the paper's formula or account was evaluated again.
     Arithmetic,
-    /// Simulation and our model agree, regardless of what the paper says: the band is the model's.
+    /// Our simulation agrees with our formula or expectation, regardless of what the paper says.
     ModelCheck,
-    /// A parameter was chosen so that it matches.
+    /// An input was fitted to it, or to its neighbour.
     Calibrated,
+}
+
+/// A statement that leaves one end open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+enum Says {
+    #[serde(rename = "at least")]
+    AtLeast,
+    #[serde(rename = "at most")]
+    AtMost,
 }
 
 /// How much is simulated of a network.
@@ -204,9 +236,26 @@ impl Claim {
     /// `name` is the file's, for the message.
     pub fn parse(name: &str, text: &str) -> Result<Self, ClaimError> {
         let wrong = |error: &dyn fmt::Display| ClaimError::new(format_args!("{name}: {error}"));
-        let claim: Self = toml::from_str(text).map_err(|error| wrong(&error))?;
-        claim.check().map_err(|error| wrong(&error))?;
+        let mut claim: Self = toml::from_str(text).map_err(|error| wrong(&error))?;
+        name.clone_into(&mut claim.file);
+        claim.lines = lines::of_points(text);
+        for point in &mut claim.point {
+            point.kind = point.kind.or(claim.kind);
+        }
+        claim.check()?;
         Ok(claim)
+    }
+
+    /// An error of the whole file.
+    pub fn error(&self, what: impl fmt::Display) -> ClaimError {
+        ClaimError::new(format_args!("{}: {what}", self.file))
+    }
+
+    /// An error of a point, with the file and the line of one of its keys, or of the point if it has no such key.
+    pub fn error_at(&self, point: &ClaimPoint, key: &str, what: impl fmt::Display) -> ClaimError {
+        let at = self.point.iter().position(|one| std::ptr::eq(one, point) || one.id == point.id);
+        let line = at.and_then(|at| self.lines.get(at)).map(|lines| format!(":{}", lines.of(key)));
+        ClaimError::new(format_args!("{}{}: {}: {what}", self.file, line.unwrap_or_default(), point.id))
     }
 
     /// What it can be asked for by together with others, such as `net`.
@@ -230,46 +279,64 @@ impl Claim {
         }
     }
 
-    /// Keys of other runners, and claims that could not match if the paper were right.
+    /// Keys of other runners, and what no point may say.
     fn check(&self) -> Result<(), ClaimError> {
-        let keys = [("scenario", !self.scenario.is_empty()), ("run", !self.run.is_empty())];
-        self.only(Runner::Network, &keys)?;
-        self.only(Runner::Network, &[("chart", !self.chart.is_empty()), ("quick or full", self.quick.seeds > 0)])?;
+        let keys = [
+            ("scenario", !self.scenario.is_empty()),
+            ("run", !self.run.is_empty()),
+            ("chart", !self.chart.is_empty()),
+            ("quick or full", self.quick.seeds > 0),
+        ];
+        if let Some((key, _)) = keys.iter().find(|(_, given)| *given && self.runner != Runner::Network) {
+            return Err(self.error(format_args!("{key} is a key of runner {:?}", Runner::Network)));
+        }
         for point in &self.point {
-            let of_link = [("rate", &point.rate), ("loss", &point.loss), ("mode", &point.mode)];
-            let of_network = [
-                ("of", &point.of),
-                ("minus", &point.minus),
-                ("over", &point.over),
-                ("over_measure", &point.over_measure),
-            ];
-            self.only(Runner::Link, &of_link.map(|(key, value)| (key, value.is_some())))?;
-            self.only(Runner::Network, &of_network.map(|(key, value)| (key, value.is_some())))?;
-            self.only(Runner::Fleet, &[("constraint", point.constraint.is_some())])?;
-            point.check()?;
+            self.check_keys(point)?;
+            rules::check(self, point)?;
         }
         Ok(())
     }
 
-    fn only(&self, runner: Runner, keys: &[(&str, bool)]) -> Result<(), ClaimError> {
-        match keys.iter().find(|(_, given)| *given && self.runner != runner) {
-            Some((key, _)) => Err(ClaimError::new(format_args!("{key} is a key of runner {runner:?}"))),
+    fn check_keys(&self, point: &ClaimPoint) -> Result<(), ClaimError> {
+        let keys = [
+            ("rate", point.rate.is_some(), Runner::Link),
+            ("loss", point.loss.is_some(), Runner::Link),
+            ("mode", point.mode.is_some(), Runner::Link),
+            ("of", point.of.is_some(), Runner::Network),
+            ("minus", point.minus.is_some(), Runner::Network),
+            ("over", point.over.is_some(), Runner::Network),
+            ("over_measure", point.over_measure.is_some(), Runner::Network),
+            ("constraint", point.constraint.is_some(), Runner::Fleet),
+        ];
+        match keys.iter().find(|(_, given, runner)| *given && self.runner != *runner) {
+            Some((key, _, runner)) => {
+                Err(self.error_at(point, key, format_args!("{key} is a key of runner {runner:?}")))
+            }
             None => Ok(()),
         }
     }
 }
 
+impl PointKind {
+    pub const ALL: [Self; 4] = [Self::Claim, Self::Arithmetic, Self::ModelCheck, Self::Calibrated];
+}
+
+/// Of several points.
+impl fmt::Display for PointKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Claim => "claims",
+            Self::Arithmetic => "arithmetic",
+            Self::ModelCheck => "model checks",
+            Self::Calibrated => "calibrated",
+        })
+    }
+}
+
 impl ClaimPoint {
-    fn check(&self) -> Result<(), ClaimError> {
-        match (self.kind, &self.paper, self.band) {
-            (PointKind::Claim, PaperValue::Number(paper), Some(band)) if !band.contains(*paper) => {
-                let point = &self.id;
-                Err(ClaimError::new(format_args!(
-                    "{point}: band {band} excludes the paper's {paper}: expected another kind than claim"
-                )))
-            }
-            _ => Ok(()),
-        }
+    /// Every point has one: a file with a point that has none is refused.
+    pub fn kind(&self) -> PointKind {
+        self.kind.unwrap_or(PointKind::Claim)
     }
 }
 

@@ -6,15 +6,16 @@
 mod section;
 mod verdict;
 
-use verdict::VerdictCounts;
+pub use verdict::{short as tally_words, summary as tally_summary};
 
-use crate::claim::ClaimResult;
+use crate::claim::{ClaimResult, VerdictTally};
 use crate::svg::escape;
 use chart::Palette;
 use chart::page::{PageFrame, command};
 
-const FOOTER: &str = "<p>A value matches if it lies within the band that its experiment’s file gives, or if too few \
-                      trials were run to tell it apart from that band.</p>\n";
+const FOOTER: &str = "<p>A value matches if it lies within the band that its experiment’s file gives: its whole \
+                      95 % interval, where it has one. If the interval neither lies within the band nor excludes it, \
+                      too few trials were run.</p>\n";
 
 #[derive(Clone, Debug)]
 pub struct Page {
@@ -38,11 +39,11 @@ impl Page {
 
     fn header(&self) -> String {
         let command = if self.command.is_empty() { String::new() } else { command(&self.command) };
-        let tally = VerdictCounts::of(self.claims.iter().flat_map(|claim| &claim.points));
+        let tally = VerdictTally::of(self.claims.iter().flat_map(|claim| &claim.points));
         format!(
             "<p class=\"lead\">{}</p>\n{}{command}{}{}",
             escape(&self.lead),
-            tally.summary(),
+            verdict::summary(&tally),
             self.facts(),
             self.index()
         )
@@ -68,7 +69,7 @@ impl Page {
                 claim.anchor(),
                 escape(&claim.title),
                 escape(&claim.paper),
-                claim.tally().html()
+                verdict::short(&claim.tally())
             )
         };
         let entries: String = self.claims.iter().map(entry).collect();

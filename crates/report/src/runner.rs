@@ -28,13 +28,35 @@ pub struct Effort<'a> {
 
 /// What is wrong with a claim, before anything runs.
 pub fn check(claim: &Claim, computations: Computations) -> Result<(), ClaimError> {
-    let checked = match claim.runner {
+    match claim.runner {
         Runner::Link => link::check(claim),
         Runner::Network => network::check(claim),
         Runner::Fleet => fleet::check(claim),
         Runner::Computed => computed::check(claim, computations),
-    };
-    checked.map_err(|error| ClaimError::new(format_args!("{}: {error}", claim.id)))
+    }
+}
+
+/// Runs claims one after the other, so that each result is there as soon as it can be; links and years that several
+/// claims look at are simulated once. Ends early if `done` fails or the progress says so.
+pub fn run_each(
+    claims: &[Claim],
+    computations: Computations,
+    effort: &Effort<'_>,
+    done: &mut dyn FnMut(ClaimResult) -> Result<(), ClaimError>,
+) -> Result<(), ClaimError> {
+    for together in claims.chunk_by(|one, next| one.runner == next.runner) {
+        match together[0].runner {
+            Runner::Link => link::run_each(together, effort, done)?,
+            Runner::Network => {
+                for claim in together.chunks(1) {
+                    network::run(claim, effort)?.into_iter().try_for_each(&mut *done)?;
+                }
+            }
+            Runner::Fleet => fleet::run(together, effort)?.into_iter().try_for_each(&mut *done)?,
+            Runner::Computed => computed::run_each(together, computations, effort, done)?,
+        }
+    }
+    Ok(())
 }
 
 /// Runs claims; consecutive claims of the same runner run together. What was stopped early is missing.

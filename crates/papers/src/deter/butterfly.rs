@@ -66,11 +66,11 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let Some(log) = short_log(seed, effort)? else { return Ok(None) };
     for ns in DEVIATIONS {
         let same = replays_of_log(&log, ns, &run, effort)?;
-        computed.value(format!("deter.{ns}ns"), MeasuredValue::exact(same as f64 / REPLAYS as f64, REPLAYS));
+        computed.value(format!("deter.{ns}ns"), MeasuredValue::share(same as u64, REPLAYS));
     }
     for (ns, flows) in DEVIATIONS.iter().zip(flows.chunks(REPLAYS as usize)) {
         let same = flows.iter().filter(|flow| reproduces(flow, &run)).count();
-        computed.value(format!("calls.{ns}ns"), MeasuredValue::exact(same as f64 / REPLAYS as f64, REPLAYS));
+        computed.value(format!("calls.{ns}ns"), MeasuredValue::share(same as u64, REPLAYS));
         if *ns == 1 {
             reasons::of_replays(&run, flows, &mut computed);
         }

@@ -31,8 +31,8 @@ impl ExactCount {
         self.all += 1;
     }
 
-    fn share(self) -> MeasuredValue {
-        MeasuredValue::exact(self.exact as f64 / self.all.max(1) as f64, self.all)
+    fn share(self) -> Option<MeasuredValue> {
+        MeasuredValue::share(self.exact, self.all)
     }
 }
 

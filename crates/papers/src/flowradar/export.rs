@@ -57,8 +57,7 @@ fn told_when_stuck(rows: u8, trials: u64, effort: &Effort<'_>) -> Option<Measure
     });
     let shares: Vec<f64> = shares.into_iter().flatten().collect();
     let stuck = shares.len();
-    let mean = shares.iter().sum::<f64>() / stuck.max(1) as f64;
-    (stuck > 0).then(|| MeasuredValue::exact(mean, stuck as u64).with_note(format!("{stuck} of {trials} were stuck")))
+    MeasuredValue::mean(&shares).map(|mean| mean.with_note(format!("{stuck} of {trials} were stuck")))
 }
 
 /// Seconds that each switch of a FatTree of 16 takes to find its flows: the best of some runs, since other programs on the

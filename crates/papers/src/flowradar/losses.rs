@@ -28,17 +28,16 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let (delays, unfound) = delays(&topology, &counted);
     let all = delays.len() as u64 + unfound;
     let mut computed = ComputedValues::default();
-    let within = |ms: f64| delays.iter().filter(|delay| **delay <= ms).count() as f64 / all.max(1) as f64;
+    let within = |ms: f64| delays.iter().filter(|delay| **delay <= ms).count() as u64;
     for ms in [20, 50] {
-        let share = (all > 0).then(|| MeasuredValue::exact(within(ms.into()), all));
-        computed.values.push((format!("within.{ms}ms"), share));
+        computed.value(format!("within.{ms}ms"), MeasuredValue::share(within(ms.into()), all));
     }
-    let found = (all > 0).then(|| MeasuredValue::exact(delays.len() as f64 / all as f64, all));
-    computed.values.push(("found".into(), found));
+    computed.value("found", MeasuredValue::share(delays.len() as u64, all));
     computed
         .value("invented", MeasuredValue::exact(invented(&topology, &counted) as f64, counted.counters.len() as u64));
     computed.value("undecoded", MeasuredValue::exact(counted.undecoded as f64, counted.slots));
-    let curve = (0..=20).map(|step| f64::from(step) * 5.0).map(|ms| (ms, within(ms))).collect();
+    let curve =
+        (0..=20).map(|step| f64::from(step) * 5.0).map(|ms| (ms, within(ms) as f64 / all.max(1) as f64)).collect();
     computed.charts.push(Chart::Lines(LinesChart {
         title: "Losses that are known, by how long ago they happened".into(),
         caption:

@@ -5,7 +5,7 @@ use radar::flowset::sizing::DecoderKind;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::parallel;
 use report::runner::{ComputedValues, Effort};
-use units::{Prob, poisson};
+use units::Prob;
 
 use super::fabric::{self, DIFFERING, FatTreeFabric};
 
@@ -36,15 +36,15 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         if super::is_over(effort) {
             return Ok(None);
         }
-        computed.value(format!("single-success.{name}"), share(trials - failed as u64, trials));
-        let measured = (flows == 100_000 || full).then(|| network_success(flows, network, effort.seed));
+        computed.value(format!("single-success.{name}"), MeasuredValue::share(trials - failed as u64, trials));
+        let measured = (flows == 100_000 || full).then(|| network_success(flows, network, effort.seed)).flatten();
         computed.values.push((format!("network-success.{name}"), measured));
     }
     let least = LEAST.into_iter().take_while(|each| {
         let cells = (each * LEAST_FLOWS as f64) as usize;
         let shape = FlowsetShape::for_flows(LEAST_FLOWS, SUCCESS, ROWS, DecoderKind::Network, 0);
         let shape = FlowsetShape::new(ROWS, cells, shape.filter_hashes(), shape.filter_bits(), 0);
-        network_success(LEAST_FLOWS, shape, effort.seed).value >= SUCCESS.get()
+        network_success(LEAST_FLOWS, shape, effort.seed).is_some_and(|share| share.value >= SUCCESS.get())
     });
     let least = least.last().map(|each| MeasuredValue::exact(each, FatTreeFabric::new(4).switches() as u64));
     computed.values.push(("least-cells".into(), least));
@@ -62,15 +62,8 @@ fn megabytes(shape: &FlowsetShape, flows: u64) -> MeasuredValue {
 }
 
 /// The share of switches of which flows and counters are all known, in a FatTree of four.
-fn network_success(flows: u64, shape: FlowsetShape, seed: u64) -> MeasuredValue {
+fn network_success(flows: u64, shape: FlowsetShape, seed: u64) -> Option<MeasuredValue> {
     let fabric = FatTreeFabric::new(4);
     let complete = fabric.complete(fabric.count(flows, shape, DIFFERING, seed));
-    share(complete as u64, fabric.switches() as u64)
-}
-
-/// How sure a share of successes is goes by the failures, which are the rare ones.
-fn share(successes: u64, trials: u64) -> MeasuredValue {
-    let of = trials as f64;
-    let (low, high) = poisson(trials - successes);
-    MeasuredValue::counted(successes as f64 / of, trials, ((1.0 - high / of).max(0.0), 1.0 - low / of))
+    MeasuredValue::share(complete as u64, fabric.switches() as u64)
 }

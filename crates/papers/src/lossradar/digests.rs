@@ -7,7 +7,6 @@ use radar::signature::{Fields, Signature};
 use report::claim::MeasuredValue;
 use report::parallel;
 use report::runner::Effort;
-use units::poisson;
 
 /// Trials with digests of `cells` cells, each with `losses` losses.
 #[derive(Clone, Copy, Debug)]
@@ -54,20 +53,13 @@ impl DigestTrialResult {
         self.complete as f64 / self.trials as f64
     }
 
-    pub(super) fn share_decoded(&self) -> MeasuredValue {
-        share(self.complete, self.trials)
+    pub(super) fn share_decoded(&self) -> Option<MeasuredValue> {
+        MeasuredValue::share(self.complete, self.trials)
     }
 
-    pub(super) fn share_named(&self) -> MeasuredValue {
-        MeasuredValue::exact(self.named as f64 / self.losses as f64, self.losses)
+    pub(super) fn share_named(&self) -> Option<MeasuredValue> {
+        MeasuredValue::share(self.named, self.losses)
     }
-}
-
-/// A share of many, by how few are missing.
-fn share(count: u64, of: u64) -> MeasuredValue {
-    let (low, high) = poisson(of - count);
-    let without = |missing: f64| (1.0 - missing / of as f64).max(0.0);
-    MeasuredValue::counted(count as f64 / of as f64, of, (without(high), without(low)))
 }
 
 /// All of them, in order; `None` if it was stopped early.
@@ -128,6 +120,7 @@ mod tests {
         let outcomes = try_all(&tried, &effort(1)).unwrap();
         assert_eq!(try_all(&tried, &effort(2)).unwrap(), outcomes);
         assert!(outcomes[0].decoded() > 0.9 && outcomes[1].decoded() < 0.1, "{outcomes:?}");
-        assert!(outcomes[0].share_named().value > 0.99 && outcomes[1].share_named().value < 0.5);
+        let named = |at: usize| outcomes[at].share_named().unwrap().value;
+        assert!(named(0) > 0.99 && named(1) < 0.5);
     }
 }

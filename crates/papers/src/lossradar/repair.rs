@@ -160,8 +160,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         computed.values.push((format!("{name}.back"), back.map(|back| MeasuredValue::exact(back, 1))));
     }
     let most = delays.iter().copied().fold(0.0, f64::max);
-    let mean = delays.iter().sum::<f64>() / delays.len().max(1) as f64;
-    computed.value("first.mean", MeasuredValue::exact(mean, delays.len() as u64));
+    computed.value("first.mean", MeasuredValue::mean(&delays));
     computed.value("first.most", MeasuredValue::exact(most, delays.len() as u64));
     Ok(Some(computed))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Band, Claim, ClaimPoint, PaperValue, PointKind};
 use crate::table::{Align, Table, thousands};
@@ -14,7 +14,7 @@ pub struct MeasuredValue {
     pub value: f64,
     /// Trials.
     pub n: u64,
-    /// Where the true value lies with 95 % certainty, if it was estimated from counts.
+    /// Where the true value lies with 95 % certainty, if it was estimated from samples.
     pub interval: Option<(f64, f64)>,
     /// What else was seen that helps to judge it.
     pub note: Option<String>,
@@ -25,9 +25,48 @@ impl MeasuredValue {
         Self { value, n, interval: None, note: None }
     }
 
-    pub fn counted(value: f64, n: u64, (low, high): (f64, f64)) -> Self {
-        let note = Some(format!("95 %: {low:.1e} to {high:.1e}"));
-        Self { value, n, interval: Some((low, high)), note }
+    /// Estimated from samples; the interval is one of 95 %.
+    pub fn counted(value: f64, n: u64, interval: (f64, f64)) -> Self {
+        Self { value, n, interval: Some(interval), note: None }
+    }
+
+    /// A share of independent trials; `None` without any.
+    pub fn share(count: u64, of: u64) -> Option<Self> {
+        (of > 0).then(|| Self::counted(count as f64 / of as f64, of, units::binomial(count, of)))
+    }
+
+    /// A mean of independent samples, within 1.96 standard errors; a single sample says nothing of it.
+    pub fn mean(samples: &[f64]) -> Option<Self> {
+        let n = samples.len() as f64;
+        let mean = samples.iter().sum::<f64>() / n;
+        let squares = samples.iter().map(|sample| (sample - mean).powi(2)).sum::<f64>();
+        let off = if samples.len() < 2 { f64::INFINITY } else { 1.96 * (squares / (n - 1.0) / n).sqrt() };
+        let interval = (off.is_finite() || n < 2.0).then_some((mean - off, mean + off));
+        (!samples.is_empty()).then_some(Self { value: mean, n: samples.len() as u64, interval, note: None })
+    }
+
+    /// Less another value. What is estimated may lie anywhere in its interval.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        let interval = self.both(other).map(|((low, high), (least, most))| (low - most, high - least));
+        Self { value: self.value - other.value, n: self.n.min(other.n), interval, note: None }
+    }
+
+    /// By another value; `None` if that is zero. What is estimated may lie anywhere in its interval; of values that are
+    /// not negative.
+    pub fn over(&self, other: &Self) -> Option<Self> {
+        let interval = self.both(other).map(|((low, high), (least, most))| {
+            let by = |value: f64, by: f64| if value == 0.0 { 0.0 } else { value / by.max(0.0) };
+            (by(low.max(0.0), most), by(high, least))
+        });
+        let (value, n) = (self.value / other.value, self.n.min(other.n));
+        (other.value != 0.0).then_some(Self { value, n, interval, note: None })
+    }
+
+    /// The intervals of both, if either has one.
+    fn both(&self, other: &Self) -> Option<((f64, f64), (f64, f64))> {
+        let of = |measured: &Self| measured.interval.unwrap_or((measured.value, measured.value));
+        (self.interval.is_some() || other.interval.is_some()).then(|| (of(self), of(other)))
     }
 
     #[must_use]
@@ -36,15 +75,24 @@ impl MeasuredValue {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Verdict {
+    /// The value, or its whole interval, lies within the band.
+    #[serde(rename = "match")]
     Match,
+    /// It lies outside.
+    #[serde(rename = "differs")]
     Differs,
+    /// The interval neither lies within the band nor excludes it, or nothing could be measured at this scale.
+    #[serde(rename = "too few")]
+    TooFew,
     /// Shown, not judged: no band could be given beforehand.
+    #[serde(rename = "noted")]
     Noted,
-    /// This scale has too little of it.
-    Unmeasured,
+}
+
+impl Verdict {
+    pub const ALL: [Self; 4] = [Self::Match, Self::Differs, Self::TooFew, Self::Noted];
 }
 
 impl fmt::Display for Verdict {
@@ -52,14 +100,14 @@ impl fmt::Display for Verdict {
         f.pad(match self {
             Self::Match => "match",
             Self::Differs => "differs",
+            Self::TooFew => "too few",
             Self::Noted => "noted",
-            Self::Unmeasured => "unmeasured",
         })
     }
 }
 
 /// A point of a claim beside our value.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointResult {
     pub id: String,
     pub kind: PointKind,
@@ -67,6 +115,8 @@ pub struct PointResult {
     /// `None` if it could not be measured.
     pub ours: Option<f64>,
     pub n: u64,
+    /// Where the true value lies with 95 % certainty.
+    pub interval: Option<Band>,
     /// Where ours had to lie.
     pub band: Option<Band>,
     pub verdict: Verdict,
@@ -76,26 +126,24 @@ pub struct PointResult {
 impl PointResult {
     /// `ours` is `None` if the scale has too little of it.
     pub fn judge(claim: &Claim, point: &ClaimPoint, ours: Option<&MeasuredValue>) -> Self {
-        let ClaimPoint { kind, band, .. } = *point;
         let result = Self {
             id: format!("{}.{}", claim.id, point.id),
-            kind,
+            kind: point.kind(),
             paper: point.paper.clone(),
             ours: None,
             n: 0,
-            band: None,
-            verdict: Verdict::Unmeasured,
+            interval: None,
+            band: point.band,
+            verdict: Verdict::TooFew,
             why: "too few flows for it at this scale, or a run that was not finished".to_owned(),
         };
         let Some(measured) = ours else { return result };
-        let verdict = match band {
-            None => Verdict::Noted,
-            Some(band) if band.admits(measured) => Verdict::Match,
-            Some(_) => Verdict::Differs,
-        };
-        let reasons = [measured.note.as_deref().unwrap_or_default(), &point.why];
+        let verdict = point.band.map_or(Verdict::Noted, |band| band.judge(measured));
+        let interval = measured.interval.map(|(low, high)| Band { low, high });
+        let certain = interval.map(|interval| format!("95 %: {interval}")).unwrap_or_default();
+        let reasons = [&certain, measured.note.as_deref().unwrap_or_default(), &point.why];
         let why = reasons.into_iter().filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ");
-        Self { ours: Some(measured.value), n: measured.n, band, verdict, why, ..result }
+        Self { ours: Some(measured.value), n: measured.n, interval, verdict, why, ..result }
     }
 }
 

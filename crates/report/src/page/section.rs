@@ -1,15 +1,15 @@
 //! One claim: what the paper says, what we found, and what to type to find it again.
 
-use super::verdict::{self, VerdictCounts};
-use crate::claim::{ClaimResult, PaperValue, PointResult};
+use super::verdict;
+use crate::claim::{ClaimResult, PaperValue, PointKind, PointResult, VerdictTally};
 use crate::svg::escape;
 use crate::table::thousands;
 use chart::page::command;
 use chart::{Chart, NOTHING, Palette, number, seconds};
 
 impl ClaimResult {
-    pub(super) fn tally(&self) -> VerdictCounts {
-        VerdictCounts::of(&self.points)
+    pub(super) fn tally(&self) -> VerdictTally {
+        VerdictTally::of(&self.points)
     }
 
     /// Its place on the page, as it may stand in an address.
@@ -31,7 +31,7 @@ impl ClaimResult {
 "#,
             anchor = self.anchor(),
             id = escape(&self.id),
-            tally = self.tally().html(),
+            tally = verdict::short(&self.tally()),
             title = escape(&self.title),
             claim = escape(&self.claim),
             paper = escape(&self.paper),
@@ -73,8 +73,14 @@ impl ClaimResult {
     fn row(&self, row: &PointResult) -> String {
         let point = row.id.strip_prefix(&self.id).map_or(row.id.as_str(), |rest| rest.trim_start_matches('.'));
         let counted = (row.n > 1).then(|| format!("n\u{a0}=\u{a0}{}", thousands(row.n)));
+        let kind = match row.kind {
+            PointKind::Claim => None,
+            PointKind::Arithmetic => Some("arithmetic".to_owned()),
+            PointKind::ModelCheck => Some("model check".to_owned()),
+            PointKind::Calibrated => Some("calibrated".to_owned()),
+        };
         let allowed = row.band.map(|band| format!("band {band}"));
-        let reasons = allowed.into_iter().chain(counted).chain(Some(row.why.clone()));
+        let reasons = kind.into_iter().chain(allowed).chain(counted).chain(Some(row.why.clone()));
         let reasons: Vec<String> = reasons.filter(|part| !part.is_empty()).collect();
         let why = if reasons.is_empty() {
             String::new()

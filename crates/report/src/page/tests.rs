@@ -13,6 +13,7 @@ fn row(id: &str, paper: f64, ours: f64, verdict: Verdict, why: &str) -> PointRes
         kind: PointKind::Claim,
         paper: PaperValue::Number(paper),
         ours: Some(ours),
+        interval: None,
         band: None,
         n: 1_000,
         verdict,
@@ -92,7 +93,7 @@ fn the_same_report_gives_the_same_bytes() {
 fn verdicts_are_counted_and_said_in_words() {
     let rows = vec![row("lg.x.a", 1.0, 1.0, Verdict::Match, ""), row("lg.x.b", 1.0, 2.0, Verdict::Differs, "because")];
     let html = checked(&page(vec![section(rows)]));
-    for part in ["<strong>1</strong> value matches", "<strong>1</strong> differs", "</span> 1 of 2 differ</span>"] {
+    for part in ["<strong>1</strong> claim matches", "<strong>1</strong> differs", "</span> 1 of 2 differ</span>"] {
         assert!(html.contains(part), "{part}");
     }
     assert!(html.contains("<span aria-hidden=\"true\">✓</span> match</span>"));

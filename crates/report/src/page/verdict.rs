@@ -1,62 +1,46 @@
 //! Verdicts that need no colour to be read: a sign and a word.
 
-use crate::claim::{PointResult, Verdict};
+use crate::claim::{PointKind, Verdict, VerdictTally};
 
 pub(super) fn html(verdict: Verdict) -> String {
     signed("span", verdict, &verdict.to_string())
 }
 
 fn signed(element: &str, verdict: Verdict, words: &str) -> String {
-    let sign = match verdict {
-        Verdict::Match => "✓",
-        Verdict::Differs => "≠",
-        Verdict::Noted => "·",
-        Verdict::Unmeasured => "?",
+    let (sign, class) = match verdict {
+        Verdict::Match => ("✓", "match"),
+        Verdict::Differs => ("≠", "differs"),
+        Verdict::TooFew => ("?", "too-few"),
+        Verdict::Noted => ("·", "noted"),
     };
-    format!(r#"<{element} class="verdict {verdict}"><span aria-hidden="true">{sign}</span> {words}</{element}>"#)
+    format!(r#"<{element} class="verdict {class}"><span aria-hidden="true">{sign}</span> {words}</{element}>"#)
 }
 
-/// How many points of a claim, or of all, match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct VerdictCounts {
-    matching: usize,
-    differing: usize,
+/// For a claim or a figure: its verdict, and how many points have it.
+pub fn short(tally: &VerdictTally) -> String {
+    let kind = PointKind::ALL.into_iter().find(|kind| tally.judged(*kind) > 0);
+    let Some(kind) = kind else { return r#"<span class="verdict none">nothing to judge</span>"#.to_owned() };
+    let (verdict, judged) = (tally.verdict(), tally.judged(kind));
+    let count = tally.count(kind, verdict);
+    let of = if kind == PointKind::Claim { String::new() } else { format!(" ({kind})") };
+    let words = match (verdict, count == judged) {
+        (_, true) if judged == 1 => format!("{verdict}{of}"),
+        (Verdict::Match, _) => format!("all {judged} match{of}"),
+        (Verdict::Differs, _) => format!("{count} of {judged} differ{of}"),
+        (Verdict::TooFew | Verdict::Noted, _) => format!("{count} of {judged} too few{of}"),
+    };
+    signed("span", verdict, &words)
 }
 
-impl VerdictCounts {
-    pub(super) fn of<'a>(points: impl IntoIterator<Item = &'a PointResult>) -> Self {
-        let mut tally = Self { matching: 0, differing: 0 };
-        for point in points {
-            match point.verdict {
-                Verdict::Match => tally.matching += 1,
-                Verdict::Differs => tally.differing += 1,
-                Verdict::Noted | Verdict::Unmeasured => {}
-            }
-        }
-        tally
-    }
-
-    /// For a claim: what differs, if anything does.
-    pub(super) fn html(self) -> String {
-        match (self.matching, self.differing) {
-            (0, 0) => r#"<span class="verdict none">nothing to judge</span>"#.to_owned(),
-            (1, 0) => html(Verdict::Match),
-            (0, 1) => html(Verdict::Differs),
-            (matching, 0) => signed("span", Verdict::Match, &format!("all {matching} match")),
-            (matching, differing) => {
-                signed("span", Verdict::Differs, &format!("{differing} of {} differ", matching + differing))
-            }
-        }
-    }
-
-    /// For the page: both, in large figures.
-    pub(super) fn summary(self) -> String {
-        let matching = if self.matching == 1 { "value matches" } else { "values match" };
-        let differing = if self.differing == 1 { "differs" } else { "differ" };
-        format!(
-            "<div class=\"count\">\n{}\n{}\n</div>\n",
-            signed("p", Verdict::Match, &format!("<strong>{}</strong> {matching}", self.matching)),
-            signed("p", Verdict::Differs, &format!("<strong>{}</strong> {differing}", self.differing)),
-        )
-    }
+/// For the page: claims in large figures, and what else there is.
+pub fn summary(tally: &VerdictTally) -> String {
+    let count = |verdict| tally.count(PointKind::Claim, verdict);
+    let (matching, differing) = (count(Verdict::Match), count(Verdict::Differs));
+    let large = |verdict, count: usize, words: &str| signed("p", verdict, &format!("<strong>{count}</strong> {words}"));
+    format!(
+        "<div class=\"count\">\n{}\n{}\n{}\n</div>\n<p class=\"kinds\">{tally}. Only claims count as matches of a paper.</p>\n",
+        large(Verdict::Match, matching, if matching == 1 { "claim matches" } else { "claims match" }),
+        large(Verdict::Differs, differing, if differing == 1 { "differs" } else { "differ" }),
+        large(Verdict::TooFew, count(Verdict::TooFew), "too few"),
+    )
 }

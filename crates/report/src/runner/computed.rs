@@ -33,8 +33,9 @@ pub enum Compute {
 pub type Computations = &'static [(&'static [&'static str], Compute)];
 
 impl ComputedValues {
-    pub fn value(&mut self, name: impl Into<String>, measured: MeasuredValue) {
-        self.values.push((name.into(), Some(measured)));
+    /// `None` if this scale has too little of it.
+    pub fn value(&mut self, name: impl Into<String>, measured: impl Into<Option<MeasuredValue>>) {
+        self.values.push((name.into(), measured.into()));
     }
 
     fn find(&self, name: &str) -> Result<Option<MeasuredValue>, ClaimError> {
@@ -49,11 +50,27 @@ fn position(computations: Computations, claim: &Claim) -> Option<usize> {
 }
 
 pub fn check(claim: &Claim, computations: Computations) -> Result<(), ClaimError> {
-    position(computations, claim).map(|_| ()).ok_or_else(|| ClaimError::new("no function computes it"))
+    position(computations, claim)
+        .map(|_| ())
+        .ok_or_else(|| claim.error(format_args!("{}: no function computes it", claim.id)))
 }
 
 pub fn run(claims: &[Claim], computations: Computations, effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
     let mut results = Vec::new();
+    run_each(claims, computations, effort, &mut |result| {
+        results.push(result);
+        Ok(())
+    })?;
+    Ok(results)
+}
+
+/// Gives each result as soon as its function has ended.
+pub(super) fn run_each(
+    claims: &[Claim],
+    computations: Computations,
+    effort: &Effort<'_>,
+    done: &mut dyn FnMut(ClaimResult) -> Result<(), ClaimError>,
+) -> Result<(), ClaimError> {
     for together in claims.chunk_by(|one, next| position(computations, one) == position(computations, next)) {
         let begun = Stopwatch::start();
         let computed = match position(computations, &together[0]).map(|at| computations[at].1) {
@@ -65,16 +82,16 @@ pub fn run(claims: &[Claim], computations: Computations, effort: &Effort<'_>) ->
             None => None,
         };
         for (claim, computed) in together.iter().zip(computed.into_iter().flatten()) {
-            results.push(judge(claim, computed, begun.seconds())?);
+            done(judge(claim, computed, begun.seconds())?)?;
         }
     }
-    Ok(results)
+    Ok(())
 }
 
 fn judge(claim: &Claim, computed: ComputedValues, seconds: f64) -> Result<ClaimResult, ClaimError> {
     let value = |point| {
         let value = computed.find(claim.measure(point));
-        value.map(|value| (point, value)).map_err(|error| ClaimError::new(format_args!("{}: {error}", claim.id)))
+        value.map(|value| (point, value)).map_err(|error| claim.error_at(point, "measure", error))
     };
     let values = claim.point.iter().map(value).collect::<Result<Vec<(&ClaimPoint, _)>, _>>()?;
     let mut result = ClaimResult::judge(claim, &values, seconds);

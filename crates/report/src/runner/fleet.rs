@@ -54,11 +54,15 @@ pub(super) const MEASURES: &[Measure<FleetTake>] = &[
 ];
 
 pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
-    claim.point.iter().try_for_each(|point| constraint(point).and(find(MEASURES, claim.measure(point)).map(|_| ())))
+    for point in &claim.point {
+        let _share = constraint(point).map_err(|error| claim.error_at(point, "constraint", error))?;
+        let _measure = find(MEASURES, claim.measure(point)).map_err(|error| claim.error_at(point, "measure", error))?;
+    }
+    Ok(())
 }
 
 fn constraint(point: &ClaimPoint) -> Result<f64, ClaimError> {
-    point.constraint.ok_or_else(|| ClaimError::new(format_args!("{}: expected constraint", point.id)))
+    point.constraint.ok_or_else(|| ClaimError::new("expected constraint"))
 }
 
 /// Nothing, if a run was stopped early.

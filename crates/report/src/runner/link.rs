@@ -63,10 +63,11 @@ pub(super) const MEASURES: &[Measure<LinkTake>] = &[
 
 pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
     for point in &claim.point {
-        let take = find(MEASURES, claim.measure(point))?.take;
-        let without_run = take(&LinkRun { loss: loss(point)?, outcome: None });
-        if PointSetup::of(point)?.is_none() && without_run.is_none() {
-            return Err(ClaimError::new(format_args!("{}: expected rate and mode", point.id)));
+        let at = |key: &'static str| move |error: ClaimError| claim.error_at(point, key, error);
+        let take = find(MEASURES, claim.measure(point)).map_err(at("measure"))?.take;
+        let without_run = take(&LinkRun { loss: loss(point).map_err(at("loss"))?, outcome: None });
+        if PointSetup::of(point).map_err(at("mode"))?.is_none() && without_run.is_none() {
+            return Err(claim.error_at(point, "measure", "expected rate and mode"));
         }
     }
     Ok(())
@@ -75,47 +76,72 @@ pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
 /// Claims share their runs, and with them the time that those took. Points whose run was stopped early are missing.
 pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResult>, ClaimError> {
     let begun = Stopwatch::start();
-    let outcomes = outcomes(claims, effort)?;
-    let mut measured = Vec::new();
+    let mut outcomes = Vec::new();
+    simulate(claims, effort, &mut outcomes)?;
+    let mut results = Vec::new();
     for claim in claims {
-        let mut values = Vec::new();
-        for point in &claim.point {
-            let setup = PointSetup::of(point)?;
-            let outcome = setup.and_then(|setup| outcomes.iter().find(|(made, _)| *made == setup));
-            let outcome = outcome.map(|(_, outcome)| outcome);
-            if outcome.is_some_and(|outcome| outcome.interrupted) {
-                continue;
-            }
-            let take = find(MEASURES, claim.measure(point))?.take;
-            values.push((point, take(&LinkRun { loss: loss(point)?, outcome })));
-        }
-        if !values.is_empty() {
-            measured.push((claim, values));
-        }
+        results.extend(judge(claim, &outcomes)?);
     }
-    let each = begun.seconds() / measured.len().max(1) as f64;
-    let result = |(claim, values): (&Claim, Vec<_>)| {
-        let mut result = ClaimResult::judge(claim, &values, each);
-        result.charts = vec![Chart::Bars(chart::bars(claim, &result.points))];
-        result
-    };
-    Ok(measured.into_iter().map(result).collect())
+    let each = begun.seconds() / results.len().max(1) as f64;
+    results.iter_mut().for_each(|result| result.seconds = each);
+    Ok(results)
 }
 
-/// Each setup that the points ask for, run once.
-fn outcomes(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<(PointSetup, LinkOutcome)>, ClaimError> {
+/// The same one claim after the other; the first that asks for a run pays for it.
+pub(super) fn run_each(
+    claims: &[Claim],
+    effort: &Effort<'_>,
+    done: &mut dyn FnMut(ClaimResult) -> Result<(), ClaimError>,
+) -> Result<(), ClaimError> {
+    let mut outcomes = Vec::new();
+    for claim in claims {
+        let begun = Stopwatch::start();
+        simulate(std::slice::from_ref(claim), effort, &mut outcomes)?;
+        if let Some(result) = judge(claim, &outcomes)? {
+            done(ClaimResult { seconds: begun.seconds(), ..result })?;
+        }
+    }
+    Ok(())
+}
+
+/// `None` if no point could be measured.
+fn judge(claim: &Claim, outcomes: &[(PointSetup, LinkOutcome)]) -> Result<Option<ClaimResult>, ClaimError> {
+    let mut values = Vec::new();
+    for point in &claim.point {
+        let setup = PointSetup::of(point)?;
+        let outcome = setup.and_then(|setup| outcomes.iter().find(|(made, _)| *made == setup));
+        let outcome = outcome.map(|(_, outcome)| outcome);
+        if outcome.is_some_and(|outcome| outcome.interrupted) {
+            continue;
+        }
+        let take = find(MEASURES, claim.measure(point))?.take;
+        values.push((point, take(&LinkRun { loss: loss(point)?, outcome })));
+    }
+    let mut result = ClaimResult::judge(claim, &values, 0.0);
+    result.charts = vec![Chart::Bars(chart::bars(claim, &result.points))];
+    Ok((!values.is_empty()).then_some(result))
+}
+
+/// Each setup that the points ask for and that is not there yet, run once.
+fn simulate(
+    claims: &[Claim],
+    effort: &Effort<'_>,
+    outcomes: &mut Vec<(PointSetup, LinkOutcome)>,
+) -> Result<(), ClaimError> {
     let Effort { scale, jobs, seed, progress } = *effort;
     let mut setups: Vec<PointSetup> = Vec::new();
     for point in claims.iter().flat_map(|claim| &claim.point) {
-        setups.extend(PointSetup::of(point)?.filter(|setup| !setups.contains(setup)));
+        let is_new = |setup: &PointSetup| !setups.contains(setup) && !outcomes.iter().any(|(made, _)| made == setup);
+        setups.extend(PointSetup::of(point)?.filter(is_new));
     }
     progress.expect_parts(setups.len());
-    let outcomes = parallel::map(&setups, jobs, |setup| {
+    let simulated = parallel::map(&setups, jobs, |setup| {
         let outcome = sim::link::run(&setup.config(scale, seed), progress);
         progress.part_done();
         outcome.map(|outcome| (*setup, outcome))
     });
-    outcomes.into_iter().collect::<Result<_, _>>().map_err(ClaimError::new)
+    outcomes.extend(simulated.into_iter().collect::<Result<Vec<_>, _>>().map_err(ClaimError::new)?);
+    Ok(())
 }
 
 /// What a point asks to be simulated.
@@ -130,10 +156,10 @@ impl PointSetup {
     /// `None` if the point needs no run.
     fn of(point: &ClaimPoint) -> Result<Option<Self>, ClaimError> {
         let (Some(rate), Some(mode)) = (&point.rate, &point.mode) else { return Ok(None) };
-        let unknown = || ClaimError::new(format_args!("{}: mode {mode}: expected ordered or nonblocking", point.id));
+        let unknown = || ClaimError::new(format_args!("mode {mode}: expected ordered or nonblocking"));
         let known = [LinkSimMode::Ordered, LinkSimMode::NonBlocking];
         let mode = known.into_iter().find(|known| known.name() == mode).ok_or_else(unknown)?;
-        let rate = rate.parse().map_err(|error| ClaimError::new(format_args!("{}: rate: {error}", point.id)))?;
+        let rate = rate.parse().map_err(|error| ClaimError::new(format_args!("rate: {error}")))?;
         Ok(Some(Self { rate, loss: loss(point)?, mode }))
     }
 
@@ -164,7 +190,7 @@ impl PointSetup {
 }
 
 fn loss(point: &ClaimPoint) -> Result<Prob, ClaimError> {
-    let wrong = |error: &dyn std::fmt::Display| ClaimError::new(format_args!("{}: loss: {error}", point.id));
+    let wrong = |error: &dyn std::fmt::Display| ClaimError::new(format_args!("loss: {error}"));
     let loss = point.loss.as_ref().ok_or_else(|| wrong(&"expected one"))?;
     loss.parse().map_err(|error| wrong(&error))
 }

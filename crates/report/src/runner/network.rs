@@ -10,8 +10,6 @@ mod racks;
 mod statistics;
 mod totals;
 
-use std::iter::once;
-
 use scenario::{Scenario, SweepPoint as ScenarioPoint};
 
 pub use measures::MEASURES;
@@ -43,27 +41,41 @@ struct NetworkTask {
 
 /// Whether every run of it can be made and every measure taken.
 pub fn check(claim: &Claim) -> Result<(), ClaimError> {
-    if let Some(point) = claim.point.iter().find(|point| point.of.is_none()) {
-        return Err(ClaimError::new(format_args!("{}: expected of, the name of a run", point.id)));
-    }
-    let known = |run: &String| claim.run.iter().any(|spec| spec.name == *run);
-    let asked = claim.point.iter().flat_map(|point| point.of.iter().chain(&point.minus).chain(&point.over));
+    claim.point.iter().try_for_each(|point| check_point(claim, point))?;
     let charted = claim.chart.iter().flat_map(|chart| chart.runs.iter().chain(&chart.base));
-    if let Some(run) = asked.chain(charted).find(|run| !known(run)) {
-        return Err(ClaimError::new(format_args!("no run is called {run}")));
+    if let Some(run) = charted.into_iter().find(|run| !has_run(claim, run)) {
+        return Err(claim.error(format_args!("no run is called {run}")));
     }
     if let Some(chart) = claim.chart.iter().find(|chart| chart.kind == ChartKind::Points && chart.base.is_none()) {
-        return Err(ClaimError::new(format_args!("chart {}: expected base, the name of a run", chart.title)));
+        return Err(claim.error(format_args!("chart {}: expected base, the name of a run", chart.title)));
     }
-    let taken = |point| once(claim.measure(point)).chain(point.over_measure.as_deref());
-    let drawn = claim.chart.iter().map(|chart| chart.measure.as_str()).filter(|measure| !measure.is_empty());
-    for measure in claim.point.iter().flat_map(taken).chain(drawn) {
-        let _taker = measures::parse(measure)?;
+    for measure in claim.chart.iter().map(|chart| chart.measure.as_str()).filter(|measure| !measure.is_empty()) {
+        let _taker = measures::parse(measure).map_err(|error| claim.error(error))?;
     }
     for scale in [RunScale::Quick, RunScale::Full] {
         if claim.amount(scale).seeds == 0 {
-            return Err(ClaimError::new(format_args!("expected {scale}.seeds, at least one")));
+            return Err(claim.error(format_args!("expected {scale}.seeds, at least one")));
         }
+    }
+    Ok(())
+}
+
+fn has_run(claim: &Claim, run: &str) -> bool {
+    claim.run.iter().any(|spec| spec.name == run)
+}
+
+fn check_point(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError> {
+    if point.of.is_none() {
+        return Err(claim.error_at(point, "of", "expected of, the name of a run"));
+    }
+    for (key, run) in [("of", &point.of), ("minus", &point.minus), ("over", &point.over)] {
+        if let Some(run) = run.as_ref().filter(|run| !has_run(claim, run)) {
+            return Err(claim.error_at(point, key, format_args!("no run is called {run}")));
+        }
+    }
+    for (key, measure) in [("measure", Some(claim.measure(point))), ("over_measure", point.over_measure.as_deref())] {
+        let taker = measure.map(measures::parse).transpose();
+        let _taker = taker.map_err(|error| claim.error_at(point, key, error))?;
     }
     Ok(())
 }
@@ -165,14 +177,12 @@ impl NetworkRuns<'_> {
 }
 
 fn difference(of: &MeasuredValue, minus: &MeasuredValue) -> MeasuredValue {
-    let note = format!("{} minus {}", number(of.value), number(minus.value));
-    MeasuredValue::exact(of.value - minus.value, of.n.min(minus.n)).with_note(note)
+    of.minus(minus).with_note(format!("{} minus {}", number(of.value), number(minus.value)))
 }
 
 /// `None` over nothing.
 fn ratio(of: &MeasuredValue, over: &MeasuredValue) -> Option<MeasuredValue> {
-    let note = format!("{} over {}", number(of.value), number(over.value));
-    (over.value != 0.0).then(|| MeasuredValue::exact(of.value / over.value, of.n.min(over.n)).with_note(note))
+    of.over(over).map(|ratio| ratio.with_note(format!("{} over {}", number(of.value), number(over.value))))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(super) fn of_replays(run: &ShortFlow, replays: &[ShortFlow], computed: &mut 
     computed.value("episodes", MeasuredValue::exact(f64::from(run.long.episodes), 1));
     let (alike, unlike): (Vec<&ShortFlow>, _) =
         replays.iter().partition(|replay| replay.long.silent == run.long.silent);
-    let share = |some: usize, of: usize| MeasuredValue::exact(some as f64 / of.max(1) as f64, of as u64);
+    let share = |some: usize, of: usize| MeasuredValue::share(some as u64, of as u64);
     computed.value("alike.1ns", share(alike.len(), replays.len()));
     for (name, some) in [("alike.1ns.calls", alike), ("unlike.1ns.calls", unlike)] {
         let same = some.iter().filter(|replay| reproduces(replay, run)).count();
@@ -66,7 +66,7 @@ pub(super) fn of_others(seed: u64, effort: &Effort<'_>, computed: &mut ComputedV
         let flows: Option<Vec<ShortFlow>> = results.into_iter().collect::<Result<_, ClaimError>>()?;
         let Some(flows) = flows else { return Ok(false) };
         let hit = flows.iter().filter(|flow| flow.correlated).count();
-        computed.value(format!("others.{ns}ns"), MeasuredValue::exact(hit as f64 / REPLAYS as f64, REPLAYS));
+        computed.value(format!("others.{ns}ns"), MeasuredValue::share(hit as u64, REPLAYS));
     }
     Ok(true)
 }

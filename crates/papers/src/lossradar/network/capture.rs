@@ -39,15 +39,14 @@ pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
             });
             let captured = share.named as f64 / share.lost.max(1) as f64;
             let note = format!("{} of {} lost packets named", share.named, share.lost);
-            computed
-                .value(format!("captured.{fan_in}.{size}"), MeasuredValue::exact(captured, share.lost).with_note(note));
-            let whole = share.whole as f64 / share.digests.max(1) as f64;
-            computed.value(format!("batches.{fan_in}.{size}"), MeasuredValue::exact(whole, share.digests));
+            let measured = MeasuredValue::share(share.named, share.lost).map(|measured| measured.with_note(note));
+            computed.value(format!("captured.{fan_in}.{size}"), measured);
+            computed.value(format!("batches.{fan_in}.{size}"), MeasuredValue::share(share.whole, share.digests));
             points.push((size, captured));
         }
         let lost: u64 = of.iter().map(|run| run.metered.truth.lost()).sum();
         let sent: u64 = of.iter().map(|run| run.sent).sum();
-        computed.value(format!("loss.{fan_in}"), MeasuredValue::exact(lost as f64 / sent.max(1) as f64, sent));
+        computed.value(format!("loss.{fan_in}"), MeasuredValue::share(lost, sent));
         let paper = if fan_in == 20 { vec![(2.0, 0.9), (7.6, 1.0)] } else { vec![(14.25, 1.0)] };
         lines.push(Line::new(format!("incasts of {fan_in}"), points).with_paper(paper));
     }

@@ -58,7 +58,8 @@ pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
         names.extend(innocent);
     }
     for cause in CAUSES {
-        let measured = |share: Option<(f64, u64)>| share.map(|(share, n)| MeasuredValue::exact(share, n));
+        let counted = |(share, n): (f64, u64)| MeasuredValue::share((share * n as f64).round() as u64, n);
+        let measured = |share: Option<(f64, u64)>| share.and_then(counted);
         computed.values.push((format!("precision.{cause}"), measured(table.precision(cause))));
         computed.values.push((format!("recall.{cause}"), measured(table.recall(cause))));
     }

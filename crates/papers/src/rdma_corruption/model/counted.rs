@@ -241,7 +241,7 @@ fn share(TimeoutCount { flows, timeouts }: TimeoutCount, expected: [f64; 2]) -> 
         [least, most] if least == most => least,
         [least, most] => format!("{least} to {most}"),
     };
-    let note = format!("{timeouts} counted, 95 %: {low:.0} to {high:.0}; exact form: {exact}");
+    let note = format!("{timeouts} counted; exact form: {exact}");
     MeasuredValue::counted(timeouts as f64 / of, flows, (low / of, high / of)).with_note(note)
 }
 

@@ -48,6 +48,7 @@ fn row(id: &str, paper: f64, ours: f64, n: u64, verdict: Verdict, why: &str) -> 
         kind: PointKind::Claim,
         paper: PaperValue::Number(paper),
         ours: Some(ours),
+        interval: None,
         band: None,
         n,
         verdict,

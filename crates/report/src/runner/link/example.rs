@@ -22,6 +22,7 @@ const CLAIM: &str = r#"
     rate = "100G"
     loss = "0"
     mode = "ordered"
+    kind = "claim"
     paper = 1.0
     band = [0.99, 1.0]
 

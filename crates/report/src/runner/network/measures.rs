@@ -3,8 +3,10 @@
 //! A measure is named as in `fct.p99.9`, `goodput 0.4..0.6` or `tx.peak`. Two numbers behind a name are a window: fractions
 //! of the run's length; `slowdown<3KB.p99` is that of flows of less than 3 KB. What is counted comes with the interval in which its mean lies.
 
+use units::Span;
+
 use super::racks::{RackTotals, of_racks};
-use super::statistics::{SizedStatistic, Statistic};
+use super::statistics::{SizedStatistic, Statistic, mean};
 use super::totals::{NetworkRun, RunCounts, SampledMoment, SizedFlow};
 use crate::claim::measure::{Measure, names};
 use crate::claim::{ClaimError, MeasuredValue};
@@ -50,22 +52,37 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
     Measure::new("rx.peak", "KB", "highest level ever of a reorder buffer", Counts(|run| peak(run.rx_peak, run))),
     Measure::new("overflows", "frames", "that found the reorder buffer full", Counts(|run| frames(run.overflows, run))),
     Measure::new("given_up", "frames", "not waited for any longer", Counts(|run| frames(run.given_up, run))),
-    Measure::new("touched", "1", "share of flows that noticed a loss", Counts(|run| share(run.touched, run.flows))),
+    Measure::new(
+        "touched",
+        "1",
+        "share of flows that noticed a loss",
+        Counts(|run| MeasuredValue::share(run.touched, run.flows)),
+    ),
     Measure::new("timeouts", "1", "timeouts per 100,000 flows", Counts(|run| counted(run.timeouts, run.flows, 1e5))),
     Measure::new("hit", "1", "share of flows that waited for a timer", Counts(|run| counted(run.hit, run.flows, 1.0))),
-    Measure::new("retransmitted", "packets", "sent again, per flow", Counts(|run| share(run.retransmitted, run.flows))),
+    Measure::new(
+        "retransmitted",
+        "packets",
+        "sent again, per flow",
+        Counts(|run| counted(run.retransmitted, run.flows, 1.0)),
+    ),
     Measure::new(
         "out_of_order",
         "1",
         "share of packets placed before an earlier one",
-        Counts(|run| share(run.out_of_order, run.packets)),
+        Counts(|run| MeasuredValue::share(run.out_of_order, run.packets)),
     ),
     Measure::new("pauses", "1", "pauses that switches sent", Run(pauses)),
     Measure::new("silenced", "1", "share of the network's capacity that pauses silenced", Run(silenced)),
     Measure::new("dropped", "packets", "by switches, all ports", Counts(dropped)),
     Measure::new("wire", "MB", "wire time on all wires, but for what only fills idle time", Run(wire)),
     Measure::new("added", "1", "dummies and copies on their first wire, by the flows' packets", Run(added)),
-    Measure::new("copies", "1", "made by switches, per flow", Run(|run| share(run.traffic.copies, run.counts.flows))),
+    Measure::new(
+        "copies",
+        "1",
+        "made by switches, per flow",
+        Run(|run| counted(run.traffic.copies, run.counts.flows, 1.0)),
+    ),
     Measure::new("wrong_copies", "packets", "of another connection than the NAK's", Run(wrong_copies)),
     Measure::new("pool.peak", "1", "share of its bits that a host took at most", Run(|run| pool(run.pool_peak, run))),
     Measure::new(
@@ -78,7 +95,7 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
         "reduced_early",
         "1",
         "share of reordered flows that reduced their window with data left",
-        Counts(|run| share(run.reduced_early, run.sacked)),
+        Counts(|run| MeasuredValue::share(run.reduced_early, run.sacked)),
     ),
     Measure::new("most_pending", "B", "most that such a flow had left", Counts(most_pending)),
     Measure::new("jain", "1", "Jain's index of the payload that came from each host", Run(jain)),
@@ -147,8 +164,14 @@ fn queues(run: &NetworkRun, share: f64) -> Option<MeasuredValue> {
 /// In µs.
 fn round_trips(run: &NetworkRun, share: f64) -> Option<MeasuredValue> {
     let round_trips = run.round_trips.as_deref()?;
-    let span = if share < 1.0 { round_trips.quantile(share) } else { Some(round_trips.max()) };
-    span.map(|span| MeasuredValue::exact(span.as_us(), round_trips.len()))
+    if share >= 1.0 {
+        return Some(MeasuredValue::exact(round_trips.max().as_us(), round_trips.len()));
+    }
+    let n = round_trips.len();
+    let (low, high) = units::quantile_ranks(usize::try_from(n).ok()?, share);
+    let at = |rank: Option<usize>| rank.and_then(|rank| round_trips.quantile(rank as f64 / n as f64));
+    let interval = (at(low).map_or(0.0, Span::as_us), at(high).map_or(f64::INFINITY, Span::as_us));
+    round_trips.quantile(share).map(|span| MeasuredValue::counted(span.as_us(), n, interval))
 }
 
 /// `None` without PFC.
@@ -158,10 +181,6 @@ fn pauses(run: &NetworkRun) -> Option<MeasuredValue> {
 
 fn silenced(run: &NetworkRun) -> Option<MeasuredValue> {
     run.pfc.map(|pfc| MeasuredValue::exact(pfc.silenced_share(), run.counts.flows))
-}
-
-fn share(count: u64, of: u64) -> Option<MeasuredValue> {
-    (of > 0).then(|| MeasuredValue::exact(count as f64 / of as f64, of))
 }
 
 /// So many in `per` trials, with its interval.
@@ -231,13 +250,6 @@ fn port(seen: &[SampledMoment]) -> Option<MeasuredValue> {
     mean(seen, |moment| moment.port_gbps)
 }
 
-/// Of a rate, over time.
-fn mean(seen: &[SampledMoment], rate: fn(&SampledMoment) -> f64) -> Option<MeasuredValue> {
-    let seconds: f64 = seen.iter().map(|moment| moment.span).sum();
-    let gigabits: f64 = seen.iter().map(|moment| rate(moment) * moment.span).sum();
-    (seconds > 0.0).then(|| MeasuredValue::exact(gigabits / seconds, seen.len() as u64))
-}
-
 fn jain(run: &NetworkRun) -> Option<MeasuredValue> {
     (run.jain > 0.0).then(|| MeasuredValue::exact(run.jain, run.counts.flows))
 }
@@ -255,7 +267,9 @@ fn highest(seen: &[SampledMoment], level: fn(&SampledMoment) -> u64) -> Option<M
 fn retransmissions(seen: &[SampledMoment]) -> Option<MeasuredValue> {
     let seconds: f64 = seen.iter().map(|moment| moment.span).sum();
     let count: u64 = seen.iter().map(|moment| moment.retransmitted).sum();
-    (seconds > 0.0).then(|| MeasuredValue::exact(count as f64 / seconds, count))
+    let (low, high) = units::poisson(count);
+    let rate = |count: f64| count / seconds;
+    (seconds > 0.0).then(|| MeasuredValue::counted(rate(count as f64), count, (rate(low), rate(high))))
 }
 
 fn drops(seen: &[SampledMoment]) -> Option<MeasuredValue> {

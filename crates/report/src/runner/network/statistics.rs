@@ -3,7 +3,7 @@
 use units::Bytes;
 
 use super::measures::{MEASURES, NetworkTake};
-use super::totals::SizedFlow;
+use super::totals::{SampledMoment, SizedFlow};
 use crate::claim::MeasuredValue;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,13 +30,11 @@ impl Statistic {
     }
 
     pub(super) fn of(self, sorted: &[f64]) -> Option<MeasuredValue> {
-        let last = *sorted.last()?;
-        let value = match self {
-            Self::Mean => sorted.iter().sum::<f64>() / sorted.len() as f64,
-            Self::Max => last,
-            Self::Quantile(share) => quantile(sorted, share)?,
-        };
-        Some(MeasuredValue::exact(value, sorted.len() as u64))
+        match self {
+            Self::Mean => MeasuredValue::mean(sorted),
+            Self::Max => Some(MeasuredValue::exact(*sorted.last()?, sorted.len() as u64)),
+            Self::Quantile(share) => quantile(sorted, share),
+        }
     }
 }
 
@@ -71,11 +69,37 @@ impl SizedStatistic {
     }
 }
 
-/// The value below which `share` of the sorted values lie, if enough lie beyond.
-fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+/// The value below which `share` of the sorted values lie, if enough lie beyond, and between which of them that of an
+/// endless run lies. None is negative.
+fn quantile(sorted: &[f64], share: f64) -> Option<MeasuredValue> {
     let beyond = sorted.len() as f64 * (1.0 - share);
     if beyond < FEWEST_BEYOND {
         return None;
     }
-    sorted.get((sorted.len() as f64 * share) as usize).copied()
+    let value = *sorted.get((sorted.len() as f64 * share) as usize)?;
+    let (low, high) = units::quantile_ranks(sorted.len(), share);
+    let interval = (low.map_or(0.0, |rank| sorted[rank]), high.map_or(f64::INFINITY, |rank| sorted[rank]));
+    Some(MeasuredValue::counted(value, sorted.len() as u64, interval))
+}
+
+/// Of a rate, over time. Samples that follow each other are alike, so that the interval is that of the means of ten
+/// stretches (batch means, Student's t); a window of fewer samples has none.
+pub(super) fn mean(seen: &[SampledMoment], rate: fn(&SampledMoment) -> f64) -> Option<MeasuredValue> {
+    const STRETCHES: usize = 10;
+    const T: f64 = 2.262;
+    let over = |seen: &[SampledMoment]| {
+        let seconds: f64 = seen.iter().map(|moment| moment.span).sum();
+        let gigabits: f64 = seen.iter().map(|moment| rate(moment) * moment.span).sum();
+        (seconds > 0.0).then(|| gigabits / seconds)
+    };
+    let value = over(seen)?;
+    let each = seen.len() / STRETCHES;
+    let means: Vec<f64> = seen.chunks_exact(each.max(1)).take(STRETCHES).filter_map(over).collect();
+    let interval = (each > 0).then(|| {
+        let middle = means.iter().sum::<f64>() / STRETCHES as f64;
+        let squares: f64 = means.iter().map(|mean| (mean - middle).powi(2)).sum();
+        let off = T * (squares / (STRETCHES * (STRETCHES - 1)) as f64).sqrt();
+        (value - off, value + off)
+    });
+    Some(MeasuredValue { value, n: seen.len() as u64, interval, note: None })
 }

@@ -27,6 +27,7 @@ count = 3000
 const CLAIM: &str = r#"
 id = "x.y"
 runner = "network"
+kind = "model-check"
 title = "It"
 paper = "Fig. 1"
 claim = "It works."
@@ -48,7 +49,7 @@ set = ["link.forward.loss=1e-2", "traffic.recovery=melo"]
 
 [[point]]
 id = "more"
-measure = "fct.p99"
+measure = "fct.p99.5"
 of = "lossy"
 minus = "clean"
 over = "clean"
@@ -171,7 +172,7 @@ fn writes_over_a_lossy_link_are_measured() {
     assert!(clean.traffic.data < clean.traffic.wire && clean.traffic.dummies == 0, "{:?}", clean.traffic);
     let points = runs.judge().unwrap().points;
     for point in &points {
-        let expected = if point.id == "x.y.pool" { Verdict::Unmeasured } else { Verdict::Match };
+        let expected = if point.id == "x.y.pool" { Verdict::TooFew } else { Verdict::Match };
         assert_eq!(point.verdict, expected, "{point:?}");
     }
     assert!(points[0].why.contains("over"), "{:?}", points[0]);

@@ -1,0 +1,26 @@
+//! `hitless reproduce list`.
+
+use papers::{Overview, SavedResults};
+
+use super::outside;
+use crate::args::ReproduceArgs;
+use crate::output::{CommandResult, Failure, print, put};
+
+pub(super) fn run(args: &ReproduceArgs, json: bool) -> CommandResult {
+    let others = [("--out", args.out.is_some()), ("--save", args.save.is_some()), ("--only", args.only.is_some())];
+    if let Some((option, _)) = others.iter().find(|(_, given)| *given) {
+        return Err(Failure::Usage(format!("{option}: list runs nothing")));
+    }
+    let saved = match &args.results {
+        Some(folder) if !folder.is_dir() => {
+            return Err(Failure::Usage(format!("--results {}: expected a folder", folder.display())));
+        }
+        Some(folder) => SavedResults::read_all(folder).map_err(Failure::Outside)?,
+        None => Vec::new(),
+    };
+    let overview = Overview::new(&saved).map_err(outside)?;
+    if args.markdown {
+        return put(overview.markdown().trim_end());
+    }
+    print(json, &overview, || overview.text())
+}

@@ -1,0 +1,176 @@
+//! All papers at a glance: their claims, their figures with the claims that run them again or the reason why none does,
+//! and how they came out in results that were saved.
+
+mod html;
+mod markdown;
+
+use chart::table::{Align, Table};
+use report::claim::{ClaimError, PointKind, Verdict, VerdictTally};
+use serde::Serialize;
+
+use crate::saved::SavedResults;
+use crate::{PAPERS, Paper, PaperFigure};
+
+pub use html::IndexInfo;
+
+/// Every paper, with the saved results that there are of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Overview {
+    pub papers: Vec<PaperOverview>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct PaperOverview {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub claims: Vec<ClaimOverview>,
+    pub figures: Vec<FigureOverview>,
+    /// Which results its verdicts are of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results: Option<ResultsOrigin>,
+    #[serde(skip)]
+    tally: VerdictTally,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ClaimOverview {
+    pub id: String,
+    pub title: String,
+    /// Where the paper makes it.
+    pub paper: String,
+    pub part: String,
+    pub points: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct FigureOverview {
+    #[serde(flatten)]
+    pub figure: PaperFigure,
+    /// Of its points that were saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    #[serde(skip)]
+    tally: VerdictTally,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ResultsOrigin {
+    pub scale: String,
+    pub seed: u64,
+    pub commit: String,
+    pub date: String,
+    /// By kind and verdict.
+    pub counts: Vec<VerdictCount>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct VerdictCount {
+    pub kind: PointKind,
+    pub verdict: Verdict,
+    pub count: usize,
+}
+
+impl Overview {
+    /// Of a paper that was saved at both scales, the larger one is shown.
+    pub fn new(saved: &[SavedResults]) -> Result<Self, ClaimError> {
+        let of = |paper: Paper| saved.iter().find(|results| results.run.paper == paper.name);
+        let papers = PAPERS.into_iter().map(|paper| PaperOverview::new(paper, of(paper)));
+        Ok(Self { papers: papers.collect::<Result<_, _>>()? })
+    }
+
+    /// For people: papers, then the figures of each.
+    pub fn text(&self) -> String {
+        let mut papers = Table::new(&[("paper", Align::Left), ("claims", Align::Right), ("results", Align::Left)]);
+        for paper in &self.papers {
+            papers.row(vec![paper.name.into(), paper.claims.len().to_string(), paper.state()]);
+        }
+        let figures: String = self.papers.iter().map(PaperOverview::text).collect();
+        format!("{papers}\n{figures}")
+    }
+}
+
+impl PaperOverview {
+    fn new(paper: Paper, saved: Option<&SavedResults>) -> Result<Self, ClaimError> {
+        let claims = paper.claims()?.claims;
+        let claims = claims.iter().map(|claim| ClaimOverview {
+            id: claim.id.clone(),
+            title: claim.title.clone(),
+            paper: claim.paper.clone(),
+            part: claim.part().to_owned(),
+            points: claim.point.len(),
+        });
+        let figure = |figure: PaperFigure| {
+            let tally = saved.map(|results| figure.tally(results.results())).unwrap_or_default();
+            let verdict = (tally != VerdictTally::default()).then(|| tally.verdict());
+            FigureOverview { figure, verdict, tally }
+        };
+        Ok(Self {
+            name: paper.name,
+            title: paper.title,
+            claims: claims.collect(),
+            figures: paper.figures()?.into_iter().map(figure).collect(),
+            results: saved.map(ResultsOrigin::new),
+            tally: saved.map(SavedResults::tally).unwrap_or_default(),
+        })
+    }
+
+    fn state(&self) -> String {
+        match &self.results {
+            None => String::new(),
+            Some(origin) => format!("{} ({}, seed {}, {})", self.tally, origin.scale, origin.seed, origin.date),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut figures = Table::new(&[
+            ("figure", Align::Left),
+            ("shows", Align::Left),
+            ("claims, or why there is none", Align::Left),
+            ("verdict", Align::Left),
+        ]);
+        for figure in &self.figures {
+            let PaperFigure { name, shows, .. } = &figure.figure;
+            figures.row(vec![name.clone(), shows.clone(), figure.claims(), figure.said()]);
+        }
+        format!("\n{}: {}\n{figures}", self.name, self.title)
+    }
+
+    /// Claims of no figure: what is not in the paper.
+    fn beyond(&self) -> impl Iterator<Item = &ClaimOverview> {
+        let is_listed = |id: &String| self.figures.iter().any(|figure| figure.figure.claims.contains(id));
+        self.claims.iter().filter(move |claim| !is_listed(&claim.id))
+    }
+}
+
+impl FigureOverview {
+    /// Ids with what they leave out, or the reason why there is none.
+    fn claims(&self) -> String {
+        let PaperFigure { claims, not, missing, .. } = &self.figure;
+        let ids = claims.join(", ");
+        match (not, missing) {
+            (Some(reason), _) => format!("none: {reason}"),
+            (None, Some(missing)) => format!("{ids}; without {missing}"),
+            (None, None) => ids,
+        }
+    }
+
+    fn said(&self) -> String {
+        if self.verdict.is_none() { String::new() } else { self.tally.to_string() }
+    }
+}
+
+impl ResultsOrigin {
+    fn new(saved: &SavedResults) -> Self {
+        let tally = saved.tally();
+        let counts = PointKind::ALL.into_iter().flat_map(|kind| {
+            Verdict::ALL.map(|verdict| VerdictCount { kind, verdict, count: tally.count(kind, verdict) })
+        });
+        Self {
+            scale: saved.run.scale.clone(),
+            seed: saved.run.seed,
+            commit: saved.run.commit.clone(),
+            date: saved.date.clone(),
+            counts: counts.filter(|count| count.count > 0).collect(),
+        }
+    }
+}

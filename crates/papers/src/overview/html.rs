@@ -1,0 +1,86 @@
+//! One page over all papers: a table of every figure with its verdict.
+
+use chart::page::{PageFrame, command};
+use chart::svg::escape;
+use report::page::{tally_summary, tally_words};
+
+use super::{FigureOverview, Overview, PaperOverview};
+use report::claim::VerdictTally;
+
+/// What the page says of how it was made, and where the pages of the papers are.
+#[derive(Clone, Debug)]
+pub struct IndexInfo {
+    /// What was typed.
+    pub command: String,
+    /// Papers with a page of their own, and its address.
+    pub pages: Vec<(String, String)>,
+    /// Ended from the keyboard: some claims are missing.
+    pub interrupted: bool,
+}
+
+const CSS: &str = "td.left, th.left { vertical-align: top; } table.figures { width: 100%; }";
+
+const FOOTER: &str = "<p>A figure differs if one of its claims does. Only claims, which the paper measured, count as \
+                      matches of it; what was computed, fitted, or only held against a model of ours is counted \
+                      apart.</p>\n";
+
+impl Overview {
+    pub fn html(&self, about: &IndexInfo) -> String {
+        let mut all = VerdictTally::default();
+        self.papers.iter().for_each(|paper| all += paper.tally);
+        let missing =
+            if about.interrupted { " It was interrupted: what had not ended by then is missing." } else { "" };
+        let header = format!(
+            "<p class=\"lead\">Every figure and table of the papers, with the claims that run it again or the reason why \
+             none does.{missing}</p>\n{}{}",
+            tally_summary(&all),
+            command(&about.command)
+        );
+        let main: String = self.papers.iter().map(|paper| paper.html(about)).collect();
+        PageFrame { title: "The papers, reproduced", css: CSS, header: &header, main: &main, footer: FOOTER }.html()
+    }
+}
+
+impl PaperOverview {
+    fn html(&self, about: &IndexInfo) -> String {
+        let rows: String = self.figures.iter().map(FigureOverview::html).collect();
+        let page = about.pages.iter().find(|(name, _)| name == self.name);
+        let link = page.map(|(_, address)| format!("<p><a href=\"{}\">rows and charts</a></p>\n", escape(address)));
+        format!(
+            r#"<section id="{name}" aria-labelledby="paper-{name}">
+<p class="about"><code>{name}</code><span>{tally}</span></p>
+<h2 id="paper-{name}">{title}</h2>
+<p>{state}</p>
+{link}<div class="box rows" role="region" aria-label="{title}: figures" tabindex="0">
+<table class="figures">
+<thead><tr>
+<th scope="col" class="left">figure</th><th scope="col" class="left">shows</th>
+<th scope="col" class="left">claims, or why there is none</th><th scope="col" class="left">verdict</th>
+</tr></thead>
+<tbody>
+{rows}</tbody>
+</table>
+</div>
+</section>
+"#,
+            name = escape(self.name),
+            title = escape(self.title),
+            tally = tally_words(&self.tally),
+            state = escape(&self.state()),
+            link = link.unwrap_or_default(),
+        )
+    }
+}
+
+impl FigureOverview {
+    fn html(&self) -> String {
+        let verdict = if self.verdict.is_some() { tally_words(&self.tally) } else { String::new() };
+        format!(
+            "<tr><th scope=\"row\" class=\"left\">{}</th><td class=\"left words\">{}</td><td class=\"left words\">{}</td>\
+             <td class=\"left\">{verdict}</td></tr>\n",
+            escape(&self.figure.name),
+            escape(&self.figure.shows),
+            escape(&self.claims()),
+        )
+    }
+}

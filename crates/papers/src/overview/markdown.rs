@@ -1,0 +1,60 @@
+//! The tables of docs/reproduce.md.
+
+use report::claim::{PointKind, Verdict};
+
+use super::{FigureOverview, Overview, PaperOverview};
+
+impl Overview {
+    /// Counts by kind and verdict for each paper, and every figure with its claims or the reason why there is none.
+    pub fn markdown(&self) -> String {
+        let head = "| paper | claims: match | differ | too few | arithmetic | model checks | calibrated | noted | scale, seed, commit, date |\n\
+                    | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+        let counts: String = self.papers.iter().map(PaperOverview::counts).collect();
+        let figures: String = self.papers.iter().map(PaperOverview::figure_table).collect();
+        format!("{head}{counts}\n{figures}")
+    }
+
+    /// A sentence for the README: claims that match, differ and are too few, of all papers; `None` without results.
+    pub fn sentence(&self) -> Option<String> {
+        let sum = |verdict| self.papers.iter().map(|paper| paper.tally.count(PointKind::Claim, verdict)).sum::<usize>();
+        let [matching, differing, few] = [Verdict::Match, Verdict::Differs, Verdict::TooFew].map(sum);
+        let said = format!(
+            "{matching} values that the papers claim match, {differing} differ, and for {few} too few trials were run"
+        );
+        self.papers.iter().any(|paper| paper.results.is_some()).then_some(said)
+    }
+}
+
+impl PaperOverview {
+    fn counts(&self) -> String {
+        let Some(results) = &self.results else { return format!("| {} | | | | | | | | not run |\n", self.name) };
+        let claims = [Verdict::Match, Verdict::Differs, Verdict::TooFew];
+        let [matching, differing, few] = claims.map(|verdict| self.tally.count(PointKind::Claim, verdict));
+        let of = |kind| format!("{} of {}", self.tally.count(kind, Verdict::Match), self.tally.judged(kind));
+        let [arithmetic, checks, calibrated] =
+            [PointKind::Arithmetic, PointKind::ModelCheck, PointKind::Calibrated].map(of);
+        let noted: usize = PointKind::ALL.map(|kind| self.tally.count(kind, Verdict::Noted)).iter().sum();
+        let commit: String = results.commit.chars().take(7).collect();
+        format!(
+            "| {} | {matching} | {differing} | {few} | {arithmetic} | {checks} | {calibrated} | {noted} | {}, {}, {commit}, {} |\n",
+            self.name, results.scale, results.seed, results.date
+        )
+    }
+
+    fn figure_table(&self) -> String {
+        let rows: String = self.figures.iter().map(FigureOverview::row).collect();
+        let beyond: Vec<&str> = self.beyond().map(|claim| claim.id.as_str()).collect();
+        let beyond =
+            if beyond.is_empty() { String::new() } else { format!("\nNot in the paper: {}.\n", beyond.join(", ")) };
+        format!(
+            "**{}**\n\n| figure | shows | claims, or why there is none | verdict |\n| --- | --- | --- | --- |\n{rows}{beyond}\n",
+            self.name
+        )
+    }
+}
+
+impl FigureOverview {
+    fn row(&self) -> String {
+        format!("| {} | {} | {} | {} |\n", self.figure.name, self.figure.shows, self.claims(), self.said())
+    }
+}

@@ -1,0 +1,115 @@
+//! Results kept as small files, one for each paper and scale: every point with its kind, verdict, value, interval and
+//! band, and which commit gave it when. A run that was ended is taken up again from them.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use report::claim::{ClaimResult, PointResult, VerdictTally};
+use serde::{Deserialize, Serialize};
+
+use crate::Paper;
+
+/// What results belong together by: the same give the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedRun {
+    pub paper: String,
+    /// `quick` or `full`.
+    pub scale: String,
+    pub seed: u64,
+    /// Of the program that made it.
+    pub commit: String,
+}
+
+/// The file of a paper.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedResults {
+    #[serde(flatten)]
+    pub run: SavedRun,
+    /// Of the latest claim, such as 2026-11-17.
+    pub date: String,
+    pub claims: Vec<SavedClaim>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedClaim {
+    pub id: String,
+    pub seconds: f64,
+    pub points: Vec<PointResult>,
+}
+
+impl SavedRun {
+    /// In a folder.
+    pub fn path(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.{}.json", self.paper, self.scale))
+    }
+}
+
+impl SavedResults {
+    pub fn new(run: SavedRun) -> Self {
+        Self { run, date: String::new(), claims: Vec::new() }
+    }
+
+    /// `None` if there is no such file.
+    pub fn read(path: &Path) -> Result<Option<Self>, String> {
+        let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(wrong(&error)),
+            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| wrong(&error)),
+        }
+    }
+
+    /// All of a folder, in the order of the papers, `full` before `quick` of the same paper.
+    pub fn read_all(folder: &Path) -> Result<Vec<Self>, String> {
+        let mut all = Vec::new();
+        for paper in crate::PAPERS {
+            for scale in ["full", "quick"] {
+                all.extend(Self::read(&folder.join(format!("{}.{scale}.json", paper.name)))?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Under another name first, so that a file that is there is whole.
+    pub fn write(&self, folder: &Path) -> Result<(), String> {
+        let path = self.run.path(folder);
+        let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let text = serde_json::to_string_pretty(self).map_err(|error| wrong(&error))?;
+        let partial = path.with_extension("partial");
+        fs::write(&partial, format!("{text}\n"))
+            .and_then(|()| fs::rename(&partial, &path))
+            .map_err(|error| wrong(&error))
+    }
+
+    /// Replaces what is known of the claim.
+    pub fn add(&mut self, result: &ClaimResult, date: &str) {
+        date.clone_into(&mut self.date);
+        let claim = SavedClaim {
+            id: result.id.clone(),
+            seconds: (result.seconds * 10.0).round() / 10.0,
+            points: result.points.clone(),
+        };
+        match self.claims.iter_mut().find(|known| known.id == claim.id) {
+            Some(known) => *known = claim,
+            None => self.claims.push(claim),
+        }
+    }
+
+    /// The claims of a paper that are not there, or have other points by now, have to be run.
+    pub fn claim(&self, id: &str) -> Option<&SavedClaim> {
+        self.claims.iter().find(|claim| claim.id == id)
+    }
+
+    /// Claims with their points, as figures count them.
+    pub fn results(&self) -> impl Iterator<Item = (&str, &[PointResult])> {
+        self.claims.iter().map(|claim| (claim.id.as_str(), claim.points.as_slice()))
+    }
+
+    pub fn tally(&self) -> VerdictTally {
+        VerdictTally::of(self.claims.iter().flat_map(|claim| &claim.points))
+    }
+
+    pub fn paper(&self) -> Option<Paper> {
+        Paper::named(&self.run.paper)
+    }
+}
