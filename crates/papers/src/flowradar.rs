@@ -1,10 +1,14 @@
 //! FlowRadar (NSDI 2016; li-thesis, chapter 4), run again: what flowsets take, how many flows they hold and how long
 //! decoding takes (§4.5), and what decoded counters find in a network (§4.6).
 
+mod compare;
+mod dleft;
+mod equations;
 mod export;
 mod extra;
 mod fabric;
 mod flowmap;
+mod iblt;
 mod loops;
 mod losses;
 mod memory;
@@ -26,6 +30,8 @@ pub(crate) const PAPER: Paper = Paper {
         (&["fr.extra"], Compute::One(extra::compute)),
         (&["fr.time"], Compute::One(time::compute)),
         (&["fr.export"], Compute::One(export::compute)),
+        (&["fr.counters"], Compute::One(equations::compute)),
+        (&["fr.compare"], Compute::One(compare::compute)),
         (&["fr.loss"], Compute::One(losses::compute)),
         (&["fr.loop"], Compute::One(loops::compute)),
     ],

@@ -24,7 +24,7 @@ pub mod network;
 mod shape;
 mod single;
 pub mod sizing;
-mod solver;
+pub mod solver;
 mod switch;
 mod table;
 

@@ -26,6 +26,8 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         let single = FlowsetShape::for_flows(flows, SUCCESS, ROWS, DecoderKind::Single, 0);
         let network = FlowsetShape::for_flows(flows, SUCCESS, ROWS, DecoderKind::Network, 0);
         computed.value(format!("single.{name}"), megabytes(&single, flows));
+        let fewer_rows = FlowsetShape::for_flows(flows, SUCCESS, 3, DecoderKind::Single, 0);
+        computed.value(format!("single3.{name}"), megabytes(&fewer_rows, flows));
         computed.value(format!("network.{name}"), megabytes(&network, flows));
         let seeds: Vec<u64> = (0..trials).map(|trial| effort.seed.wrapping_mul(10_000).wrapping_add(trial)).collect();
         let failed = parallel::map(&seeds, effort.jobs, |seed| {

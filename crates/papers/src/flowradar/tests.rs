@@ -16,5 +16,8 @@ fn a_loop_is_seen_within_a_slot_and_a_blackhole_within_two() {
 fn every_claim_of_the_thesis_can_be_asked_for() {
     let claims = PAPER.claims().unwrap();
     let ids: Vec<&str> = claims.ids().collect();
-    assert_eq!(ids, ["fr.memory", "fr.extra", "fr.time", "fr.export", "fr.loss", "fr.loop"]);
+    assert_eq!(
+        ids,
+        ["fr.memory", "fr.extra", "fr.time", "fr.export", "fr.counters", "fr.compare", "fr.loss", "fr.loop"]
+    );
 }

@@ -1,6 +1,7 @@
 //! fr.time: how long decoding takes on one core (§4.5.1, Fig. 4.6 and 4.7). The best of some runs, since other programs on the
 //! machine can only make it longer.
 
+use chart::{Axis, Chart, Line, LinesChart};
 use radar::flowset::network::{CandidateSwitches, FlowsetNetwork};
 use radar::flowset::sizing::DecoderKind;
 use radar::flowset::{Flowset, FlowsetShape};
@@ -8,6 +9,7 @@ use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::runner::{ComputedValues, Effort};
 use report::stopwatch::Stopwatch;
 
+use super::equations;
 use super::fabric::{self, DIFFERING, FatTreeFabric};
 use super::memory::{ROWS, SUCCESS};
 
@@ -34,10 +36,16 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         begun.seconds() * 1e3
     });
     computed.value("single.100k", MeasuredValue::exact(single.fold(f64::MAX, f64::min), SINGLE_RUNS));
-    let (fabric, runs) = if full { (FatTreeFabric::new(8), 5) } else { (FatTreeFabric::new(4), 2) };
-    for (name, each, differing) in
-        [("101k", 101_000, DIFFERING), ("126.8k", 126_800, DIFFERING), ("126.8k.tenth", 126_800, 10.0 * DIFFERING)]
-    {
+    let runs = if full { 5 } else { 1 };
+    let mut points: Vec<(f64, Times)> = Vec::new();
+    for (name, each, differing, k) in [
+        ("101k", 101_000, DIFFERING, 8),
+        ("110k", 110_000, DIFFERING, 4),
+        ("118k", 118_000, DIFFERING, 4),
+        ("126.8k", 126_800, DIFFERING, 8),
+        ("126.8k.tenth", 126_800, 10.0 * DIFFERING, 4),
+    ] {
+        let fabric = FatTreeFabric::new(k);
         let flowsets = fabric.count(each, shape, differing, effort.seed);
         let mut best: Option<Times> = None;
         for _ in 0..runs {
@@ -56,8 +64,33 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         let note = format!("{complete} of {} switches complete", fabric.switches());
         computed.value(format!("network.{name}"), MeasuredValue::exact(flows + counters, runs).with_note(note));
         computed.value(format!("flows.{name}"), MeasuredValue::exact(flows, runs));
+        points.extend(best.filter(|_| differing == DIFFERING).map(|best| (each as f64, best)));
     }
+    for (name, each) in [("101k", 101_000), ("126.8k", 126_800)] {
+        computed.values.push((format!("equations.{name}"), equations::milliseconds(each, shape.cells(), effort.seed)));
+    }
+    computed.charts.push(chart(&points));
     Ok(Some(computed))
+}
+
+/// Fig. 4.6 and 4.7.
+fn chart(points: &[(f64, Times)]) -> Chart {
+    let line = |of: &dyn Fn(&Times) -> f64| points.iter().map(|(flows, times)| (*flows, of(times))).collect();
+    Chart::Lines(LinesChart {
+        title: "What decoding takes, by the flows of a switch".into(),
+        caption:
+            "Each flowset on one core, in memory for 100 K flows. Under a FatTree of 8 at both ends, of 4 between \
+                  them. Hollow marks are the thesis's."
+                .into(),
+        x: Axis::linear("flows"),
+        y: Axis::log("milliseconds"),
+        lines: vec![
+            Line::new("both", line(&|times| times.flows + times.counters))
+                .with_paper(vec![(101_000.0, 283.0), (126_800.0, 3_275.0)]),
+            Line::new("flows", line(&|times| times.flows)).with_paper(vec![(126_800.0, 135.0)]),
+            Line::new("counters", line(&|times| times.counters)).with_paper(vec![(126_800.0, 3_140.0)]),
+        ],
+    })
 }
 
 /// Decodes a network, one switch after the other.

@@ -123,6 +123,12 @@ impl<'a> FlowsetNetwork<'a> {
         }
     }
 
+    /// Flows of a switch that are not known, after [`find_flows`](Self::find_flows).
+    pub fn flows_left(&self, at: usize) -> u64 {
+        let switch = &self.switches[at];
+        if switch.is_told { 0 } else { switch.flowset.flows.saturating_sub(switch.found.len() as u64).max(1) }
+    }
+
     /// Finds out about how many packets each flow had, after [`find_flows`](Self::find_flows).
     pub fn guess_counters(&mut self) {
         self.numbers = counters::consensus(self);

@@ -2,7 +2,7 @@
 //! computes in exact arithmetic.
 
 /// A matrix, by what it does to vectors.
-pub(super) trait Matrix {
+pub trait Matrix {
     /// As many numbers as it has equations, and as it has unknowns.
     fn size(&self) -> (usize, usize);
 
@@ -15,7 +15,7 @@ pub(super) trait Matrix {
 
 /// On its way to the `x` that explains the equations best.
 #[derive(Debug)]
-pub(super) struct Descent {
+pub struct Descent {
     pub x: Vec<f64>,
     /// What is not explained.
     residual: Vec<f64>,
@@ -28,7 +28,7 @@ pub(super) struct Descent {
 
 impl Descent {
     /// From a first guess, and what it does not explain.
-    pub(crate) fn new(matrix: &impl Matrix, x: Vec<f64>, residual: Vec<f64>) -> Self {
+    pub fn new(matrix: &impl Matrix, x: Vec<f64>, residual: Vec<f64>) -> Self {
         let (equations, unknowns) = matrix.size();
         let mut gradient = vec![0.0; unknowns];
         matrix.transpose(&residual, &mut gradient);
@@ -36,8 +36,13 @@ impl Descent {
         Self { x, residual, direction: gradient.clone(), gradient, slope, sums: vec![0.0; equations] }
     }
 
+    /// The square of what is not explained.
+    pub fn unexplained(&self) -> f64 {
+        square(&self.residual)
+    }
+
     /// One step. How far it moved the unknown that it moved most: zero at the end of the way.
-    pub(crate) fn step(&mut self, matrix: &impl Matrix) -> f64 {
+    pub fn step(&mut self, matrix: &impl Matrix) -> f64 {
         self.sums.fill(0.0);
         matrix.apply(&self.direction, &mut self.sums);
         let length = self.slope / square(&self.sums);

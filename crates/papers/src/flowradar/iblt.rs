@@ -1,0 +1,121 @@
+//! A plain invertible Bloom lookup table, which counts packets without a flow filter (§4.8): every packet adds its flow, so
+//! cells hold arithmetic sums of keys and of hashes, wider than keys and hashes by what packets need.
+
+const ROWS: usize = 3;
+/// Bits of a key: addresses, ports and protocol.
+const KEY_BITS: u32 = 104;
+/// Bits of a hash with which fewer than one table in a thousand takes a mixed cell for a flow.
+const HASH_BITS: f64 = 29.0;
+/// Of the packet counter (§4.5.1).
+const COUNTER_BITS: f64 = 32.0;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct IbltCell {
+    packets: u64,
+    keys: u128,
+    hashes: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct PlainIblt {
+    cells: Vec<IbltCell>,
+    row: usize,
+}
+
+impl PlainIblt {
+    pub(super) fn new(cells: usize) -> Self {
+        let row = cells.div_ceil(ROWS);
+        Self { cells: vec![IbltCell::default(); row * ROWS], row }
+    }
+
+    /// The nth flow's key.
+    pub(super) fn key(nth: u64) -> u128 {
+        (u128::from(hash(nth.into())) << 64 | u128::from(nth)) & ((1 << KEY_BITS) - 1)
+    }
+
+    /// So many packets of a flow, one after the other or at once.
+    pub(super) fn add(&mut self, key: u128, packets: u64) {
+        let hash = hash(key);
+        for at in self.places(hash) {
+            let cell = &mut self.cells[at];
+            cell.packets += packets;
+            cell.keys += key * u128::from(packets);
+            cell.hashes = cell.hashes.wrapping_add(hash.wrapping_mul(packets));
+        }
+    }
+
+    fn places(&self, hash: u64) -> [usize; ROWS] {
+        let of = |row: usize| {
+            let bits = hash.rotate_left(21 * row as u32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+            row * self.row + (u128::from(bits) * self.row as u128 >> 64) as usize
+        };
+        [of(0), of(1), of(2)]
+    }
+
+    /// A flow that is alone in its cell, by what must then be true of the sums.
+    fn alone(&self, at: usize) -> Option<(u128, u64)> {
+        let IbltCell { packets, keys, hashes } = self.cells[at];
+        if packets == 0 || keys % u128::from(packets) != 0 {
+            return None;
+        }
+        let key = keys / u128::from(packets);
+        (hash(key).wrapping_mul(packets) == hashes).then_some((key, packets))
+    }
+
+    /// How many flows can be taken out, one after the other.
+    pub(super) fn decode(mut self) -> u64 {
+        let mut candidates: Vec<u32> = (0..self.cells.len() as u32).collect();
+        let mut flows = 0;
+        while let Some(at) = candidates.pop() {
+            let Some((key, packets)) = self.alone(at as usize) else { continue };
+            flows += 1;
+            let hash = hash(key);
+            for at in self.places(hash) {
+                let cell = &mut self.cells[at];
+                cell.packets -= packets;
+                cell.keys -= key * u128::from(packets);
+                cell.hashes = cell.hashes.wrapping_sub(hash.wrapping_mul(packets));
+                if cell.packets > 0 {
+                    candidates.push(at as u32);
+                }
+            }
+        }
+        flows
+    }
+
+    /// Bytes in a switch: sums are wider than what they sum by the bits that the most packets of a cell need.
+    pub(super) fn switch_bytes(&self) -> f64 {
+        let most = self.cells.iter().map(|cell| cell.packets).max().unwrap_or(0);
+        self.bytes_for(f64::from(u64::BITS - most.leading_zeros()))
+    }
+
+    /// The same with sums for as many packets as the counter can count.
+    pub(super) fn widest_bytes(&self) -> f64 {
+        self.bytes_for(COUNTER_BITS)
+    }
+
+    fn bytes_for(&self, wider: f64) -> f64 {
+        self.cells.len() as f64 * (f64::from(KEY_BITS) + HASH_BITS + 2.0 * wider + COUNTER_BITS) / 8.0
+    }
+}
+
+fn hash(key: u128) -> u64 {
+    let mixed = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (mixed ^ mixed >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_with_room_is_decoded_and_a_full_one_is_not() {
+        let decoded = |flows: u64, cells: usize| {
+            let mut table = PlainIblt::new(cells);
+            (0..flows).for_each(|nth| table.add(PlainIblt::key(nth), 1 + nth % 50));
+            table.decode()
+        };
+        assert_eq!(decoded(10_000, 12_900), 10_000);
+        assert!(decoded(10_000, 11_000) < 9_000);
+    }
+}
