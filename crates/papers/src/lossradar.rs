@@ -4,6 +4,7 @@
 mod acl;
 mod bandwidth;
 mod digests;
+mod memory;
 mod network;
 mod repair;
 mod size;
@@ -21,6 +22,7 @@ pub(crate) const PAPER: Paper = Paper {
     computations: &[
         (&["lr.size"], Compute::One(size::compute)),
         (&["lr.bandwidth"], Compute::One(bandwidth::compute)),
+        (&["lr.memory"], Compute::One(memory::compute)),
         (&["lr.acl"], Compute::One(acl::compute)),
         (&["lr.repair"], Compute::One(repair::compute)),
         (&["lr.capture", "lr.cause"], Compute::Several(network::compute)),

@@ -16,6 +16,7 @@
 mod candidates;
 mod flip;
 mod generate;
+mod structure;
 mod table;
 mod text;
 
@@ -24,6 +25,7 @@ use std::net::IpAddr;
 pub use candidates::{CandidateCase, CandidateRule};
 pub use flip::{Bit, Flip};
 pub use generate::{Mix, generate, traffic};
+pub use structure::{FilterStructure, generate_structured};
 pub use table::{AclDecision, RuleTable};
 pub use text::AclError;
 

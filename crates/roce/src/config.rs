@@ -36,6 +36,9 @@ pub struct RoceConfig {
     pub retry_count: u32,
     /// Whether the responder reports gaps. Without NAKs, every loss waits for the timeout.
     pub naks: bool,
+    /// How long a responder that has sent a NAK sends no other, whatever is missing; then it reports the same gap again. Zero
+    /// for one NAK for each gap.
+    pub nak_interval: Span,
     /// Whether each copy of a NAK sends the requester back as long as its PSN is outstanding, or only the first.
     pub obey_nak_copies: bool,
     /// Empty messages behind the last of a queue that has drained: "dummy headers".
@@ -81,6 +84,7 @@ impl Default for RoceConfig {
             timeout: Self::timeout_for(14),
             retry_count: 7,
             naks: true,
+            nak_interval: Span::ZERO,
             obey_nak_copies: true,
             dummies: 0,
             dummies_after: Span::ZERO,

@@ -232,9 +232,9 @@ impl Qp {
         match packet.opcode {
             RoceOperation::Send(part) | RoceOperation::Write(part) => {
                 self.echo.on_data(now, packet.ecn, &packet.congestion);
-                self.responder.on_message(&packet, part, out);
+                self.responder.on_message(now, &packet, part, out);
             }
-            RoceOperation::ReadRequest => self.responder.on_read(&packet, out),
+            RoceOperation::ReadRequest => self.responder.on_read(now, &packet, out),
             RoceOperation::ReadResponse(_) => self.requester.on_read_response(now, packet.psn, out),
             RoceOperation::Acknowledge(syndrome) => {
                 self.requester.on_acknowledge(now, (&packet, syndrome), telemetry, out);

@@ -10,6 +10,8 @@
 //!      └──────────── PSN = ePSN ──────────┘
 //! ```
 //!
+//! With `nak_interval` no NAK follows another within that time, whatever is missing, and afterwards the same one is sent again.
+//!
 //! Answers leave in the order of their PSNs: an ACK or NAK waits for the READ responses before it, because it would
 //! otherwise report to the requester that those were lost.
 //!
@@ -18,6 +20,7 @@
 use std::collections::VecDeque;
 
 use machine::Out;
+use units::{Span, Time};
 use wire::ip::Ecn;
 
 use super::config::{MAX_OUTSTANDING, RoceConfig, packets};
@@ -50,6 +53,8 @@ pub(super) struct Responder {
     /// ePSN, as a place.
     expected: u64,
     state: ResponderState,
+    /// No NAK before.
+    nak_after: Time,
     /// The last place for which an acknowledgement is due.
     ack_owed: Option<u64>,
     /// READs to be answered, in the order of their PSNs.
@@ -69,6 +74,7 @@ impl Responder {
             numbering: Numbering::starting_at(config.first_psn),
             expected: 0,
             state: ResponderState::InOrder,
+            nak_after: Time::ZERO,
             ack_owed: None,
             replies: VecDeque::new(),
             msn: 0,
@@ -79,10 +85,10 @@ impl Responder {
 
     /// A SEND or WRITE.
     #[inline]
-    pub(super) fn on_message<O: Out<Qp>>(&mut self, packet: &RocePacket, part: MessagePart, out: &mut O) {
+    pub(super) fn on_message<O: Out<Qp>>(&mut self, now: Time, packet: &RocePacket, part: MessagePart, out: &mut O) {
         let Some(place) = self.numbering.place(packet.psn, self.expected) else { return out.note(RoceNote::Invalid) };
         if place > self.expected {
-            return self.on_gap(out);
+            return self.on_gap(now, out);
         }
         if place < self.expected {
             out.note(RoceNote::Duplicate);
@@ -104,14 +110,14 @@ impl Responder {
         }
     }
 
-    pub(super) fn on_read<O: Out<Qp>>(&mut self, packet: &RocePacket, out: &mut O) {
+    pub(super) fn on_read<O: Out<Qp>>(&mut self, now: Time, packet: &RocePacket, out: &mut O) {
         let bytes = u64::from(packet.dma_len);
         let packets = packets(bytes, self.config.mtu);
         let place = self.numbering.place(packet.psn, self.expected).filter(|_| packets <= u64::from(MAX_OUTSTANDING));
         let Some(place) = place else { return out.note(RoceNote::Invalid) };
         let reply = ReadReply { next: place, end: place + packets, bytes, started: false };
         if place > self.expected {
-            self.on_gap(out);
+            self.on_gap(now, out);
         } else if place < self.expected {
             out.note(RoceNote::Duplicate);
             self.replay(reply, out);
@@ -133,10 +139,12 @@ impl Responder {
         self.msn = (self.msn + 1) % (1 << 24);
     }
 
-    fn on_gap<O: Out<Qp>>(&mut self, out: &mut O) {
+    fn on_gap<O: Out<Qp>>(&mut self, now: Time, out: &mut O) {
         out.note(RoceNote::Dropped);
-        if self.config.naks && self.state == ResponderState::InOrder {
+        let again = self.config.nak_interval > Span::ZERO && self.state == ResponderState::NakSent;
+        if self.config.naks && now >= self.nak_after && (again || self.state == ResponderState::InOrder) {
             self.state = ResponderState::NakOwed;
+            self.nak_after = now + self.config.nak_interval;
         }
     }
 

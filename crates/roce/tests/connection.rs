@@ -554,6 +554,21 @@ fn a_lost_read_request_is_noticed_by_an_empty_read_behind_it() {
 }
 
 #[test]
+fn a_second_gap_within_the_interval_of_naks_waits_for_the_timeout() {
+    let spoken = |nak_interval| {
+        let mut story = Story::new(RoceConfig { nak_interval, ..config() });
+        story.post(Verb::Write, 4_000);
+        story.losing(&["> write first 0", "> write last 3"]);
+        story.post(Verb::Write, 3_000);
+        story.losing(&["> write first 4"]);
+        let naks = story.wire().iter().filter(|line| line.starts_with("< nak")).count();
+        (naks, story.duo.now < Time::ZERO + TIMEOUT)
+    };
+    assert!(spoken(Span::ZERO).0 > spoken(Span::from_ms(100)).0);
+    assert_eq!(spoken(Span::from_ms(100)).0, 1);
+}
+
+#[test]
 fn dummies_wait_until_nothing_has_been_posted_for_some_time() {
     let after = Span::from_us(10);
     let mut story = Story::new(RoceConfig { dummies: 1, dummies_after: after, ..config() });

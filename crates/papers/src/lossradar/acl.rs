@@ -1,7 +1,9 @@
 //! lr.acl: which rule of an access list was corrupted, from what was lost (§5.5.2, §5.7.4).
 
 use faults::Random;
-use radar::acl::{AclAction, AclDecision, Flip, Mix, RuleTable, generate, traffic};
+use radar::acl::{
+    AclAction, AclDecision, FilterStructure, Flip, Mix, RuleTable, generate, generate_structured, traffic,
+};
 use radar::packet::Flow;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::runner::{ComputedValues, Effort};
@@ -18,20 +20,21 @@ struct FlipCounts {
     flips: u64,
     silent: u64,
     missed: u64,
-    candidates: u64,
+    candidates: Vec<f64>,
     /// Candidates by the letter of the thesis.
-    anywhere: u64,
+    anywhere: Vec<f64>,
     lost: u64,
     /// What finding candidates took, for each flip.
     seconds: Vec<f64>,
 }
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
-    let flips = if effort.scale == RunScale::Full { 100 } else { 25 };
+    let flips = if effort.scale == RunScale::Full { 1_000 } else { 100 };
     let mut computed = ComputedValues::default();
-    effort.progress.expect_parts(LISTS.len());
-    for (name, rules) in LISTS {
-        let list = AclTrial::new(rules, FLOWS, effort.seed);
+    effort.progress.expect_parts(2 * LISTS.len());
+    let kinds = [("", ListKind::Mixed), ("structured.", ListKind::Structured)];
+    for ((kind, of), (name, rules)) in kinds.into_iter().flat_map(|kind| LISTS.map(|list| (kind, list))) {
+        let list = AclTrial::new(of, rules, FLOWS, effort.seed);
         let mut tally = FlipCounts::default();
         let mut random = Random::new(effort.seed, rules as u64);
         while tally.flips < flips {
@@ -41,9 +44,17 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
             list.flip_one(&mut random, &mut tally);
         }
         effort.progress.part_done();
-        tally.tell(name, &mut computed);
+        tally.tell(&format!("{kind}{name}"), &mut computed);
     }
     Ok(Some(computed))
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ListKind {
+    /// Fields drawn apart, and a last rule that denies everything.
+    Mixed,
+    /// Filters that nest, and a default.
+    Structured,
 }
 
 /// A list of rules, traffic through it, and what should become of that.
@@ -53,8 +64,12 @@ struct AclTrial {
 }
 
 impl AclTrial {
-    fn new(rules: usize, flows: usize, seed: u64) -> Self {
-        let table = RuleTable::new(generate(rules, seed, &Mix::default()), AclAction::Deny);
+    fn new(kind: ListKind, rules: usize, flows: usize, seed: u64) -> Self {
+        let rules = match kind {
+            ListKind::Mixed => generate(rules, seed, &Mix::default()),
+            ListKind::Structured => generate_structured(rules, seed, &FilterStructure::default()),
+        };
+        let table = RuleTable::new(rules, AclAction::Deny);
         let flows = traffic(table.rules(), flows, seed).into_iter();
         let flows = flows.map(|flow| (flow, table.decide(&flow))).collect();
         Self { table, flows }
@@ -80,8 +95,8 @@ impl AclTrial {
         tally.seconds.push(begun.seconds());
         tally.flips += 1;
         tally.lost += lost.len() as u64;
-        tally.candidates += candidates.len() as u64;
-        tally.anywhere += self.table.candidates_anywhere(&lost).len() as u64;
+        tally.candidates.push(candidates.len() as f64);
+        tally.anywhere.push(self.table.candidates_anywhere(&lost).len() as f64);
         tally.missed += u64::from(!candidates.iter().any(|candidate| candidate.rule == nth));
     }
 }
@@ -91,17 +106,31 @@ impl FlipCounts {
         self.seconds.sort_by(f64::total_cmp);
         let median = self.seconds.get(self.seconds.len() / 2).copied().unwrap_or_default();
         let worst = self.seconds.last().copied().unwrap_or_default();
-        let each = |sum: u64| sum as f64 / self.flips as f64;
         let mut value = |what: &str, value: f64, note: String| {
             computed.value(format!("{what}.{name}"), MeasuredValue::exact(value, self.flips).with_note(note));
         };
         value("missed", self.missed as f64, format!("of {} corrupted rules", self.flips));
-        value("candidates", each(self.candidates), format!("{:.0} flows were lost on average", each(self.lost)));
-        value("anywhere", each(self.anywhere), String::new());
         value("ms", median * 1e3, format!("median; {:.2} at most", worst * 1e3));
         let all = (self.flips + self.silent) as f64;
         value("silent", self.silent as f64 / all, format!("of {all} flips"));
+        let lost = self.lost as f64 / self.flips as f64;
+        let with_lost = |measured: MeasuredValue| {
+            let interval = measured.note.clone().unwrap_or_default();
+            measured.with_note(format!("{lost:.0} flows were lost on average; {interval}"))
+        };
+        computed.value(format!("candidates.{name}"), with_lost(mean(&self.candidates)));
+        computed.value(format!("anywhere.{name}"), with_lost(mean(&self.anywhere)));
     }
+}
+
+/// With the interval in which the mean lies.
+fn mean(values: &[f64]) -> MeasuredValue {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+    let off = 1.96 * (variance / count).sqrt();
+    let note = format!("95 %: {:.2} to {:.2}", mean - off, mean + off);
+    MeasuredValue::counted(mean, values.len() as u64, (mean - off, mean + off)).with_note(note)
 }
 
 #[cfg(test)]
@@ -110,11 +139,13 @@ mod tests {
 
     #[test]
     fn the_corrupted_rule_is_among_few() {
-        let list = AclTrial::new(2_000, 5_000, 1);
-        let mut tally = FlipCounts::default();
-        let mut random = Random::new(1, 1);
-        (0..2_000).for_each(|_| list.flip_one(&mut random, &mut tally));
-        assert_eq!(tally.missed, 0);
-        assert!(tally.flips > 50 && tally.candidates <= 4 * tally.flips, "{tally:?}");
+        for kind in [ListKind::Mixed, ListKind::Structured] {
+            let list = AclTrial::new(kind, 2_000, 5_000, 1);
+            let mut tally = FlipCounts::default();
+            let mut random = Random::new(1, 1);
+            (0..2_000).for_each(|_| list.flip_one(&mut random, &mut tally));
+            assert_eq!(tally.missed, 0);
+            assert!(tally.flips > 50 && mean(&tally.candidates).value <= 4.0, "{kind:?}: {tally:?}");
+        }
     }
 }

@@ -29,12 +29,27 @@ const BREAKS_AT: Span = Span::from_ms(50);
 #[derive(Clone, Copy, Debug)]
 struct LossRadarTask {
     fan_in: u32,
+    /// Bytes that each server answers.
+    answer: u64,
     seed: u64,
+}
+
+/// The answers to a query together, as in DCTCP's incasts, and each of them as in DCTCP's traces of partition and aggregate,
+/// ten times as long for links ten times as fast.
+const TOGETHER: u64 = 1_000_000;
+const EACH: u64 = 20_000;
+
+impl LossRadarTask {
+    /// Causes need several intervals.
+    fn is_for_causes(self) -> bool {
+        (self.fan_in, self.answer) == (20, TOGETHER / 20)
+    }
 }
 
 /// What came of one.
 struct LossRadarRun {
     fan_in: u32,
+    answer: u64,
     topology: Topology,
     setup_links: Vec<u32>,
     rules: Vec<FaultyRule>,
@@ -60,19 +75,21 @@ pub(super) fn compute(effort: &Effort<'_>, wanted: &[&str]) -> Result<Option<Vec
 }
 
 fn tasks(effort: &Effort<'_>, wanted: &[&str]) -> Vec<LossRadarTask> {
-    let fan_ins: &[u32] = if wanted.contains(&"lr.capture") { &[20, 40] } else { &[20] };
+    let cause = [(20, TOGETHER / 20)];
+    let capture = [cause[0], (40, TOGETHER / 40), (20, EACH), (40, EACH)];
+    let cases: &[(u32, u64)] = if wanted.contains(&"lr.capture") { &capture } else { &cause };
     let seeds = if effort.scale == RunScale::Quick { 1 } else { 4 };
-    let of_seed = |seed| fan_ins.iter().map(move |fan_in| LossRadarTask { fan_in: *fan_in, seed });
+    let of_seed =
+        |seed| cases.iter().map(move |(fan_in, answer)| LossRadarTask { fan_in: *fan_in, answer: *answer, seed });
     (0..seeds).flat_map(|n| of_seed(effort.seed.wrapping_mul(1_000) + n)).collect()
 }
 
 /// `None` if it was stopped early.
 fn simulate(task: LossRadarTask, effort: &Effort<'_>) -> Result<Option<LossRadarRun>, ClaimError> {
-    let mut sets =
-        vec![format!("traffic.1.fan_in={}", task.fan_in), format!("traffic.1.size={}", 1_000_000 / task.fan_in)];
-    match (effort.scale, task.fan_in) {
-        (RunScale::Quick, 40) => sets.push("run.until=105ms".to_owned()),
-        (RunScale::Quick, _) => {}
+    let mut sets = vec![format!("traffic.1.fan_in={}", task.fan_in), format!("traffic.1.size={}", task.answer)];
+    match (effort.scale, task.is_for_causes()) {
+        (RunScale::Quick, false) => sets.push("run.until=105ms".to_owned()),
+        (RunScale::Quick, true) => {}
         (RunScale::Full, _) => sets.push("run.until=1015ms".to_owned()),
     }
     let (name, text) = files::named("lossradar/capture-network.toml")?;
@@ -90,7 +107,16 @@ fn simulate(task: LossRadarTask, effort: &Effort<'_>) -> Result<Option<LossRadar
     let at_hosts = topology.directed().filter(|link| topology.is_host(topology.from(*link)));
     let sent = at_hosts.map(|link| outcome.ports[link.index()].frames).sum();
     let Some(metered) = outcome.radar.filter(|_| !outcome.interrupted) else { return Ok(None) };
-    Ok(Some(LossRadarRun { fan_in: task.fan_in, topology, setup_links, rules, metered, sent, seed }))
+    Ok(Some(LossRadarRun {
+        fan_in: task.fan_in,
+        answer: task.answer,
+        topology,
+        setup_links,
+        rules,
+        metered,
+        sent,
+        seed,
+    }))
 }
 
 /// A ToR, an aggregation and a core switch, of different pods, and a host for which each has much to do.

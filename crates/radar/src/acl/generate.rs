@@ -44,9 +44,13 @@ impl Default for Mix {
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
-struct SplitMix(u64);
+pub(super) struct SplitMix(u64);
 
 impl SplitMix {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -55,15 +59,15 @@ impl SplitMix {
         mixed ^ mixed >> 31
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
-    fn unit(&mut self) -> f64 {
+    pub(super) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn share<T: Copy>(&mut self, shares: &[(T, f64)]) -> T {
+    pub(super) fn share<T: Copy>(&mut self, shares: &[(T, f64)]) -> T {
         let mut left = self.unit();
         for (what, share) in shares {
             left -= share;
@@ -102,7 +106,7 @@ pub fn generate(count: usize, seed: u64, mix: &Mix) -> Vec<AclRule> {
 }
 
 /// Those that match less come first; among equals it is the address that says, after a shuffle of its bits.
-fn order(rule: &AclRule) -> (Reverse<u32>, u64, Ternary, Ternary, [PortRange; 2], Ternary) {
+pub(super) fn order(rule: &AclRule) -> (Reverse<u32>, u64, Ternary, Ternary, [PortRange; 2], Ternary) {
     let AclRule { src, dst, src_ports, dst_ports, protocol, .. } = *rule;
     let width = |ports: PortRange| 16 - (u32::from(ports.high - ports.low) + 1).ilog2();
     let bits = src.mask.count_ones() + dst.mask.count_ones() + width(dst_ports) + width(src_ports);
@@ -111,7 +115,7 @@ fn order(rule: &AclRule) -> (Reverse<u32>, u64, Ternary, Ternary, [PortRange; 2]
 }
 
 /// Addresses of hosts: a few blocks, in each some subnets, in each some hosts.
-fn pool(draw: &mut SplitMix, hosts: usize) -> Vec<u32> {
+pub(super) fn pool(draw: &mut SplitMix, hosts: usize) -> Vec<u32> {
     let blocks: Vec<u32> = (0..(hosts / 2_000).clamp(4, 200)).map(|_| (draw.next() as u32) & 0xffff_0000).collect();
     let subnets: Vec<u32> = (0..(hosts / 24).max(4))
         .map(|_| blocks[draw.below(blocks.len() as u64) as usize] | (draw.below(256) as u32) << 8)
@@ -135,7 +139,7 @@ fn rule(draw: &mut SplitMix, [sources, destinations]: &[Vec<u32>; 2], mix: &Mix)
     AclRule { src, dst, src_ports, dst_ports, protocol, action }
 }
 
-fn ports(draw: &mut SplitMix, kinds: &[f64; 4]) -> PortRange {
+pub(super) fn ports(draw: &mut SplitMix, kinds: &[f64; 4]) -> PortRange {
     const SERVICES: [u16; 16] = [22, 25, 53, 80, 110, 123, 135, 139, 143, 161, 389, 443, 445, 993, 1433, 3306];
     let [any, one, high, range] = *kinds;
     match draw.share(&[(0, any), (1, one), (2, high), (3, range)]) {

@@ -115,6 +115,11 @@ impl ChipMemory {
         self.per_connection() / f64::from(QP_CONTEXT)
     }
 
+    /// One bitmap of a bandwidth-delay product beside what a NIC keeps already.
+    pub fn bitmap_of_context(&self) -> f64 {
+        f64::from(self.bitmap_bits) / 8.0 / f64::from(QP_CONTEXT)
+    }
+
     /// Bytes of a connection with a bitmap of its own at each end, as IRN has it.
     pub fn per_connection_with_bitmaps(&self) -> f64 {
         f64::from(2 * self.bitmap_bits) / 8.0

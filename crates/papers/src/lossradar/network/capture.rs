@@ -15,6 +15,18 @@ const CELL_BYTES: f64 = 19.0;
 /// Kilobytes of a digest.
 const SIZES: [f64; 9] = [1.0, 2.0, 3.0, 4.0, 6.0, 7.6, 10.0, 12.0, 14.25];
 
+/// Incasts by name: from how many servers, and how much from each.
+const CASES: [(&str, u32, u64); 4] = [
+    ("", 20, super::TOGETHER / 20),
+    ("", 40, super::TOGETHER / 40),
+    ("20KB.", 20, super::EACH),
+    ("20KB.", 40, super::EACH),
+];
+
+fn of_case(runs: &[LossRadarRun], fan_in: u32, answer: u64) -> impl Iterator<Item = &LossRadarRun> {
+    runs.iter().filter(move |run| (run.fan_in, run.answer) == (fan_in, answer))
+}
+
 /// Packets, and digests with any, that could be named.
 #[derive(Clone, Copy, Debug, Default)]
 struct NamedShare {
@@ -27,8 +39,8 @@ struct NamedShare {
 pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
     let mut computed = ComputedValues::default();
     let mut lines = Vec::new();
-    for fan_in in [20, 40] {
-        let of: Vec<&LossRadarRun> = runs.iter().filter(|run| run.fan_in == fan_in).collect();
+    for (name, fan_in, answer) in CASES {
+        let of: Vec<&LossRadarRun> = of_case(runs, fan_in, answer).collect();
         let mut points = Vec::new();
         for size in SIZES {
             let share = of.iter().map(|run| decode(run, size)).fold(NamedShare::default(), |sum, one| NamedShare {
@@ -39,16 +51,19 @@ pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
             });
             let captured = share.named as f64 / share.lost.max(1) as f64;
             let note = format!("{} of {} lost packets named", share.named, share.lost);
-            let measured = MeasuredValue::share(share.named, share.lost).map(|measured| measured.with_note(note));
-            computed.value(format!("captured.{fan_in}.{size}"), measured);
-            computed.value(format!("batches.{fan_in}.{size}"), MeasuredValue::share(share.whole, share.digests));
+            computed.value(
+                format!("captured.{name}{fan_in}.{size}"),
+                MeasuredValue::exact(captured, share.lost).with_note(note),
+            );
+            let whole = share.whole as f64 / share.digests.max(1) as f64;
+            computed.value(format!("batches.{name}{fan_in}.{size}"), MeasuredValue::exact(whole, share.digests));
             points.push((size, captured));
         }
         let lost: u64 = of.iter().map(|run| run.metered.truth.lost()).sum();
         let sent: u64 = of.iter().map(|run| run.sent).sum();
-        computed.value(format!("loss.{fan_in}"), MeasuredValue::share(lost, sent));
+        computed.value(format!("loss.{name}{fan_in}"), MeasuredValue::exact(lost as f64 / sent.max(1) as f64, sent));
         let paper = if fan_in == 20 { vec![(2.0, 0.9), (7.6, 1.0)] } else { vec![(14.25, 1.0)] };
-        lines.push(Line::new(format!("incasts of {fan_in}"), points).with_paper(paper));
+        lines.push(Line::new(format!("incasts of {fan_in}, {} KB each", answer / 1_000), points).with_paper(paper));
     }
     let meters = runs.first().map_or(0, |run| run.metered.meters);
     computed.value("meters", MeasuredValue::exact(meters as f64, 1));
@@ -60,7 +75,7 @@ pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
         y: Axis::linear("captured").within(0.0, 1.0),
         lines,
     }));
-    computed.notes.extend([20, 40].map(|fan_in| concentration(runs, fan_in)));
+    computed.notes.extend(CASES.map(|(_, fan_in, answer)| concentration(runs, fan_in, answer)));
     computed.notes.extend(runs.iter().filter_map(disagreement));
     computed
 }
@@ -95,14 +110,15 @@ fn by_digest(run: &LossRadarRun) -> BTreeMap<(u32, u64), Vec<Signature>> {
 const FEW: usize = 75;
 
 /// How losses come together: why small digests capture as little as they do.
-fn concentration(runs: &[LossRadarRun], fan_in: u32) -> String {
-    let of = runs.iter().filter(|run| run.fan_in == fan_in);
+fn concentration(runs: &[LossRadarRun], fan_in: u32, answer: u64) -> String {
+    let of = of_case(runs, fan_in, answer);
     let mut sizes: Vec<usize> = of.flat_map(|run| by_digest(run).into_values().map(|lost| lost.len())).collect();
     sizes.sort_unstable();
     let (all, many) = (sizes.iter().sum::<usize>(), sizes.iter().filter(|size| **size > FEW).sum::<usize>());
     format!(
-        "With incasts of {fan_in}, {} digests had a loss, half of them at most {}, the worst {}; {:.0} % of all losses were in \
+        "With incasts of {fan_in} and {} KB from each, {} digests had a loss, half of them at most {}, the worst {}; {:.0} % of all losses were in \
          digests with more than {FEW}.",
+        answer / 1_000,
         sizes.len(),
         sizes.get(sizes.len() / 2).copied().unwrap_or_default(),
         sizes.last().copied().unwrap_or_default(),

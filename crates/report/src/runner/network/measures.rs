@@ -231,11 +231,11 @@ fn complete(run: &NetworkRun) -> Option<MeasuredValue> {
 }
 
 /// What answers dummies (88 B each, the other way) is not in it, nor what go-back-N repeats: `wire` over that of another
-/// run has all of it. Not known where tails are repeated.
+/// run has all of it.
 fn added(run: &NetworkRun) -> Option<MeasuredValue> {
     let traffic = &run.traffic;
-    let share = (traffic.dummies + traffic.copied) as f64 / traffic.data as f64;
-    (traffic.tails == 0 && traffic.data > 0).then(|| MeasuredValue::exact(share, run.counts.flows))
+    let share = (traffic.dummies + traffic.copied + traffic.tails) as f64 / traffic.data as f64;
+    (traffic.data > 0).then(|| MeasuredValue::exact(share, run.counts.flows))
 }
 
 fn goodput(seen: &[SampledMoment]) -> Option<MeasuredValue> {
@@ -416,8 +416,8 @@ mod tests {
         let traffic = Traffic { wire: 5_000_000, data: 1_000, dummies: 100, copied: 50, ..Traffic::default() };
         let run = NetworkRun { traffic, ..counting(RunCounts { flows: 2, ..RunCounts::default() }) };
         assert_eq!((value("added", &run), value("wire", &run)), (Some(0.15), Some(5.0)));
-        let repeats_tails = NetworkRun { traffic: Traffic { tails: 1, ..traffic }, ..run };
-        assert_eq!(value("added", &repeats_tails), None, "how long the tails were is not known");
+        let repeats_tails = NetworkRun { traffic: Traffic { tails: 350, ..traffic }, ..run };
+        assert_eq!(value("added", &repeats_tails), Some(0.5));
     }
 
     #[test]

@@ -109,7 +109,7 @@ units::counters! {
     copies,
     /// How many packets of another connection than that of the NAK were copied.
     wrong,
-    /// Tails that hosts sent twice; how long they were is not known.
+    /// What copies of tails take on one wire.
     tails,
 }
 
@@ -157,6 +157,13 @@ impl MeasureBasis {
     fn packets(&self, flow: &FlowRow) -> u64 {
         let payload = self.payloads.get(usize::from(flow.traffic)).copied().unwrap_or_default();
         flow.received.div_ceil(u64::from(payload.max(1)))
+    }
+
+    /// What the last packet of a flow takes on a wire.
+    fn tail(&self, flow: &FlowRow) -> u64 {
+        let payload = self.payloads.get(usize::from(flow.traffic)).copied().unwrap_or_default();
+        let before = self.packets(flow).saturating_sub(1) * u64::from(payload);
+        flow.received.saturating_sub(before) + u64::from(AROUND)
     }
 
     /// What payload, by traffic, takes as full packets.
@@ -275,7 +282,7 @@ impl Traffic {
             copied: outcome.repeated_bytes,
             copies: outcome.repeated.naks + outcome.repeated.naked,
             wrong: outcome.repeated.wrong,
-            tails: tallies().map(|tally| u64::from(tally.tails_repeated)).sum(),
+            tails: outcome.flows.iter().map(|flow| u64::from(flow.tally.tails_repeated) * basis.tail(flow)).sum(),
         }
     }
 }

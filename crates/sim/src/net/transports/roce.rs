@@ -32,6 +32,7 @@ impl SimTransport for Qp {
         ("ack_every", One),
         ("outstanding", One),
         ("naks", One),
+        ("nak_interval", One),
         ("obey", One),
         ("dummies", One),
         ("dummies_after", One),
@@ -55,6 +56,7 @@ impl SimTransport for Qp {
         Ok(RoceConfig {
             max_outstanding: table.small("outstanding", 1..=MAX_OUTSTANDING)?.unwrap_or(usual.max_outstanding),
             naks: table.flag("naks")?.unwrap_or(usual.naks),
+            nak_interval: table.span("nak_interval", Span::ZERO..=LONGEST_RTO)?.unwrap_or(usual.nak_interval),
             obey_nak_copies: obey.unwrap_or(usual.obey_nak_copies),
             dummies: table.small("dummies", 0..=MOST_BEHIND_A_TAIL)?.unwrap_or(usual.dummies),
             dummies_after: table.span("dummies_after", Span::ZERO..=LONGEST_RTO)?.unwrap_or(usual.dummies_after),
