@@ -6,7 +6,6 @@ use chart::{Axis, Chart, Line, LinesChart};
 use radar::flowset::FlowKey;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::runner::{ComputedValues, Effort};
-use scenario::Scenario;
 use sim::topology::{NodeId, Topology};
 use units::Time;
 
@@ -14,30 +13,27 @@ use super::flowmap::{Flowlet, FlowmapThresholds};
 use super::walk::{self, FlowsetCounts, PathOrder, SLOT};
 use crate::files;
 
+/// What each server answers, by name: the thesis does not say.
+const ANSWERS: [(&str, &str); 2] = [("", "50KB"), ("20KB.", "20KB")];
+
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
-    let [stop, until] = if effort.scale == RunScale::Full { [300, 700] } else { [60, 400] };
-    let sets = [format!("traffic.0.stop={stop}ms"), format!("traffic.1.stop={stop}ms"), format!("run.until={until}ms")];
-    let (name, text) = files::named("flowradar/network.toml")?;
-    let scenario = Scenario::parse(name, text, &sets).map_err(ClaimError::new)?;
-    let Some(point) = scenario.points.first() else { return Ok(None) };
-    effort.progress.expect_parts(1);
-    let setup = point.setup(effort.seed);
-    let topology = setup.topology.clone();
-    let Some(counted) = walk::count(setup, effort)? else { return Ok(None) };
-    effort.progress.part_done();
-    let (delays, unfound) = delays(&topology, &counted);
-    let all = delays.len() as u64 + unfound;
     let mut computed = ComputedValues::default();
-    let within = |ms: f64| delays.iter().filter(|delay| **delay <= ms).count() as u64;
-    for ms in [20, 50] {
-        computed.value(format!("within.{ms}ms"), MeasuredValue::share(within(ms.into()), all));
+    let mut lines = Vec::new();
+    effort.progress.expect_parts(ANSWERS.len());
+    for (name, answer) in ANSWERS {
+        let Some(found) = find(answer, effort)? else { return Ok(None) };
+        effort.progress.part_done();
+        for ms in [20, 50] {
+            let share = (found.losses > 0).then(|| MeasuredValue::exact(found.within(ms.into()), found.losses));
+            computed.values.push((format!("{name}within.{ms}ms"), share));
+        }
+        let all = (found.losses > 0).then(|| MeasuredValue::exact(found.within(f64::MAX), found.losses));
+        computed.values.push((format!("{name}found"), all));
+        computed.value(format!("{name}invented"), MeasuredValue::exact(found.invented as f64, found.flows));
+        computed.value(format!("{name}undecoded"), MeasuredValue::exact(found.undecoded as f64, found.slots));
+        let curve = (0..=20).map(|step| f64::from(step) * 5.0).map(|ms| (ms, found.within(ms))).collect();
+        lines.push(Line::new(format!("answers of {answer}"), curve).with_paper(vec![(20.0, 0.57), (50.0, 0.99)]));
     }
-    computed.value("found", MeasuredValue::share(delays.len() as u64, all));
-    computed
-        .value("invented", MeasuredValue::exact(invented(&topology, &counted) as f64, counted.counters.len() as u64));
-    computed.value("undecoded", MeasuredValue::exact(counted.undecoded as f64, counted.slots));
-    let curve =
-        (0..=20).map(|step| f64::from(step) * 5.0).map(|ms| (ms, within(ms) as f64 / all.max(1) as f64)).collect();
     computed.charts.push(Chart::Lines(LinesChart {
         title: "Losses that are known, by how long ago they happened".into(),
         caption:
@@ -46,9 +42,45 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
                 .into(),
         x: Axis::linear("milliseconds from loss to detection"),
         y: Axis::linear("share of losses").within(0.0, 1.0),
-        lines: vec![Line::new("simulated", curve).with_paper(vec![(20.0, 0.57), (50.0, 0.99)])],
+        lines,
     }));
     Ok(Some(computed))
+}
+
+/// What was found in a run.
+struct DetectedLosses {
+    /// Milliseconds from each loss that is known to when it is.
+    delays: Vec<f64>,
+    losses: u64,
+    invented: u64,
+    flows: u64,
+    undecoded: u64,
+    slots: u64,
+}
+
+impl DetectedLosses {
+    fn within(&self, ms: f64) -> f64 {
+        self.delays.iter().filter(|delay| **delay <= ms).count() as f64 / self.losses.max(1) as f64
+    }
+}
+
+/// `None` if it was stopped early.
+fn find(answer: &str, effort: &Effort<'_>) -> Result<Option<DetectedLosses>, ClaimError> {
+    let [stop, until] = if effort.scale == RunScale::Full { [300, 700] } else { [60, 400] };
+    let mut sets = vec![format!("traffic.1.size={answer}"), format!("run.until={until}ms")];
+    sets.extend([0, 1].map(|traffic| format!("traffic.{traffic}.stop={stop}ms")));
+    let setup = files::setup("flowradar/network.toml", &sets, effort.seed)?;
+    let topology = setup.topology.clone();
+    let Some(counted) = walk::count(setup, effort)? else { return Ok(None) };
+    let (delays, unfound) = delays(&topology, &counted);
+    Ok(Some(DetectedLosses {
+        losses: delays.len() as u64 + unfound,
+        delays,
+        invented: invented(&topology, &counted),
+        flows: counted.counters.len() as u64,
+        undecoded: counted.undecoded,
+        slots: counted.slots,
+    }))
 }
 
 /// Flowlets of a flow between two nodes: their slots, when they were over, and what they lost.
