@@ -105,10 +105,10 @@ impl Matrix for CounterEquations {
     }
 }
 
-/// Packets of flows at a switch, and at the hop before.
-fn counters(flows: usize, random: &mut Random) -> [Vec<f64>; 2] {
+/// Packets of flows at a switch, and at the hop before, where a share of them has one more or less.
+fn counters(flows: usize, differing: f64, random: &mut Random) -> [Vec<f64>; 2] {
     let own: Vec<f64> = (0..flows).map(|_| 2.0 + random.below(60) as f64).collect();
-    let other = own.iter().map(|count| match random.unit() < DIFFERING {
+    let other = own.iter().map(|count| match random.unit() < differing {
         true => count + if random.below(2) == 0 { 1.0 } else { -1.0 },
         false => *count,
     });
@@ -125,10 +125,10 @@ struct SolverRounds {
     ms: f64,
 }
 
-fn solve(flows: usize, cells: usize, seed: u64, with_plain: bool) -> SolverRounds {
+fn solve(flows: usize, cells: usize, differing: f64, seed: u64, with_plain: bool) -> SolverRounds {
     let mut random = Random::new(seed, flows as u64);
     let equations = CounterEquations::draw(flows, cells, &mut random);
-    let [own, other] = counters(flows, &mut random);
+    let [own, other] = counters(flows, differing, &mut random);
     let plain = if with_plain { equations.rounds_from_nothing(&own) } else { 0 };
     let begun = Stopwatch::start();
     let approximated = equations.rounds_from(&other, &own);
@@ -145,7 +145,8 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     effort.progress.expect_parts(cases.len());
     let rounds = parallel::map(&cases, effort.jobs, |(load, run)| {
         let seed = effort.seed.wrapping_mul(1_000).wrapping_add(*run);
-        let rounds = (!super::is_over(effort)).then(|| solve(FLOWS, (FLOWS as f64 / load) as usize, seed, true));
+        let rounds =
+            (!super::is_over(effort)).then(|| solve(FLOWS, (FLOWS as f64 / load) as usize, DIFFERING, seed, true));
         effort.progress.part_done();
         rounds
     });
@@ -172,6 +173,14 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         let faster = mean(load, &|rounds| rounds.plain as f64) / mean(load, &warm).max(1.0);
         computed.value(format!("faster.{load}"), MeasuredValue::exact(faster, runs));
     }
+    for (name, differing) in [("tenth", 0.1), ("half", 0.5), ("all", 1.0)] {
+        let seed = effort.seed.wrapping_mul(1_000);
+        let SolverRounds { plain, approximated, .. } =
+            solve(FLOWS, (FLOWS as f64 / at) as usize, differing, seed, true);
+        let warm = approximated.unwrap_or(MOST_ROUNDS).max(1);
+        let faster = MeasuredValue::exact(plain as f64 / warm as f64, 1).with_note(format!("{warm} rounds"));
+        computed.value(format!("faster.{name}"), faster);
+    }
     computed.charts.push(Chart::Lines(LinesChart {
         title: "Rounds of the solver, by how full the table is".into(),
         caption: "10,000 flows, four cells for each. Near as many flows as cells, equations that hardly determine the \
@@ -190,7 +199,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
 
 /// Milliseconds that solving a switch's own equations takes, from the counters of the hop before.
 pub(super) fn milliseconds(flows: usize, cells: usize, seed: u64) -> Option<MeasuredValue> {
-    let SolverRounds { approximated, ms, .. } = solve(flows, cells, seed, false);
+    let SolverRounds { approximated, ms, .. } = solve(flows, cells, DIFFERING, seed, false);
     approximated.map(|rounds| MeasuredValue::exact(ms, 1).with_note(format!("{rounds} rounds")))
 }
 
@@ -227,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_solver_that_begins_near_the_counters_is_done_sooner() {
-        let SolverRounds { plain, approximated, .. } = solve(1_000, 1_200, 1, true);
+        let SolverRounds { plain, approximated, .. } = solve(1_000, 1_200, DIFFERING, 1, true);
         let approximated = approximated.unwrap();
         assert!(plain > 2 * approximated, "{plain} and {approximated}");
     }
