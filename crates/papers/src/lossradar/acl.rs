@@ -31,8 +31,8 @@ struct FlipCounts {
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     let flips = if effort.scale == RunScale::Full { 1_000 } else { 100 };
     let mut computed = ComputedValues::default();
-    effort.progress.expect_parts(2 * LISTS.len());
-    let kinds = [("", ListKind::Mixed), ("structured.", ListKind::Structured)];
+    effort.progress.expect_parts(3 * LISTS.len());
+    let kinds = [("", ListKind::Mixed), ("structured.", ListKind::Structured), ("half.", ListKind::HalfDeny)];
     for ((kind, of), (name, rules)) in kinds.into_iter().flat_map(|kind| LISTS.map(|list| (kind, list))) {
         let list = AclTrial::new(of, rules, FLOWS, effort.seed);
         let mut tally = FlipCounts::default();
@@ -55,6 +55,8 @@ enum ListKind {
     Mixed,
     /// Filters that nest, and a default.
     Structured,
+    /// The same, but half of the filters deny.
+    HalfDeny,
 }
 
 /// A list of rules, traffic through it, and what should become of that.
@@ -68,6 +70,9 @@ impl AclTrial {
         let rules = match kind {
             ListKind::Mixed => generate(rules, seed, &Mix::default()),
             ListKind::Structured => generate_structured(rules, seed, &FilterStructure::default()),
+            ListKind::HalfDeny => {
+                generate_structured(rules, seed, &FilterStructure { deny: 0.5, ..Default::default() })
+            }
         };
         let table = RuleTable::new(rules, AclAction::Deny);
         let flows = traffic(table.rules(), flows, seed).into_iter();

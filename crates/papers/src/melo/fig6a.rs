@@ -11,7 +11,6 @@ use report::parallel;
 use report::runner::{ComputedValues, Effort};
 use report::stopwatch::Stopwatch;
 use scenario::Scenario;
-use sim::net::FlowCounters;
 
 const ONE_FLOW: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/melo/one-flow.toml"));
 
@@ -147,14 +146,10 @@ fn reordering(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<Reordering>>
         if outcome.interrupted {
             return Ok(None);
         }
-        let sum =
-            |of: fn(&FlowCounters) -> u32| outcome.flows.iter().map(|flow| u64::from(of(&flow.tally))).sum::<u64>();
-        let (ahead, again) = (sum(|tally| tally.out_of_order), sum(|tally| tally.retransmitted));
-        shares.push(Reordering {
-            packets,
-            share: ahead as f64 / packets as f64,
-            block: ahead as f64 / again.max(1) as f64,
-        });
+        let ahead: u64 = outcome.flows.iter().map(|flow| u64::from(flow.tally.out_of_order)).sum();
+        let lost: u64 = outcome.ports.iter().map(|port| port.corrupted).sum();
+        let (share, block) = (ahead as f64 / packets as f64, ahead as f64 / lost.max(1) as f64);
+        shares.push(Reordering { packets, share, block });
     }
     Ok(Some(shares))
 }

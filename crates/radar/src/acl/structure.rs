@@ -41,7 +41,7 @@ impl Default for FilterStructure {
             ports: [0.2, 0.65, 0.05, 0.1],
             protocols: &[(Some(6), 0.8), (Some(17), 0.14), (Some(1), 0.03), (None, 0.03)],
             nested: 0.6,
-            deny: 0.5,
+            deny: 1.0 / 3.0,
         }
     }
 }
