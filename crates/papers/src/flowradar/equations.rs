@@ -198,8 +198,8 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
 }
 
 /// Milliseconds that solving a switch's own equations takes, from the counters of the hop before.
-pub(super) fn milliseconds(flows: usize, cells: usize, seed: u64) -> Option<MeasuredValue> {
-    let SolverRounds { approximated, ms, .. } = solve(flows, cells, DIFFERING, seed, false);
+pub(super) fn milliseconds(flows: usize, cells: usize, differing: f64, seed: u64) -> Option<MeasuredValue> {
+    let SolverRounds { approximated, ms, .. } = solve(flows, cells, differing, seed, false);
     approximated.map(|rounds| MeasuredValue::exact(ms, 1).with_note(format!("{rounds} rounds")))
 }
 
