@@ -34,6 +34,34 @@ struct NamedShare {
     lost: u64,
     whole: u64,
     digests: u64,
+    /// Sums over digests of named times named, named times lost and lost times lost.
+    squares: [f64; 3],
+}
+
+impl NamedShare {
+    fn add(self, other: Self) -> Self {
+        let [a, b, c] = self.squares;
+        let [d, e, f] = other.squares;
+        Self {
+            named: self.named + other.named,
+            lost: self.lost + other.lost,
+            whole: self.whole + other.whole,
+            digests: self.digests + other.digests,
+            squares: [a + d, b + e, c + f],
+        }
+    }
+
+    /// The share of losses that were named. Losses of one digest are named or not together, so it is digests that make the
+    /// interval.
+    fn captured(&self) -> MeasuredValue {
+        let lost = self.lost.max(1) as f64;
+        let share = self.named as f64 / lost;
+        let [named, both, all] = self.squares;
+        let off = 1.96 * (named - 2.0 * share * both + share * share * all).max(0.0).sqrt() / lost;
+        let (low, high) = ((share - off).max(0.0), (share + off).min(1.0));
+        let note = format!("{} of {} lost packets named; 95 %: {low:.4} to {high:.4}", self.named, self.lost);
+        MeasuredValue::counted(share, self.lost, (low, high)).with_note(note)
+    }
 }
 
 pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
@@ -43,21 +71,12 @@ pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
         let of: Vec<&LossRadarRun> = of_case(runs, fan_in, answer).collect();
         let mut points = Vec::new();
         for size in SIZES {
-            let share = of.iter().map(|run| decode(run, size)).fold(NamedShare::default(), |sum, one| NamedShare {
-                named: sum.named + one.named,
-                lost: sum.lost + one.lost,
-                whole: sum.whole + one.whole,
-                digests: sum.digests + one.digests,
-            });
-            let captured = share.named as f64 / share.lost.max(1) as f64;
-            let note = format!("{} of {} lost packets named", share.named, share.lost);
-            computed.value(
-                format!("captured.{name}{fan_in}.{size}"),
-                MeasuredValue::exact(captured, share.lost).with_note(note),
-            );
+            let share = of.iter().map(|run| decode(run, size)).fold(NamedShare::default(), NamedShare::add);
+            let captured = share.captured();
+            points.push((size, captured.value));
+            computed.value(format!("captured.{name}{fan_in}.{size}"), captured);
             let whole = share.whole as f64 / share.digests.max(1) as f64;
             computed.value(format!("batches.{name}{fan_in}.{size}"), MeasuredValue::exact(whole, share.digests));
-            points.push((size, captured));
         }
         let lost: u64 = of.iter().map(|run| run.metered.truth.lost()).sum();
         let sent: u64 = of.iter().map(|run| run.sent).sum();
@@ -89,10 +108,15 @@ fn decode(run: &LossRadarRun, kilobytes: f64) -> NamedShare {
         lost.iter().for_each(|signature| digest.insert(signature));
         let decoded = digest.decode();
         digest.clear();
-        share.lost += lost.len() as u64;
-        share.named += decoded.lost.iter().map(|(_, times)| u64::from(*times)).sum::<u64>();
-        share.digests += 1;
-        share.whole += u64::from(decoded.left.is_none());
+        let named = decoded.lost.iter().map(|(_, times)| u64::from(*times)).sum::<u64>();
+        let (named_f, lost_f) = (named as f64, lost.len() as f64);
+        share = share.add(NamedShare {
+            named,
+            lost: lost.len() as u64,
+            whole: u64::from(decoded.left.is_none()),
+            digests: 1,
+            squares: [named_f * named_f, named_f * lost_f, lost_f * lost_f],
+        });
     }
     share
 }

@@ -60,6 +60,8 @@ pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
     let all_found = runs.iter().map(|run| all_found_after(run)).collect::<Option<Vec<f64>>>();
     let latest = all_found.map(|found| found.into_iter().fold(0.0, f64::max));
     computed.values.push(("all-found".into(), latest.map(|latest| MeasuredValue::exact(latest, runs.len() as u64))));
+    let longest = runs.iter().map(|run| longest_in_a_row(run)).max().unwrap_or(0);
+    computed.value("congestion.in-a-row", MeasuredValue::exact(longest as f64, runs.len() as u64));
     let judged = swept().into_iter().map(|(name, thresholds)| (name, JudgedRuns::new(&runs, &thresholds))).collect();
     let ranges = ranges(judged, &mut computed);
     computed.charts.push(chart(&default.table, &ranges));
@@ -91,6 +93,19 @@ impl JudgedRuns {
         }
         Self { table, problems: problems.into_iter().min().unwrap_or(0), innocent }
     }
+}
+
+/// The most packets of one flow that a segment lost one after the other for congestion.
+fn longest_in_a_row(run: &LossRadarRun) -> usize {
+    let mut segments: BTreeMap<u32, Vec<PacketKey>> = BTreeMap::new();
+    for dropped in run.dropped().filter(|dropped| cause_of(dropped.why) == LossCause::Congestion) {
+        segments.entry(dropped.segment).or_default().push(key_of_dropped(dropped));
+    }
+    let longest = |keys: &mut Vec<PacketKey>| {
+        keys.sort_by_key(|(_, at, ..)| at.0);
+        keys.chunk_by(|(_, _, one, _), (_, _, next, _)| one == next).map(<[PacketKey]>::len).max()
+    };
+    segments.values_mut().filter_map(longest).max().unwrap_or(0)
 }
 
 /// Milliseconds from the injection until every problem has been found, at the end of an interval; `None` if never.
