@@ -65,8 +65,11 @@ pub struct Claim {
     /// What the scenario's file says.
     #[serde(skip)]
     pub(crate) scenario_text: &'static str,
-    #[serde(default)]
-    pub kind: Option<PointKind>,
+    /// The file's name, and where in it each point stands, for messages.
+    #[serde(skip)]
+    file: String,
+    #[serde(skip)]
+    lines: Vec<PointLines>,
 }
 
 /// One value of a claim.
@@ -108,16 +111,6 @@ pub struct ClaimPoint {
     /// The run that it is divided by, and which measure of it; the same run or the same measure if only one is given.
     pub over: Option<String>,
     pub over_measure: Option<String>,
-    #[serde(default)]
-    pub says: Option<toml::Value>,
-    #[serde(default)]
-    pub range: Option<toml::Value>,
-    #[serde(default)]
-    pub input: Option<toml::Value>,
-    #[serde(default)]
-    pub wide: Option<toml::Value>,
-    #[serde(default)]
-    pub excludes: Option<toml::Value>,
 }
 
 /// Where the values of a claim come from.
