@@ -47,7 +47,7 @@ impl PlainIblt {
     fn places(&self, hash: u64) -> [usize; ROWS] {
         let of = |row: usize| {
             let bits = hash.rotate_left(21 * row as u32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-            row * self.row + (u128::from(bits) * self.row as u128 >> 64) as usize
+            row * self.row + ((u128::from(bits) * self.row as u128) >> 64) as usize
         };
         [of(0), of(1), of(2)]
     }
