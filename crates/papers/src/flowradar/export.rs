@@ -78,9 +78,7 @@ fn told_when_stuck(rows: u8, trials: u64, effort: &Effort<'_>) -> Option<Measure
     // Of a mean of this many, two deviations either way.
     let off = 2.0 * (variance / stuck.max(1) as f64).sqrt();
     let measured = MeasuredValue::counted(mean, stuck as u64, (mean - off, mean + off));
-    (stuck > 1).then(|| {
-        measured.with_note(format!("{stuck} of {trials} were stuck; 95 %: {:.3} to {:.3}", mean - off, mean + off))
-    })
+    (stuck > 1).then(|| measured.with_note(format!("{stuck} of {trials} were stuck")))
 }
 
 /// Fig. 4.8.

@@ -119,10 +119,7 @@ impl FlipCounts {
         let all = (self.flips + self.silent) as f64;
         value("silent", self.silent as f64 / all, format!("of {all} flips"));
         let lost = self.lost as f64 / self.flips as f64;
-        let with_lost = |measured: MeasuredValue| {
-            let interval = measured.note.clone().unwrap_or_default();
-            measured.with_note(format!("{lost:.0} flows were lost on average; {interval}"))
-        };
+        let with_lost = |measured: MeasuredValue| measured.with_note(format!("{lost:.0} flows were lost on average"));
         computed.value(format!("candidates.{name}"), with_lost(mean(&self.candidates)));
         computed.value(format!("anywhere.{name}"), with_lost(mean(&self.anywhere)));
     }
@@ -134,8 +131,7 @@ fn mean(values: &[f64]) -> MeasuredValue {
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
     let off = 1.96 * (variance / count).sqrt();
-    let note = format!("95 %: {:.2} to {:.2}", mean - off, mean + off);
-    MeasuredValue::counted(mean, values.len() as u64, (mean - off, mean + off)).with_note(note)
+    MeasuredValue::counted(mean, values.len() as u64, (mean - off, mean + off))
 }
 
 #[cfg(test)]

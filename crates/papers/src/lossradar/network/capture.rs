@@ -59,7 +59,7 @@ impl NamedShare {
         let [named, both, all] = self.squares;
         let off = 1.96 * (named - 2.0 * share * both + share * share * all).max(0.0).sqrt() / lost;
         let (low, high) = ((share - off).max(0.0), (share + off).min(1.0));
-        let note = format!("{} of {} lost packets named; 95 %: {low:.4} to {high:.4}", self.named, self.lost);
+        let note = format!("{} of {} lost packets named", self.named, self.lost);
         MeasuredValue::counted(share, self.lost, (low, high)).with_note(note)
     }
 }
