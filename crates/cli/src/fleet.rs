@@ -36,8 +36,6 @@ pub(crate) fn run(command: &FleetCommand, json: bool) -> CommandResult {
 }
 
 const PODS: u32 = 261;
-/// As the paper's switches have.
-pub(crate) const PORTS_PER_PIPE: u32 = 16;
 /// Longer than anybody plans for.
 pub(crate) const MOST_DAYS: f64 = 36_525.0;
 
@@ -75,7 +73,7 @@ pub(crate) fn terms<'a>(
     protection: &'a dyn Protect,
     capable: Option<&'a [bool]>,
 ) -> PlanTerms<'a> {
-    let ledger = ledger::LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: PORTS_PER_PIPE };
+    let ledger = ledger::LedgerTerms { constraint, healthy_loss: 0.0, pipes: ledger::PipeLayout::default() };
     PlanTerms { ledger, protection, capable, budget: BUDGET }
 }
 

@@ -32,8 +32,49 @@ pub struct LedgerTerms {
     pub constraint: Constraint,
     /// Loss of a healthy link, so that a network without a corrupting link has a penalty that can be divided by.
     pub healthy_loss: f64,
-    /// Ports of a switch that share a pipe.
-    pub ports_per_pipe: u32,
+    pub pipes: PipeLayout,
+}
+
+/// Which ports of a switch share a pipe. Ports are numbered as a switch's links are: those down first, then those up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipeLayout {
+    /// Ports of a pipe, at least one.
+    pub ports: u32,
+    pub numbering: PipeNumbering,
+}
+
+impl Default for PipeLayout {
+    fn default() -> Self {
+        Self { ports: 16, numbering: PipeNumbering::default() }
+    }
+}
+
+/// How the ports of a switch are dealt to its pipes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PipeNumbering {
+    /// In turn, as in the simulator of LinkGuardian's authors. A switch has at least two pipes, since its servers' ports
+    /// take part as well.
+    #[default]
+    RoundRobin,
+    /// One pipe after the other.
+    Contiguous,
+}
+
+impl PipeLayout {
+    fn pipes(self, ports: u32) -> u32 {
+        let pipes = ports.div_ceil(self.ports);
+        match self.numbering {
+            PipeNumbering::RoundRobin => pipes.max(2),
+            PipeNumbering::Contiguous => pipes,
+        }
+    }
+
+    fn pipe(self, port: u32, pipes: u32) -> u32 {
+        match self.numbering {
+            PipeNumbering::RoundRobin => port % pipes,
+            PipeNumbering::Contiguous => port / self.ports,
+        }
+    }
 }
 
 /// What the state of all links amounts to.
@@ -94,7 +135,7 @@ impl<'f> Ledger<'f> {
             least_paths,
             least_share: TournamentTree::new(&vec![1.0; fabric.segments().len()], 1.0),
             capacity: Capacity::new(fabric),
-            pipes: Pipes::new(fabric, terms.ports_per_pipe),
+            pipes: Pipes::new(fabric, terms.pipes),
             paths,
         }
     }
@@ -281,7 +322,7 @@ impl Capacity {
     }
 }
 
-/// Protected links in the pipes of switches. Ports are numbered as a switch's links are: those down first, then those up.
+/// Protected links in the pipes of switches.
 #[derive(Debug)]
 struct Pipes {
     /// For each link the pipe at its lower and at its upper end.
@@ -292,18 +333,17 @@ struct Pipes {
 }
 
 impl Pipes {
-    fn new(fabric: &Fabric, ports_per_pipe: u32) -> Self {
+    fn new(fabric: &Fabric, layout: PipeLayout) -> Self {
         let mut of = vec![[0; 2]; fabric.links().len()];
         let mut pipes = 0;
         for switch in (0..fabric.switches().len() as u32).map(SwitchId) {
             let (down, up) = (fabric.down(switch), fabric.up(switch));
             let ends = down.iter().map(|link| (link, 1)).chain(up.iter().map(|link| (link, 0)));
-            let mut ports = 0;
-            for (port, (link, end)) in ends.enumerate() {
-                of[link.index()][end] = pipes + port as u32 / ports_per_pipe;
-                ports += 1;
+            let of_switch = layout.pipes((down.len() + up.len()) as u32);
+            for (port, (link, end)) in (0..).zip(ends) {
+                of[link.index()][end] = pipes + layout.pipe(port, of_switch);
             }
-            pipes += u32::div_ceil(ports, ports_per_pipe);
+            pipes += of_switch;
         }
         Self { of, protected: vec![0; pipes as usize], having: vec![pipes] }
     }

@@ -170,7 +170,7 @@ pub(crate) fn serialize_protection<S: Serializer>(protection: &Option<Protection
 /// use fleet::corropt::BUDGET;
 /// use fleet::corrupting;
 /// use fleet::fabric::{Fabric, SwitchNames};
-/// use fleet::ledger::LedgerTerms;
+/// use fleet::ledger::{LedgerTerms, PipeLayout};
 /// use fleet::paths::Constraint;
 /// use fleet::plan::{PlanTerms, plan};
 /// use fleet::protection::ProtectionTable;
@@ -181,7 +181,7 @@ pub(crate) fn serialize_protection<S: Serializer>(protection: &Option<Protection
 /// let links = "link,loss\nleaf5--spine0,1e-5\nleaf5--spine2,1e-3\n";
 /// let faulty = corrupting::parse("links.csv", links, &SwitchNames::of(&fabric))?;
 /// let constraint = Constraint::new(0.75).ok_or("expected a share")?;
-/// let ledger = LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 };
+/// let ledger = LedgerTerms { constraint, healthy_loss: 0.0, pipes: PipeLayout::default() };
 /// let protection = ProtectionTable::measured();
 /// let terms = PlanTerms { ledger, protection: &protection, capable: None, budget: BUDGET };
 /// let plan = plan(&fabric, &faulty, &terms);

@@ -16,7 +16,7 @@ use units::{Moment, Rate};
 
 fn terms(share: f64, table: &ProtectionTable) -> PlanTerms<'_> {
     let constraint = Constraint::new(share).unwrap();
-    let ledger = ledger::LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 };
+    let ledger = ledger::LedgerTerms { constraint, healthy_loss: 0.0, pipes: ledger::PipeLayout::default() };
     PlanTerms { ledger, protection: table, capable: None, budget: BUDGET }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fleet::fabric::Facebook;
-use fleet::ledger::{Ledger, LedgerTerms, LedgerTotals, LinkState};
+use fleet::ledger::{Ledger, LedgerTerms, LedgerTotals, LinkState, PipeLayout};
 use fleet::paths::{Constraint, Paths};
 use fleet::penalty::Penalty;
 use fleet::protection::{Protection, ProtectionTable};
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use units::{Moment, Rate, Unwatched};
 
 fn terms(share: f64) -> LedgerTerms {
-    LedgerTerms { constraint: Constraint::new(share).unwrap(), healthy_loss: 1e-18, ports_per_pipe: 16 }
+    LedgerTerms { constraint: Constraint::new(share).unwrap(), healthy_loss: 1e-18, pipes: PipeLayout::default() }
 }
 
 fn small() -> Fabric {
@@ -40,7 +40,8 @@ fn totals(fabric: &Fabric, ledger: &Ledger<'_>, terms: LedgerTerms) -> LedgerTot
                     {
                         let offset = if switch == link.lower { fabric.down(switch).len() } else { 0 };
                         let port = offset + links.iter().position(|other| *other == id).unwrap();
-                        *in_pipe.entry((switch, port / 16)).or_insert(0) += 1;
+                        // None has more ports than two pipes.
+                        *in_pipe.entry((switch, port % 2)).or_insert(0) += 1;
                     }
                     (protection.loss, protection.speed)
                 })

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fleet::fabric::Facebook;
-use fleet::ledger::LedgerTerms;
+use fleet::ledger::{LedgerTerms, PipeLayout};
 use fleet::paths::Constraint;
 use fleet::protection::ProtectionTable;
 use fleet::simulate::{FleetSample, FleetSetup, Policy, simulate};
@@ -38,7 +38,7 @@ impl Year {
             terms: LedgerTerms {
                 constraint: Constraint::new(self.share).unwrap(),
                 healthy_loss: 0.0,
-                ports_per_pipe: 16,
+                pipes: PipeLayout::default(),
             },
             protection: &self.table,
             capable,

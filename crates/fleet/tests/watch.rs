@@ -37,7 +37,7 @@ fn leaves() -> Fabric {
 
 fn terms(table: &ProtectionTable) -> PlanTerms<'_> {
     let constraint = Constraint::new(0.6).unwrap();
-    let ledger = ledger::LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 };
+    let ledger = ledger::LedgerTerms { constraint, healthy_loss: 0.0, pipes: ledger::PipeLayout::default() };
     PlanTerms { ledger, protection: table, capable: None, budget: BUDGET }
 }
 

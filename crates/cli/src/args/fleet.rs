@@ -96,6 +96,14 @@ pub(crate) enum PolicyArg {
     None,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NumberingArg {
+    /// In turn.
+    RoundRobin,
+    /// One pipe after the other.
+    Contiguous,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
     #[command(flatten)]
@@ -127,6 +135,10 @@ pub(crate) struct SimulateArgs {
     /// Ports of a switch that share a pipe.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = whole_within::<u32>(1..))]
     pub ports_per_pipe: u32,
+
+    /// How the ports of a switch are dealt to its pipes.
+    #[arg(long, value_enum, default_value_t = NumberingArg::RoundRobin)]
+    pub pipe_numbering: NumberingArg,
 
     /// Loss of a healthy link, so that there is something to divide by when nothing corrupts.
     #[arg(long, value_name = "LOSS", default_value = "1e-18")]

@@ -8,7 +8,7 @@ use bus::{Condition, Evidence, Message, PortId, PortState};
 use chart::table::{Align, Table, thousands};
 use faults::Random;
 use fleet::fabric::Facebook;
-use fleet::ledger::LedgerTerms;
+use fleet::ledger::{LedgerTerms, PipeLayout};
 use fleet::paths::{Constraint, Paths};
 use fleet::plan;
 use fleet::protection::ProtectionTable as Protections;
@@ -20,7 +20,7 @@ use serde::Serialize;
 use units::{Moment, StopFlag};
 
 use crate::args::BenchFleetArgs;
-use crate::fleet::{MOST_DAYS, PORTS_PER_PIPE, terms};
+use crate::fleet::{MOST_DAYS, terms};
 use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::{now, stop_on_ctrl_c};
 
@@ -91,7 +91,7 @@ pub(super) fn run(args: &BenchFleetArgs, json: bool) -> CommandResult {
     let protections = Protections::measured();
     for (share, policy) in CONSTRAINTS.into_iter().flat_map(|share| POLICIES.map(|policy| (share, policy))) {
         say(&format!("a year at {} % under {policy}", share * 100.0));
-        let terms = LedgerTerms { constraint: constraint(share), healthy_loss: 1e-18, ports_per_pipe: PORTS_PER_PIPE };
+        let terms = LedgerTerms { constraint: constraint(share), healthy_loss: 1e-18, pipes: PipeLayout::default() };
         let setup = FleetSetup {
             fabric: &fabric,
             trace: &trace,

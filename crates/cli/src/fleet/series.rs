@@ -61,7 +61,7 @@ pub(super) fn write(path: &Path, format: SeriesFormat, fabric: &Fabric, samples:
 #[cfg(test)]
 mod tests {
     use fleet::LinkId;
-    use fleet::ledger::{Ledger, LedgerTerms};
+    use fleet::ledger::{Ledger, LedgerTerms, PipeLayout};
     use fleet::paths::Constraint;
     use units::{Moment, Rate};
 
@@ -71,7 +71,8 @@ mod tests {
     fn an_event_is_a_row_in_either_format() {
         let fabric = Fabric::leaf_spine(2, 2, Rate::gbps(100)).unwrap();
         let constraint = Constraint::new(0.5).unwrap();
-        let mut ledger = Ledger::new(&fabric, LedgerTerms { constraint, healthy_loss: 0.0, ports_per_pipe: 16 });
+        let mut ledger =
+            Ledger::new(&fabric, LedgerTerms { constraint, healthy_loss: 0.0, pipes: PipeLayout::default() });
         ledger.corrupt(LinkId(1), 1e-3, None);
         let totals = ledger.totals();
         let sample =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fleet::Fabric;
 use fleet::fabric::SwitchNames;
-use fleet::ledger::LedgerTerms;
+use fleet::ledger::{LedgerTerms, PipeLayout, PipeNumbering};
 use fleet::protection::ProtectionTable as Protections;
 use fleet::simulate::{FleetOutcome, FleetSample, FleetSetup, Policy, simulate};
 use fleet::trace::{self, CorruptionEvent, TraceModel};
@@ -16,7 +16,7 @@ use report::parallel;
 use units::{Moment, Progress};
 
 use super::series::{self, SeriesFormat};
-use crate::args::{PolicyArg, SimulateArgs};
+use crate::args::{NumberingArg, PolicyArg, SimulateArgs};
 use crate::output::{CommandResult, Failure, print};
 use crate::terminal::{TerminalProgress, jobs, now};
 
@@ -165,7 +165,13 @@ impl SimulationContext<'_> {
             terms: LedgerTerms {
                 constraint: self.args.year.constraint,
                 healthy_loss: self.args.healthy_loss.get(),
-                ports_per_pipe: self.args.ports_per_pipe,
+                pipes: PipeLayout {
+                    ports: self.args.ports_per_pipe,
+                    numbering: match self.args.pipe_numbering {
+                        NumberingArg::RoundRobin => PipeNumbering::RoundRobin,
+                        NumberingArg::Contiguous => PipeNumbering::Contiguous,
+                    },
+                },
             },
             protection: &self.protections,
             capable,

@@ -1,6 +1,6 @@
 //! `hitless fleet upgrade`: which switches first.
 
-use fleet::ledger::LedgerTerms;
+use fleet::ledger::{LedgerTerms, PipeLayout};
 use fleet::protection::ProtectionTable as Protections;
 use fleet::simulate::{FleetSetup, Policy};
 use fleet::upgrade::{Exposure, UpgradeCurve, UpgradeOrder, curve};
@@ -25,8 +25,7 @@ pub(super) fn run(args: &UpgradeArgs, json: bool) -> CommandResult {
     let terminal = TerminalProgress::of_runs();
     terminal.expect_parts(seeds.len());
     let protections = Protections::measured();
-    let terms =
-        LedgerTerms { constraint: args.year.constraint, healthy_loss: 0.0, ports_per_pipe: super::PORTS_PER_PIPE };
+    let terms = LedgerTerms { constraint: args.year.constraint, healthy_loss: 0.0, pipes: PipeLayout::default() };
     let exposures = parallel::map(&seeds, jobs(args.year.jobs), |seed| {
         let made = model.generate(&fabric, until, *seed).map_err(|error| Failure::Usage(error.to_string()))?;
         let setup = FleetSetup {

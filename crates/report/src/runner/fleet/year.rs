@@ -1,7 +1,7 @@
 //! The same year under two policies, event by event.
 
 use fleet::Fabric;
-use fleet::ledger::LedgerTerms;
+use fleet::ledger::{LedgerTerms, PipeLayout};
 use fleet::paths::Constraint;
 use fleet::protection::{Protect, Protection, ProtectionTable};
 use fleet::simulate::{FleetOutcome, FleetSample, FleetSetup, Policy, simulate};
@@ -12,6 +12,8 @@ use units::{Moment, Progress};
 #[derive(Debug)]
 pub(crate) struct Years {
     pub share: f64,
+    /// Links that began to corrupt, disabled ones as well.
+    pub losses: u64,
     pub plain: FleetOutcome,
     pub guarded: FleetOutcome,
     /// With what the authors measured of protection; only of a year that is looked at closely.
@@ -31,8 +33,6 @@ pub(crate) struct Moments {
 
 /// Loss of a healthy link in the authors' simulator.
 const HEALTHY: f64 = 1e-18;
-/// Ports that share a pipe of the paper's switch.
-const PORTS_PER_PIPE: u32 = 16;
 
 impl Years {
     /// None if `progress` ended it.
@@ -45,7 +45,7 @@ impl Years {
         progress: &(dyn Progress + Sync),
     ) -> Option<Self> {
         let terms =
-            LedgerTerms { constraint: Constraint::new(share)?, healthy_loss: HEALTHY, ports_per_pipe: PORTS_PER_PIPE };
+            LedgerTerms { constraint: Constraint::new(share)?, healthy_loss: HEALTHY, pipes: PipeLayout::default() };
         let measured = ProtectionTable::measured();
         let run = |policy, protection: &dyn Protect| {
             let setup = FleetSetup { fabric, trace, until, policy, terms, protection, capable: None };
@@ -58,7 +58,8 @@ impl Years {
         let (guarded, guarded_samples) = run(Policy::CorrOptGuard, &measured)?;
         let authors = if closely { Some(run(Policy::CorrOptGuard, &AuthorsPoints)?.0) } else { None };
         let samples = plain_samples.iter().zip(&guarded_samples).map(|(one, other)| Moments::of(one, other)).collect();
-        Some(Self { share, plain, guarded, authors, samples })
+        let losses = trace.iter().filter(|corruption| corruption.at < until).count() as u64;
+        Some(Self { share, losses, plain, guarded, authors, samples })
     }
 
     pub(crate) fn events(&self) -> u64 {
