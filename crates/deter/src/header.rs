@@ -156,7 +156,7 @@ fn of_config(config: &TcpConfig, out: &mut Vec<u8>) {
     for value in [u64::from(config.mss), u64::from(config.initial_window), algorithm as u64, config.receive_buffer] {
         put(out, value);
     }
-    of_profile(config.profile, out);
+    of_profile(config.profile, config.late_ticks, out);
     of_wide_span(config.handshake_rtt, out);
     put(out, u64::from(config.seed));
     of_wide_span(config.timer_slack, out);
@@ -172,9 +172,11 @@ fn of_config(config: &TcpConfig, out: &mut Vec<u8>) {
     of_socket(&config.socket.unwrap_or_default(), out);
 }
 
-fn of_profile(profile: TimerProfile, out: &mut Vec<u8>) {
+/// Timers that are late by N ticks are of kind N + 1.
+fn of_profile(profile: TimerProfile, late: u8, out: &mut Vec<u8>) {
+    let kind = if late == 0 { 0 } else { 1 + u64::from(late) };
     let values = match profile {
-        TimerProfile::Linux { hz, rto_min, phase } => [0, u64::from(hz), rto_min.as_ps(), phase.as_ps()],
+        TimerProfile::Linux { hz, rto_min, phase } => [kind, u64::from(hz), rto_min.as_ps(), phase.as_ps()],
         TimerProfile::Rfc { rto_min, max_ack_delay } => [1, rto_min.as_ps(), max_ack_delay.as_ps(), 0],
     };
     values.iter().for_each(|value| put(out, *value));
@@ -239,7 +241,7 @@ fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
     let algorithm: usize = reader.small("congestion control")?;
     let algorithm = *Algorithm::ALL.get(algorithm).ok_or(LogFault::Value("congestion control"))?;
     let receive_buffer = reader.number()?;
-    let profile = profile(reader)?;
+    let (profile, late_ticks) = profile(reader)?;
     let (handshake_rtt, seed) = (wide_span(reader)?, reader.small("seed")?);
     let timer_slack = wide_span(reader)?;
     let rack = match reader.number()? {
@@ -267,6 +269,7 @@ fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
         idle_restart,
         seed,
         timer_slack,
+        late_ticks,
         sack,
         timestamps,
         detection,
@@ -276,12 +279,15 @@ fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
     })
 }
 
-fn profile(reader: &mut LogReader<'_>) -> Result<TimerProfile, LogFault> {
+fn profile(reader: &mut LogReader<'_>) -> Result<(TimerProfile, u8), LogFault> {
     let kind = reader.number()?;
     let [first, second, third] = [reader.number()?, reader.number()?, reader.number()?];
     match (kind, u32::try_from(first)) {
-        (0, Ok(hz)) => Ok(TimerProfile::Linux { hz, rto_min: Span::from_ps(second), phase: Span::from_ps(third) }),
-        (1, _) => Ok(TimerProfile::Rfc { rto_min: Span::from_ps(first), max_ack_delay: Span::from_ps(second) }),
+        (1, _) => Ok((TimerProfile::Rfc { rto_min: Span::from_ps(first), max_ack_delay: Span::from_ps(second) }, 0)),
+        (kind @ 0..=256, Ok(hz)) => {
+            let late = kind.saturating_sub(1) as u8;
+            Ok((TimerProfile::Linux { hz, rto_min: Span::from_ps(second), phase: Span::from_ps(third) }, late))
+        }
         _ => Err(LogFault::Value("timers")),
     }
 }

@@ -45,6 +45,9 @@ pub struct TcpConfig {
     /// What probe and reordering timers wait longer, since a tick may come at once; `None`: two ticks. Newer kernels have
     /// two milliseconds (`TCP_TIMEOUT_MIN_US`).
     pub timer_slack: Option<Span>,
+    /// Ticks by which timers are late. A processor that does not keep the time may tick before jiffies advance: its timers
+    /// then go off with the next tick.
+    pub late_ticks: u8,
     /// Whether a repair speeds up with each acknowledgement that advances without a new loss (Linux since 5.14), instead
     /// of each that delivers a copy.
     pub prr_follows_advances: bool,
@@ -71,6 +74,7 @@ impl Default for TcpConfig {
             detection: LossDetection::RACK,
             gentle_marks: false,
             timer_slack: None,
+            late_ticks: 0,
             prr_follows_advances: false,
             socket: None,
         }

@@ -158,7 +158,7 @@ impl TcpSender {
         // A FIN rides on a full segment, and lengths have 16 bits.
         let mss = config.mss.clamp(1, u32::from(u16::MAX) - u32::from(config.socket.is_some()));
         let initial_window = u64::from(config.initial_window) * u64::from(mss);
-        let mut timing = TcpTiming::new(&config.profile);
+        let mut timing = TcpTiming::new(&config.profile).late(config.late_ticks);
         timing.slack = config.timer_slack.unwrap_or(timing.slack);
         let cc = CcConfig {
             mss,

@@ -39,11 +39,12 @@ pub(super) struct TcpTiming {
     pub slack: Span,
 }
 
-/// The ticks of one host: at multiples of `jiffy`, less `offset`.
+/// The ticks of one host: at multiples of `jiffy`, less `offset`; timers go off `late` ticks late.
 #[derive(Clone, Copy, Debug)]
 struct Grid {
     jiffy: u64,
     offset: u64,
+    late: u64,
 }
 
 /// `span` and `extra` from `from` on, but not beyond `cap` from `cap_from` on, unless that has passed.
@@ -80,6 +81,14 @@ impl TcpTiming {
                 Self { grid: None, rto_min, ack_delay: max_ack_delay, slack: Span::ZERO }
             }
         }
+    }
+
+    /// The same on a processor whose timers are late by some ticks.
+    pub(super) fn late(mut self, ticks: u8) -> Self {
+        if let Some(grid) = &mut self.grid {
+            grid.late = u64::from(ticks);
+        }
+        self
     }
 
     pub(super) fn ticks(&self) -> bool {
@@ -137,7 +146,7 @@ impl Grid {
     fn new(hz: u32, phase: Span) -> Self {
         let jiffy = 1_000_000_000_000 / u64::from(hz.max(1));
         let round = jiffy * PHASES;
-        Self { jiffy, offset: round - phase.as_ps() % round }
+        Self { jiffy, offset: round - phase.as_ps() % round, late: 0 }
     }
 
     fn tick(&self, now: Time) -> u64 {
@@ -165,7 +174,7 @@ impl Grid {
             shift += WHEEL_SHIFT;
         }
         let expires = tick + jiffies;
-        self.time(((expires >> shift) + 1) << shift)
+        self.time((((expires >> shift) + 1) << shift) + self.late)
     }
 }
 
@@ -188,6 +197,13 @@ mod tests {
         assert_eq!(wait(10, 2_000), at(3_000));
         assert_eq!(wait(999, 1_001), at(3_000));
         assert_eq!(wait(1_000, 1), at(3_000), "a span between ticks is a whole jiffy");
+    }
+
+    #[test]
+    fn timers_of_a_processor_that_ticks_early_go_off_a_tick_later() {
+        let timing = linux(Span::ZERO).late(1);
+        assert_eq!(timing.deadline(&Wait::plain(at(10), Span::from_us(1_030))), at(4_000));
+        assert_eq!(timing.deadline(&Wait::plain(at(0), Span::from_ms(200))), at(209_000));
     }
 
     #[test]

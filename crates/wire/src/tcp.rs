@@ -28,6 +28,8 @@ pub struct TcpHeader<'a> {
     pub ece: bool,
     /// Congestion window reduced.
     pub cwr: bool,
+    /// Whether it has timestamps.
+    pub timed: bool,
     /// The sender's timestamp.
     pub timestamp: u32,
     /// The timestamp that is echoed.
@@ -54,7 +56,8 @@ impl TcpHeader<'_> {
     pub fn size(&self) -> usize {
         let blocks = self.blocks().len();
         let opening = if self.opening.is_some() { 12 } else { 0 };
-        32 + opening + if blocks == 0 { 0 } else { 4 + 8 * blocks }
+        let times = if self.timed { 12 } else { 0 };
+        20 + times + opening + if blocks == 0 { 0 } else { 4 + 8 * blocks }
     }
 
     fn blocks(&self) -> &[(u32, u32)] {
@@ -77,9 +80,11 @@ impl TcpHeader<'_> {
         out.extend([((self.size() / 4) << 4) as u8, flags]);
         out.extend(self.window.to_be_bytes());
         out.extend([0; 4]);
-        out.extend([1, 1, 8, 10]);
-        out.extend(self.timestamp.to_be_bytes());
-        out.extend(self.echo.to_be_bytes());
+        if self.timed {
+            out.extend([1, 1, 8, 10]);
+            out.extend(self.timestamp.to_be_bytes());
+            out.extend(self.echo.to_be_bytes());
+        }
         if let Some(TcpOpening { mss, scale, sack }) = self.opening {
             let [high, low] = mss.to_be_bytes();
             out.extend([2, 4, high, low, 1, 3, 3, scale]);

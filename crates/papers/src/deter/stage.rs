@@ -257,6 +257,7 @@ impl StoryStage<'_> {
         let config = self.story.ends[from];
         let opening = TcpOpening { mss: config.mss as u16 + 12, scale: SCALE, sack: config.sack };
         let header = TcpHeader {
+            timed: true,
             source: PORTS[from],
             destination: PORTS[1 - from],
             seq: segment.seq as u32,

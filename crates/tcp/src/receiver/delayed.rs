@@ -52,7 +52,7 @@ struct LinuxAckTimer {
 
 impl DelayedAcks {
     pub(super) fn new(config: &TcpConfig, buffer: u64) -> Self {
-        let timing = TcpTiming::new(&config.profile);
+        let timing = TcpTiming::new(&config.profile).late(config.late_ticks);
         let mss = u64::from(config.mss.max(1));
         let linux = timing.ticks().then(|| LinuxAckTimer {
             quick: 0,
