@@ -5,7 +5,7 @@ use std::path::Path;
 
 use roce::repeat;
 use settings::{ReadResult, ScenarioReader};
-use sim::net::{HostLatency, Marking, MarkingPoint, Pfc, PfcHeadroom, SwitchSettings};
+use sim::net::{HostLatency, HostProcessor, Marking, MarkingPoint, Pfc, PfcHeadroom, SwitchSettings};
 use sim::topology::{LossyTopology, NodeId, NodeKind, Routes, Topology, TopologyError, TopologyLink, TopologyNode};
 use units::{Bytes, Prob, Rate, Span};
 
@@ -16,6 +16,9 @@ const DELAY: Span = Span::from_ns(50);
 
 /// Nothing on earth is farther away.
 const LONGEST_DELAY: Span = Span::from_ms(1_000);
+
+/// What segmentation offload joins at most.
+const LARGEST_BURST: u32 = 65_536;
 
 /// Beyond this and with the largest sigma, an unlucky draw would not fit the clock.
 const LONGEST_HOST_LATENCY: Span = Span::from_ms(10);
@@ -286,6 +289,20 @@ pub(crate) fn host_latency(table: &ScenarioReader<'_>) -> ReadResult<HostLatency
     }
 }
 
+/// `[host.processor]`: what a host's processor takes.
+pub(crate) fn processor(host: &ScenarioReader<'_>) -> ReadResult<Option<HostProcessor>> {
+    let Some(table) = host.inner("processor") else { return Ok(None) };
+    let span = |key| Ok(table.span(key, Span::ZERO..=LONGEST_HOST_LATENCY)?.unwrap_or_default());
+    let burst: Option<Bytes> = table.bytes("burst", Bytes::new(1)..=Bytes::new(1 << 20))?;
+    let burst = burst.map_or(LARGEST_BURST, |burst| burst.get() as u32);
+    Ok(Some(HostProcessor {
+        per_packet: span("per_packet")?,
+        per_call: span("per_call")?,
+        per_burst: span("per_burst")?,
+        burst,
+    }))
+}
+
 /// The rate of the links by which these hosts send, if it is one.
 pub(crate) fn access_rate(topology: &Topology, hosts: &[NodeId]) -> Option<Rate> {
     let mut sends = vec![false; topology.nodes.len()];
@@ -309,6 +326,25 @@ mod tests {
         );
         let scenario = Scenario::parse("it.toml", &text, &[]).map_err(|error| error.to_string())?;
         Ok(scenario.points[0].setup(1))
+    }
+
+    #[test]
+    fn a_processor_takes_what_is_said_and_nothing_else() {
+        let processor = |keys: &str| {
+            setup(
+                "kind = \"single-switch\"\nhosts = 2\nrate = \"10G\"\ndelay = \"1us\"",
+                &format!("[host.processor]\n{keys}"),
+            )
+            .map(|it| it.processor)
+        };
+        let per_packet = Span::from_ns(200);
+        let rest = HostProcessor { per_packet, per_call: Span::ZERO, per_burst: Span::ZERO, burst: LARGEST_BURST };
+        assert_eq!(processor("per_packet = \"200ns\""), Ok(Some(rest)));
+        assert_eq!(
+            processor("per_packet = \"200ns\"\nburst = \"10KB\""),
+            Ok(Some(HostProcessor { burst: 10_000, ..rest }))
+        );
+        assert!(processor("burst = 0").is_err() && processor("per_call = \"1s\"").is_err());
     }
 
     #[test]

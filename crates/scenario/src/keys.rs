@@ -61,7 +61,16 @@ const ECN: Keys = &[("min", One), ("max", One), ("probability", One), ("at", One
 
 const PFC: Keys = &[("alpha", One), ("per_rate", One), ("headroom", One), ("hysteresis", One)];
 
-const HOST: Keys = &[("latency", One), ("sigma", One), ("deviation", One), ("handshake", One)];
+const HOST: Keys = &[
+    ("latency", One),
+    ("sigma", One),
+    ("deviation", One),
+    ("handshake", One),
+    ("fin", One),
+    ("processor", Table(PROCESSOR)),
+];
+
+const PROCESSOR: Keys = &[("per_packet", One), ("per_call", One), ("per_burst", One), ("burst", One)];
 
 /// Before those of protocols and behind them.
 const LINK_BEGIN: Keys = &[
@@ -124,6 +133,7 @@ const TRAFFIC_END: Keys = &[
     ("count", One),
     ("gap", One),
     ("reply", One),
+    ("fct", One),
     ("load", One),
     ("fan_in", One),
     ("every", One),

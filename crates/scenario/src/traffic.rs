@@ -15,6 +15,7 @@ pub(crate) struct TrafficTemplate {
     pub transport: TransportSetup,
     plan: TrafficPlan,
     reply: u64,
+    acknowledged: bool,
     class: u8,
     ack_class: Option<u8>,
     queue_pairs: Option<u32>,
@@ -32,8 +33,8 @@ impl TrafficTemplate {
     pub(crate) fn traffic(&self, number: usize, seed: u64) -> TrafficSetup {
         let random = Random::new(seed, STREAM + number as u64);
         let work = self.plan.workload(random).expect("tried when the scenario was read");
-        let Self { name, transport, reply, class, ack_class, queue_pairs, .. } = self.clone();
-        TrafficSetup { name, transport, work, reply, class, ack_class, queue_pairs }
+        let Self { name, transport, reply, acknowledged, class, ack_class, queue_pairs, .. } = self.clone();
+        TrafficSetup { name, transport, work, reply, acknowledged, class, ack_class, queue_pairs }
     }
 }
 
@@ -58,7 +59,12 @@ pub(crate) fn read(
     let class = table.tiny("class", 0..=7)?.unwrap_or(0);
     let ack_class = if transport.is_rdma() { table.tiny("ack_class", 0..=7)? } else { None };
     let reply = reply.map_or(0, Bytes::get);
-    Ok(TrafficTemplate { name, transport, plan, reply, class, ack_class, queue_pairs })
+    let ends = [("delivered", false), ("acknowledged", true)];
+    let acknowledged = table.choice("fct", &ends)?.unwrap_or(false);
+    if acknowledged && (reply > 0 || !matches!(transport, TransportSetup::Tcp(_))) {
+        return Err(table.wrong("fct", "acknowledged: expected TCP, and no reply"));
+    }
+    Ok(TrafficTemplate { name, transport, plan, reply, acknowledged, class, ack_class, queue_pairs })
 }
 
 /// That a host is not to have two sizes of the pool that its connections share.

@@ -11,7 +11,7 @@
 //! | `world`, `events` | the network and its event loop; what can happen |
 //! | `flows`, `lifecycle`, `handshake` | flows and the connections that carry them, from start to end |
 //! | `end`, `transports` | one end of a connection; the transports, one file each |
-//! | `host`, `delivery`, `rack` | hosts, what happens at their interfaces, and such as reserve before they send |
+//! | `host`, `processor`, `delivery`, `rack` | hosts, what happens at their interfaces, and such as reserve before they send |
 //! | `packet`, `fabric`, `port`, `marking`, `switch`, `pfc` | what is in flight; routes, queues, ECN, shared buffers, pauses |
 //! | `forwarding`, `rules` | packets through switches, also through such as have wrong rules |
 //! | `programs` | what switches do besides: meters, flow counters, repeaters, telemetry, one file each |
@@ -44,6 +44,7 @@ mod outcome;
 mod packet;
 mod pfc;
 mod port;
+mod processor;
 mod profile;
 mod programs;
 mod protected;
@@ -63,6 +64,7 @@ pub use outcome::{FlowRow, NetworkOutcome, NetworkSample, PoolUse, PortCapture, 
 pub use packet::{RoutePosition, SimPacket};
 pub use pfc::{PauseTotals, Pfc, PfcHeadroom};
 pub use port::PortCounters;
+pub use processor::HostProcessor;
 pub use profile::{HpccNs3Path, NetworkProfile};
 pub use programs::reserving::RackOutcome;
 pub use programs::{BegunConnection, EndCall, NetworkProgram, NoProgram, counting, metering, recording};

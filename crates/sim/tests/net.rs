@@ -26,7 +26,7 @@ fn dctcp() -> TransportSetup {
 
 fn traffic(transport: TransportSetup, flows: Vec<WorkloadFlow>) -> TrafficSetup {
     let work = Workload::Open(FlowSchedule::list(flows));
-    TrafficSetup { name: "t".into(), transport, work, reply: 0, class: 0, ack_class: None, queue_pairs: None }
+    TrafficSetup::new("t", transport, work)
 }
 
 fn flow(topology: &Topology, from: &str, to: &str, bytes: u64) -> WorkloadFlow {

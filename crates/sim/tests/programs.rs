@@ -27,6 +27,7 @@ fn setup(packets: u64) -> NetworkSetup {
         transport: TransportSetup::Datagrams(config),
         work: Workload::Open(FlowSchedule::list(vec![flow])),
         reply: 0,
+        acknowledged: false,
         class: 0,
         ack_class: None,
         queue_pairs: None,

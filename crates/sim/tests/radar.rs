@@ -36,6 +36,7 @@ fn traffic(transport: TransportSetup, flows: FlowSchedule) -> TrafficSetup {
         transport,
         work: Workload::Open(flows),
         reply: 0,
+        acknowledged: false,
         class: 0,
         ack_class: None,
         queue_pairs: None,

@@ -30,6 +30,7 @@ fn traffic(setup: &NetworkSetup, config: roce::RoceConfig, work: impl Fn(&Topolo
         transport,
         work: work(&setup.topology),
         reply: 0,
+        acknowledged: false,
         class: 0,
         ack_class: None,
         queue_pairs: None,

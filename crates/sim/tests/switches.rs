@@ -28,7 +28,7 @@ fn rdma(topology: &Topology, flows: &[(&str, &str, u64)]) -> TrafficSetup {
     let config = roce::RoceConfig { max_outstanding: 4_096, ecn: Ecn::Capable, ..roce::RoceConfig::default() };
     let work = Workload::Open(FlowSchedule::list(flows.iter().map(flow).collect()));
     let transport = TransportSetup::Roce(config);
-    TrafficSetup { name: "t".into(), transport, work, reply: 0, class: 0, ack_class: None, queue_pairs: None }
+    TrafficSetup::new("t", transport, work)
 }
 
 /// Ten packets at 100G come to a port of 30G: one every time unit, and one leaves every 10/3 of them.

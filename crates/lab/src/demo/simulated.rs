@@ -160,7 +160,7 @@ impl SimulatedCase<'_> {
 
 fn traffic(name: &str, work: Workload, reply: u64) -> TrafficSetup {
     let transport = TransportSetup::Tcp(tcp::TcpConfig { profile: LINUX, ..tcp::TcpConfig::default() });
-    TrafficSetup { name: name.into(), transport, work, reply, class: 0, ack_class: None, queue_pairs: None }
+    TrafficSetup { reply, ..TrafficSetup::new(name, transport, work) }
 }
 
 fn request_series(count: u64) -> TrafficSetup {

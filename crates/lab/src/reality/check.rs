@@ -191,6 +191,7 @@ fn setup(
             transport,
             work,
             reply,
+            acknowledged: false,
             class: 0,
             ack_class: None,
             queue_pairs: None,

@@ -79,6 +79,7 @@ fn setup(seed: u64) -> Result<NetworkSetup, ClaimError> {
         }),
         work: Workload::Open(FlowSchedule::list(flows)),
         reply: 0,
+        acknowledged: false,
         class: 0,
         ack_class: None,
         queue_pairs: None,

@@ -101,6 +101,7 @@ impl Trial {
             transport: TransportSetup::Roce(self.queue_pair()),
             work: Workload::Open(work),
             reply: 0,
+            acknowledged: false,
             class: 0,
             ack_class: None,
             queue_pairs: None,

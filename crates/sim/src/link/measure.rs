@@ -137,7 +137,8 @@ impl BufferLevels {
 
     pub(super) fn summary(&self) -> LevelBytes {
         let at = |quantile| self.histogram.value_at_quantile(quantile).min(self.highest.get());
-        LevelBytes { p50: at(0.5), p99: at(0.99), max: self.highest.get() }
+        let least = if self.histogram.is_empty() { 0 } else { self.histogram.min() };
+        LevelBytes { min: least, p25: at(0.25), p50: at(0.5), p75: at(0.75), p99: at(0.99), max: self.highest.get() }
     }
 }
 

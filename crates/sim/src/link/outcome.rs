@@ -16,7 +16,10 @@ pub struct DelayUs {
 /// Percentiles of how full a buffer was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LevelBytes {
+    pub min: u64,
+    pub p25: u64,
     pub p50: u64,
+    pub p75: u64,
     pub p99: u64,
     pub max: u64,
 }

@@ -15,6 +15,7 @@ use super::observe::Observed;
 use super::packet::{Packets, Tags};
 use super::pfc::slowest_host;
 use super::port::{Owner, Queues, SimPort};
+use super::processor::RunningProcessor;
 use super::programs::NetworkProgram;
 use super::protected::LinkActions;
 use super::rack::RackNic;
@@ -59,7 +60,7 @@ impl<'p, P: NetworkProgram> Network<'p, P> {
         Self {
             queue,
             hosts,
-            flows: Flows::new(setup.traffic, setup.handshakes, Random::new(setup.seed, FLOW_STREAM)),
+            flows: Flows::new(setup.traffic, [setup.handshakes, setup.fins], Random::new(setup.seed, FLOW_STREAM)),
             fabric,
             observed,
             packets: Packets::new(),
@@ -185,6 +186,7 @@ fn hosts(setup: &NetworkSetup) -> IndexVec<HostId, SimHost> {
         let random = Random::new(setup.seed, HOST_STREAM + u64::from(node.0));
         let mut host = SimHost::new(node, access[node], mixed, setup.host_latency, random);
         host.newcomers_first = setup.profile.newcomers_first();
+        host.processor = setup.processor.map(|terms| Box::new(RunningProcessor::new(terms)));
         host
     };
     let mut hosts: IndexVec<HostId, SimHost> = topology.hosts().map(host).collect();

@@ -41,6 +41,10 @@ impl<P: NetworkProgram> Network<'_, P> {
         if self.hosts[host].is_immediate() {
             return self.receive_one(now, host, id);
         }
+        if self.hosts[host].processor.is_some() && !self.packets.get(id).body.is_rdma() {
+            self.pass_to_processor(now, host, id);
+            return;
+        }
         if self.packets.get(id).body.is_rdma() {
             let at = self.hosts[host].pipe(now);
             return self.queue.schedule(at, NetworkEvent::PipeEnds { host, packet: id });
@@ -79,7 +83,7 @@ impl<P: NetworkProgram> Network<'_, P> {
 
     /// A packet is handed to the end that it is for.
     #[inline]
-    fn hand_over(&mut self, now: Time, id: PacketId) {
+    pub(super) fn hand_over(&mut self, now: Time, id: PacketId) {
         let packet = self.packets.remove(id);
         let at = packet.to();
         let end = &mut self.hosts.ends[at];
@@ -262,8 +266,12 @@ impl<P: NetworkProgram> Network<'_, P> {
         if self.hosts[host].reserves {
             return self.serve_rack(now, host);
         }
-        let Some(id) = self.next_of_host(now, host, 0) else { return };
         let at = self.hosts[host].port;
+        if let Some(when) = self.hosts[host].holds_data(now) {
+            return self.look(now, at, when);
+        }
+        let Some(id) = self.next_of_host(now, host, 0) else { return self.hosts[host].sent(0) };
+        self.hosts[host].sent(self.packets.get(id).len);
         let port = &mut self.fabric.ports[at];
         port.busy_until = now + port.sending_time(self.packets.get(id).len);
         let when = port.busy_until;

@@ -25,6 +25,8 @@ pub(crate) struct FlowProgress {
     pub completed: Option<u64>,
     /// Messages of the other end that are there, where it sends messages.
     pub placed: Option<u64>,
+    /// Bytes of its own stream that the other end has.
+    pub acknowledged: Option<u64>,
     pub failed: bool,
 }
 

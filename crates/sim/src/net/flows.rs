@@ -28,6 +28,8 @@ pub(super) struct Flows {
     pub active: usize,
     /// Whether connections begin with a handshake where their transport has one.
     pub handshakes: bool,
+    /// Whether such connections end with a FIN from either end.
+    pub fins: bool,
     /// Connections that are over and whose last packet has ended.
     vacant: Vec<ConnectionId>,
     /// Connections that have begun.
@@ -38,13 +40,14 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn new(traffic: Vec<TrafficSetup>, handshakes: bool, random: Random) -> Self {
+    pub(super) fn new(traffic: Vec<TrafficSetup>, [handshakes, fins]: [bool; 2], random: Random) -> Self {
         Self {
             sources: traffic.into_iter().map(TrafficSource::new).collect(),
             connections: IndexVec::new(),
             standing: BTreeMap::new(),
             active: 0,
             handshakes,
+            fins,
             vacant: Vec::new(),
             begun: 0,
             of_pair: BTreeMap::new(),
@@ -206,6 +209,8 @@ pub(super) struct ConnectionState {
     pub shared: Option<SharedQp>,
     pub source: TrafficId,
     pub reply: u64,
+    /// Its flows' time is the sender's.
+    pub acknowledged: bool,
     /// The most bytes of one message; a flow with more is several.
     pub message: u64,
     /// Messages that have been answered, and such as are done with.
@@ -242,6 +247,7 @@ impl ConnectionState {
             shared,
             source,
             reply: traffic.reply,
+            acknowledged: traffic.acknowledged,
             message: traffic.transport.largest_message(),
             before: 0,
             answered: 0,

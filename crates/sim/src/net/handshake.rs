@@ -43,6 +43,7 @@ impl<P: NetworkProgram> Network<'_, P> {
     /// A step of the handshake has arrived at an end.
     pub(super) fn shaken(&mut self, now: Time, at: EndId, step: Handshake) {
         match step {
+            Handshake::Fin => {}
             Handshake::Syn => self.say(now, at, Handshake::SynAck),
             Handshake::SynAck => {
                 let flow = &mut self.flows.connections[at.connection()];
@@ -55,7 +56,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         }
     }
 
-    fn say(&mut self, now: Time, end: EndId, step: Handshake) {
+    pub(super) fn say(&mut self, now: Time, end: EndId, step: Handshake) {
         if self.hosts.of(end).dead {
             return;
         }

@@ -12,6 +12,7 @@ use units::{Span, Time};
 use super::end::FlowEnd;
 use super::index::{ConnectionId, EndId, HostId, IndexVec, PacketId};
 use super::outcome::PoolUse;
+use super::processor::RunningProcessor;
 use super::rack::RackNic;
 use super::setup::HostLatency;
 use crate::topology::{DirectedLink, NodeId};
@@ -219,6 +220,8 @@ pub(super) struct SimHost {
     last_out: Time,
     latency: HostLatency,
     random: Random,
+    /// What does its work, if that takes time.
+    pub processor: Option<Box<RunningProcessor>>,
     /// Pools of bits that its connections share, if they do.
     pub nic: Option<Nic<u16>>,
     /// What schedules the messages that it receives, if anything does.
@@ -290,6 +293,7 @@ impl SimHost {
             last_out: Time::ZERO,
             latency,
             random,
+            processor: None,
             nic: None,
             grants: None,
         }
@@ -310,7 +314,7 @@ impl SimHost {
     }
 
     pub(super) fn is_immediate(&self) -> bool {
-        self.latency == HostLatency::None
+        self.latency == HostLatency::None && self.processor.is_none()
     }
 
     pub(super) fn typical_latency(&self) -> Span {
@@ -357,6 +361,28 @@ impl SimHost {
         self.in_pipeline += 1;
         self.last_out = self.last_out.max(now + self.pipeline);
         self.last_out
+    }
+
+    pub(super) fn draw_latency(&mut self) -> Span {
+        self.latency.draw(&mut self.random)
+    }
+
+    /// When what it has to send may leave, if that is later. Acknowledgements and the like are part of what they answer.
+    #[inline]
+    pub(super) fn holds_data(&mut self, now: Time) -> Option<Time> {
+        let processor = self.processor.as_mut()?;
+        if self.line.ready.is_empty() || !self.line.urgent.is_empty() {
+            return None;
+        }
+        processor.holds_data(now)
+    }
+
+    /// A frame of this length leaves.
+    #[inline]
+    pub(super) fn sent(&mut self, len: u16) {
+        if let Some(processor) = &mut self.processor {
+            processor.sent(len, !self.line.ready.is_empty());
+        }
     }
 
     pub(super) fn piped(&mut self) {

@@ -11,7 +11,7 @@ use super::index::{ConnectionId, EndId, TrafficId};
 use super::outcome::FlowRow;
 use super::profile::NetworkProfile;
 use super::programs::{BegunConnection, NetworkProgram};
-use super::transports::Site;
+use super::transports::{Handshake, Site};
 use super::world::Network;
 use crate::topology::{NodeId, Unreachable};
 use crate::workload::WorkloadFlow;
@@ -56,6 +56,10 @@ impl<P: NetworkProgram> Network<'_, P> {
     /// A connection stands, and its flow begins to send.
     pub(super) fn first_bytes(&mut self, now: Time, connection: ConnectionId, bytes: u64) {
         let end = connection.source();
+        let flow = &mut self.flows.connections[connection];
+        if flow.acknowledged {
+            flow.row.start = now;
+        }
         let (mut left, message) = (bytes, self.flows.connections[connection].message);
         loop {
             let around = EndContext { id: end, queue: &mut self.queue, program: &mut *self.program };
@@ -124,7 +128,7 @@ impl<P: NetworkProgram> Network<'_, P> {
             };
             self.hosts.ends.put(end, FlowEnd { lane, ..FlowEnd::new(machine, host, traffic.class, ack_class) });
         }
-        let shaking = if self.flows.handshakes && transport.shakes_hands() {
+        let shaking = if self.flows.handshakes && transport.shakes_hands() && !traffic.acknowledged {
             self.fabric.trip(&there, SYN_LEN) + self.fabric.trip(&back, SYN_LEN)
         } else {
             Span::ZERO
@@ -159,6 +163,8 @@ impl<P: NetworkProgram> Network<'_, P> {
         let flow = &self.flows.connections[id];
         let all_there = flow.row.received >= flow.row.bytes;
         let done = match (starts, flow.reply) {
+            (true, _) if flow.acknowledged => progress.acknowledged.filter(|bytes| *bytes >= flow.row.bytes).map(|_| 1),
+            (false, _) if flow.acknowledged => None,
             // What the sender knows to have arrived, and what came back to it.
             (true, 0) => progress.completed,
             (true, _) => progress.placed.or(progress.received.filter(|bytes| *bytes >= flow.reply).map(|_| 1)),
@@ -232,7 +238,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         }
         let flow = &mut self.flows.connections[id];
         if !flow.next_flow() && flow.shared.is_none() {
-            self.close(id);
+            self.close(now, id);
         }
     }
 
@@ -247,7 +253,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         }
         // Nobody may have been using it, when dummies or the last answer failed.
         if !self.flows.connections[id].over {
-            self.close(id);
+            self.close(now, id);
         }
     }
 
@@ -269,11 +275,15 @@ impl<P: NetworkProgram> Network<'_, P> {
     }
 
     /// Ends a connection.
-    fn close(&mut self, id: ConnectionId) {
+    fn close(&mut self, now: Time, id: ConnectionId) {
         let connection = &mut self.flows.connections[id];
         connection.over = true;
         self.program.on_close(id);
+        let source = connection.source;
         self.observed.connection_ended(&connection.reported);
+        if self.flows.fins && self.flows.sources[source].traffic.transport.shakes_hands() {
+            id.ends().into_iter().for_each(|end| self.say(now, end, Handshake::Fin));
+        }
         self.count_resets(id);
         for (side, end) in id.ends().into_iter().enumerate() {
             let FlowEnd { host, lane, .. } = self.hosts.ends[end];

@@ -6,6 +6,7 @@ use units::{Rate, Span, Time};
 use wire::int::{IntHeader, TelemetrySample};
 
 use super::marking::Marking;
+use super::processor::HostProcessor;
 use super::profile::NetworkProfile;
 use super::programs::metering;
 use super::rack::RackSetup;
@@ -44,8 +45,12 @@ pub struct NetworkSetup {
     /// From the last bit of a packet to a switch's having routed it.
     pub switch_latency: Span,
     pub host_latency: HostLatency,
+    /// What the processors of hosts take; if not given, part of the latency.
+    pub processor: Option<HostProcessor>,
     /// TCP connections begin with a handshake, and are not established from the start.
     pub handshakes: bool,
+    /// They end with a FIN from either end.
+    pub fins: bool,
     /// Links with something wrong or something that helps; all others are clean and bare.
     pub links: Vec<LinkSetup>,
     /// What is wrong with the tables of switches.
@@ -79,7 +84,9 @@ impl NetworkSetup {
             dead: Vec::new(),
             switch_latency: Span::ZERO,
             host_latency: HostLatency::None,
+            processor: None,
             handshakes: false,
+            fins: false,
             links: Vec::new(),
             rules: Vec::new(),
             traffic: Vec::new(),
@@ -211,6 +218,9 @@ pub struct TrafficSetup {
     pub work: Workload,
     /// Bytes with which the receiver answers; the flow is complete when they have come.
     pub reply: u64,
+    /// A flow's time is the sender's: from its first data, behind the handshake, until the last of it is acknowledged. TCP
+    /// without a reply.
+    pub acknowledged: bool,
     pub class: u8,
     /// Class of acknowledgements and notifications of RDMA; that of the data if not given.
     pub ack_class: Option<u8>,
@@ -222,7 +232,7 @@ impl TrafficSetup {
     /// Flows that are complete when they have arrived, all of the first class, each with a connection of its own.
     pub fn new(name: &str, transport: TransportSetup, work: Workload) -> Self {
         let name = name.to_owned();
-        Self { name, transport, work, reply: 0, class: 0, ack_class: None, queue_pairs: None }
+        Self { name, transport, work, reply: 0, acknowledged: false, class: 0, ack_class: None, queue_pairs: None }
     }
 }
 

@@ -236,11 +236,13 @@ pub struct PacketSizes {
     pub acknowledge: u32,
 }
 
-/// TCP before there is a connection to speak of.
+/// TCP before there is a connection to speak of, and behind its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
     Syn,
     SynAck,
+    /// Nothing is left to say.
+    Fin,
 }
 
 /// Writes a packet's headers as bytes, from Ethernet on.

@@ -131,6 +131,8 @@ impl<P: NetworkProgram> Network<'_, P> {
         match event {
             NetworkEvent::Arrive { packet, hop } => self.arrive(now, packet, hop),
             NetworkEvent::Look { port } => self.look_again(now, port),
+            NetworkEvent::Interrupt { host } if self.hosts[host].processor.is_some() => self.poll(now, host),
+            NetworkEvent::HostReceives { host } if self.hosts[host].processor.is_some() => self.polled(now, host),
             NetworkEvent::Interrupt { host } => {
                 let at = self.hosts[host].interrupt(now);
                 self.queue.schedule(at, NetworkEvent::HostReceives { host });

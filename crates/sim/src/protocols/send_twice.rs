@@ -182,6 +182,7 @@ mod tests {
             transport: TransportSetup::Tcp(TcpConfig::default()),
             work: Workload::Series(series),
             reply: 0,
+            acknowledged: false,
             class: 0,
             ack_class: None,
             queue_pairs: None,

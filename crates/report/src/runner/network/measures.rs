@@ -97,6 +97,18 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
         "share of reordered flows that reduced their window with data left",
         Counts(|run| MeasuredValue::share(run.reduced_early, run.sacked)),
     ),
+    Measure::new(
+        "sacked.few",
+        "1",
+        "share of reordered flows with at most two segments SACKed at once",
+        Counts(|run| share(run.sacked_few, run.sacked)),
+    ),
+    Measure::new(
+        "sacked.late",
+        "1",
+        "share of them with more, but nothing left to send",
+        Counts(|run| share(run.sacked_late, run.sacked)),
+    ),
     Measure::new("most_pending", "B", "most that such a flow had left", Counts(most_pending)),
     Measure::new("jain", "1", "Jain's index of the payload that came from each host", Run(jain)),
     Measure::new("rack.peak", "KB", "longest queue of data at a port where hosts reserve", Rack(|rack| kb(rack.peak))),

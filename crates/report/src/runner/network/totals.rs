@@ -76,6 +76,10 @@ units::counters! {
     sacked,
     /// Of these, those that reduced their window with something left to send.
     reduced_early,
+    /// Those of which never more than two segments were SACKed at once.
+    sacked_few,
+    /// Those of which more were, but with nothing left to send.
+    sacked_late,
     corrupted,
     /// Packets that switches dropped.
     dropped,
@@ -155,8 +159,12 @@ impl MeasureBasis {
 
     /// Packets that so much payload of a flow fills.
     fn packets(&self, flow: &FlowRow) -> u64 {
-        let payload = self.payloads.get(usize::from(flow.traffic)).copied().unwrap_or_default();
-        flow.received.div_ceil(u64::from(payload.max(1)))
+        flow.received.div_ceil(self.payload(flow).max(1))
+    }
+
+    /// Payload of a full packet of a flow.
+    fn payload(&self, flow: &FlowRow) -> u64 {
+        self.payloads.get(usize::from(flow.traffic)).copied().unwrap_or_default().into()
     }
 
     /// What the last packet of a flow takes on a wire.
@@ -230,6 +238,7 @@ impl NetworkRun {
         let completed = flow.finish.is_some() && !flow.failed;
         let sacked = tally.most_sacked > 0;
         let pending = if sacked && tally.reductions > 0 { tally.pending_when_reduced } else { 0 };
+        let few = tally.most_sacked <= 2 * basis.payload(flow);
         self.counts += RunCounts {
             completed_bytes: if completed { flow.bytes } else { 0 },
             touched: (sacked || tally.retransmitted > 0 || tally.naks > 0 || tally.timeouts > 0).into(),
@@ -240,6 +249,8 @@ impl NetworkRun {
             out_of_order: tally.out_of_order.into(),
             sacked: sacked.into(),
             reduced_early: (pending > 0).into(),
+            sacked_few: (sacked && few).into(),
+            sacked_late: (sacked && !few && pending == 0).into(),
             most_pending: pending,
             ..RunCounts::default()
         };

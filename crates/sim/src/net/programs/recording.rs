@@ -105,6 +105,8 @@ impl SwitchProgram for &mut Recording<'_> {
             let step = match step {
                 Handshake::Syn => LoggedHandshake::Syn,
                 Handshake::SynAck => LoggedHandshake::SynAck,
+                // Nothing of a connection depends on it.
+                Handshake::Fin => return,
             };
             connection.last[side as usize] = connection.recorder.handshake(side, now, step) as u32;
         }

@@ -208,6 +208,7 @@ mod tests {
             transport: transport("transport = 'stop-and-wait'\nwait = '50us'"),
             work: Workload::Series(series),
             reply: 0,
+            acknowledged: false,
             class: 0,
             ack_class: None,
             queue_pairs: None,

@@ -3,7 +3,9 @@
 use machine::Conversation;
 use radar::packet::TcpFields as StreamSegment;
 use tcp::cc::Algorithm;
-use tcp::{Reordering, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpProgress, TcpSegment, TimerProfile};
+use tcp::{
+    Reordering, SegmentFlags, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpProgress, TcpSegment, TimerProfile,
+};
 use units::{Bytes, Span};
 use wire::ethernet::MAX_FRAME;
 use wire::ip::Ecn;
@@ -17,8 +19,13 @@ use settings::{Keys, ReadResult, ScenarioReader};
 
 /// Ethernet with its check, IP, TCP with timestamps. SACK blocks come on top.
 pub const HEADERS: u32 = 18 + 20 + 32;
+/// What of it is timestamps.
+const TIMESTAMPS: u32 = 12;
 const SACK_OPTION: u32 = 4;
 const SACK_BLOCK: u32 = 8;
+
+/// More than any kernel's.
+const MOST_LATE_TICKS: u8 = 100;
 
 /// RFC 7323's scale of the window.
 const WINDOW_SCALE: u32 = 8;
@@ -44,13 +51,17 @@ impl SimTransport for TcpConnection {
         ("ecn", One),
         ("reordering", One),
         ("idle_restart", One),
+        ("timestamps", One),
+        ("late_ticks", One),
     ];
     const SHAKES_HANDS: bool = true;
     const PROTOCOL: u8 = ipv4::TCP;
 
     fn read(table: &ScenarioReader<'_>, name: &str) -> ReadResult<TcpConfig> {
         let usual = TcpConfig::default();
-        let mss = table.small("mss", 64..=MAX_FRAME - HEADERS)?.unwrap_or(usual.mss);
+        let timestamps = table.flag("timestamps")?.unwrap_or(usual.timestamps);
+        let room = if timestamps { 0 } else { TIMESTAMPS };
+        let mss = table.small("mss", 64..=MAX_FRAME - HEADERS + room)?.unwrap_or(usual.mss + room);
         let receive_buffer: Option<Bytes> = table.parsed("receive_buffer")?;
         let receive_buffer = receive_buffer.map_or(usual.receive_buffer, Bytes::get);
         if receive_buffer < 2 * u64::from(mss) || receive_buffer > 1 << 30 {
@@ -62,6 +73,8 @@ impl SimTransport for TcpConnection {
             initial_window: table.small("initial_window", 1..=10_000)?.unwrap_or(usual.initial_window),
             algorithm: algorithm(name),
             profile: timers(table)?,
+            late_ticks: table.tiny("late_ticks", 0..=MOST_LATE_TICKS)?.unwrap_or(usual.late_ticks),
+            timestamps,
             ecn: table.flag("ecn")?.unwrap_or(usual.ecn),
             reordering: table.choice("reordering", &choices)?.unwrap_or(usual.reordering),
             receive_buffer,
@@ -75,7 +88,7 @@ impl SimTransport for TcpConnection {
     }
 
     fn sizes(setup: &TcpConfig) -> PacketSizes {
-        let frame = setup.mss + HEADERS;
+        let frame = setup.mss + HEADERS - if setup.timestamps { 0 } else { TIMESTAMPS };
         PacketSizes { payload: setup.mss, frame, longest: frame, acknowledge: 0 }
     }
 
@@ -87,9 +100,9 @@ impl SimTransport for TcpConnection {
     fn on_done(done: TcpProgress, progress: &mut FlowProgress) {
         match done {
             TcpProgress::Delivered(bytes) => progress.received = Some(bytes),
+            TcpProgress::Acknowledged(bytes) => progress.acknowledged = Some(bytes),
             // The others are a socket's, and the simulator's connections have none.
-            TcpProgress::Acknowledged(_)
-            | TcpProgress::Written(_)
+            TcpProgress::Written(_)
             | TcpProgress::PeerClosed
             | TcpProgress::Closed
             | TcpProgress::Reset
@@ -118,7 +131,8 @@ impl SimTransport for TcpConnection {
         let blocks = frame.sack.blocks().len() as u32;
         // With data, a host would send that much less of it, so that the frame is no longer.
         let sack = if blocks == 0 || frame.len > 0 { 0 } else { SACK_OPTION + SACK_BLOCK * blocks };
-        frame.len + HEADERS + sack
+        let timestamps = if frame.flags.has(SegmentFlags::NO_TIMESTAMP) { TIMESTAMPS } else { 0 };
+        frame.len + HEADERS + sack - timestamps
     }
 
     #[inline]
@@ -202,13 +216,14 @@ fn write(segment: &TcpSegment, handshake: Option<Handshake>, writer: &mut Header
         destination,
         seq: segment.seq as u32,
         ack: (handshake != Some(Handshake::Syn)).then_some(segment.ack as u32),
-        syn: handshake.is_some(),
+        syn: matches!(handshake, Some(Handshake::Syn | Handshake::SynAck)),
         opening: None,
         push: false,
-        fin: false,
+        fin: handshake == Some(Handshake::Fin),
         window: (segment.window >> WINDOW_SCALE).min(u16::MAX.into()) as u16,
         ece: segment.ece,
         cwr: segment.cwr,
+        timed: !segment.flags.has(SegmentFlags::NO_TIMESTAMP),
         timestamp: segment.timestamp,
         echo: segment.echo,
         sack: &blocks,

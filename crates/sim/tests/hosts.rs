@@ -1,0 +1,111 @@
+//! Hosts whose processors take time, connections of one flow each, and TCP without timestamps.
+
+use faults::{FaultSchedule, LossModel};
+use sim::net::{
+    self, FlowRow, HostLatency, HostProcessor, LinkSetup, NetworkSetup, Protection, TrafficSetup, TransportSetup,
+};
+use sim::topology::{NodeId, Topology, TopologyLinkId};
+use sim::workload::{FlowSeries, Workload};
+use tcp::{TcpConfig, TimerProfile};
+use units::{Rate, Span, Time, Unwatched};
+
+const PROCESSOR: HostProcessor = HostProcessor {
+    per_packet: Span::from_us(1),
+    per_call: Span::from_us(2),
+    per_burst: Span::from_us(4),
+    burst: 65_536,
+};
+
+fn config() -> TcpConfig {
+    let profile = TimerProfile::Linux { hz: 1_000, rto_min: Span::from_ms(1), phase: Span::ZERO };
+    TcpConfig { profile, ..TcpConfig::default() }
+}
+
+/// Flows one after the other between two hosts, whose times are the sender's.
+fn series(config: TcpConfig, bytes: u64, count: u64) -> NetworkSetup {
+    let topology = Topology::pair(Rate::gbps(100), Span::from_us(1));
+    let hosts: Vec<NodeId> = topology.hosts().collect();
+    let work = FlowSeries { src: hosts[0], dst: hosts[1], bytes, count, gap: Span::from_us(500), group: 0 };
+    let traffic = TrafficSetup::new("t", TransportSetup::Tcp(config), Workload::Series(work));
+    NetworkSetup {
+        traffic: vec![TrafficSetup { acknowledged: true, ..traffic }],
+        host_latency: HostLatency::Fixed(Span::from_us(10)),
+        handshakes: true,
+        fins: true,
+        ..NetworkSetup::new(topology)
+    }
+}
+
+fn flows(setup: NetworkSetup) -> Vec<FlowRow> {
+    net::run(setup, &Unwatched).unwrap().flows
+}
+
+fn fct(setup: NetworkSetup) -> f64 {
+    flows(setup)[0].fct().unwrap().as_us()
+}
+
+#[test]
+fn a_flow_lasts_from_its_first_data_to_its_last_acknowledgement() {
+    let rows = flows(series(config(), 143, 3));
+    assert_eq!(rows.len(), 3);
+    // Two hosts of 10 µs, two wires of 1 µs and a few nanoseconds of frames; the handshake took as long before that.
+    let times: Vec<f64> = rows.iter().map(|row| row.fct().unwrap().as_us()).collect();
+    assert!(times.iter().all(|us| (22.0..22.2).contains(us)), "{times:?}");
+    assert!(rows[0].start.since(Time::ZERO).as_us() > 22.0, "{:?}", rows[0].start);
+    let shared = NetworkSetup { handshakes: false, fins: false, ..series(config(), 143, 1) };
+    assert_eq!(fct(shared), times[0], "the handshake is not part of it");
+}
+
+#[test]
+fn a_processor_takes_time_for_bursts_packets_and_calls() {
+    let busy = |bytes| NetworkSetup { processor: Some(PROCESSOR), ..series(config(), bytes, 1) };
+    // A burst; at either host an interrupt, a packet and a call.
+    let one = fct(busy(143));
+    assert!((4.0 + 2.0 * (10.0 + 3.0) + 2.0..).contains(&one) && one < 32.3, "{one}");
+    // Ten more packets of the same run: 10 µs more.
+    let ten = fct(busy(1_448 * 10));
+    assert!((9.0..10.5).contains(&(ten - one)), "{one} {ten}");
+}
+
+#[test]
+fn a_busy_processor_limits_the_rate() {
+    let processor = Some(HostProcessor { per_packet: Span::from_us(2), ..PROCESSOR });
+    let us = fct(NetworkSetup { processor, ..series(config(), 20_000_000, 1) });
+    let gbps = 20e6 * 8.0 / us / 1e3;
+    // One packet of 1,448 B in 2 µs and a bit.
+    assert!((4.0..5.8).contains(&gbps), "{gbps}");
+}
+
+#[test]
+fn timers_that_are_late_by_a_tick_repair_a_tick_later() {
+    let lossy = |late_ticks| {
+        let config = TcpConfig { late_ticks, timestamps: false, mss: 1_460, ..config() };
+        let mut setup = series(config, 143, 2_000);
+        let forward = FaultSchedule::always(LossModel::PerFrame("2e-2".parse().unwrap()));
+        let (reverse, protection) = (FaultSchedule::default(), Protection::None);
+        setup.handshakes = false;
+        setup.fins = false;
+        setup.links.push(LinkSetup { link: TopologyLinkId(0), forward, reverse, protection, activate_at: None });
+        let mut times: Vec<f64> = flows(setup).iter().map(|row| row.fct().unwrap().as_us()).collect();
+        times.sort_by(f64::total_cmp);
+        // Of those that lost a packet, and nothing else after it.
+        let lost: Vec<f64> = times.into_iter().filter(|us| (500.0..4_900.0).contains(us)).collect();
+        assert!(lost.len() > 15, "{lost:?}");
+        (lost[0], lost[lost.len() - 1])
+    };
+    // 1 ms and a round trip are two ticks, and the third is waited for: 2 to 3 ms. One more if it is late.
+    let ((least, most), (late_least, late_most)) = (lossy(0), lossy(1));
+    assert!(least > 2_000.0 && most < 3_100.0, "{least} {most}");
+    assert!(late_least > 3_000.0 && late_most < 4_100.0, "{late_least} {late_most}");
+}
+
+#[test]
+fn without_timestamps_a_frame_carries_twelve_bytes_more() {
+    let goodput = |config: TcpConfig| {
+        let us = fct(series(config, 100_000_000, 1));
+        1e8 * 8.0 / us / 1e5
+    };
+    let timed = goodput(config());
+    let untimed = goodput(TcpConfig { timestamps: false, mss: 1_460, ..config() });
+    assert!((1.0075..1.009).contains(&(untimed / timed)), "{untimed} over {timed}");
+}
