@@ -354,6 +354,7 @@ mod tests {
         let mut configs: Vec<TcpConfig> = LinuxVersion::ALL.map(TcpConfig::linux).into();
         configs.push(TcpConfig { profile: TimerProfile::rfc(), ecn: true, sack: false, ..TcpConfig::default() });
         configs.push(TcpConfig { handshake_rtt: Some(Span::from_us(12)), seed: 7, ..TcpConfig::default() });
+        configs.push(TcpConfig { late_ticks: 3, timestamps: false, ..TcpConfig::default() });
         for client in &configs {
             for server in &configs {
                 let ends = [*client, *server];

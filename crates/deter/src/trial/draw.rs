@@ -51,7 +51,6 @@ fn config(random: &mut Random) -> TcpConfig {
         detection: detections[random.below(4) as usize],
         gentle_marks,
         prr_follows_advances,
-        late_ticks: if random.below(8) == 0 { 1 } else { 0 },
         socket: usual.socket.map(|socket| TcpSocketConfig { user_timeout, first_buffer, ..socket }),
         ..usual
     }

@@ -367,7 +367,7 @@ impl SimHost {
         self.latency.draw(&mut self.random)
     }
 
-    /// When what it has to send may leave, if that is later. Acknowledgements and the like are part of what they answer.
+    /// When what it has to send may leave, if that is later.
     #[inline]
     pub(super) fn holds_data(&mut self, now: Time) -> Option<Time> {
         let processor = self.processor.as_mut()?;

@@ -25,7 +25,7 @@ pub struct HostProcessor {
     pub per_packet: Span,
     /// For each run of segments that goes up as one, and each acknowledgement.
     pub per_call: Span,
-    /// For each burst sent.
+    /// For each burst sent; an acknowledgement is one.
     pub per_burst: Span,
     /// The most bytes of a burst.
     pub burst: u32,
