@@ -17,6 +17,7 @@
 //! An entry is a [`FaultStep`]; a link of a scenario file has the same ones.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use serde::{Deserialize, Deserializer};
 use units::{Prob, Span};
@@ -78,6 +79,8 @@ pub struct FaultStep {
     #[serde(deserialize_with = "with_or_without_quotes")]
     pub bit_errors: Option<String>,
     pub frames: Option<Vec<u64>>,
+    /// Each frame of this number in a row.
+    pub every: Option<u64>,
 }
 
 /// What is wrong with the step of this number, counted from 0, and at which of its keys.
@@ -96,6 +99,12 @@ impl FaultStep {
             None => Span::ZERO,
         };
         let prob = |key, text: &str| text.parse::<Prob>().map_err(|error| (key, format!("'{text}': {error}")));
+        if let Some(every) = self.every {
+            let alone = Self { at: self.at.clone(), every: self.every, ..Self::default() } == *self;
+            let frames = NonZeroU64::new(every).filter(|_| alone);
+            let expected = "expected one frame in how many is lost, from 1, and no other model beside it";
+            return frames.map(|frames| (at, LossModel::Every(frames))).ok_or(("every", expected.to_owned()));
+        }
         let model = match (&self.loss, self.burst, &self.bit_errors, &self.frames) {
             (Some(loss), None, None, None) => LossModel::PerFrame(prob("loss", loss)?),
             (Some(loss), Some(length), None, None) => {
@@ -107,7 +116,7 @@ impl FaultStep {
             (None, None, None, Some(frames)) => LossModel::Script(frames.clone()),
             (None, None, None, None) => LossModel::None,
             _ => {
-                let expected = "expected one of loss (with or without burst), bit_errors, frames";
+                let expected = "expected one of loss (with or without burst), bit_errors, frames, every";
                 return Err((self.first_model(), expected.to_owned()));
             }
         };
@@ -162,14 +171,16 @@ mod tests {
     fn every_model_can_be_written() {
         let text = r#"
             forward = [{ loss = "1e-3" }, { at = "1ms", loss = "1%", burst = 4.0 }, { at = "2ms", frames = [3, 5] }, { at = "3ms" }]
-            reverse = [{ bit_errors = "1e-9" }]
+            reverse = [{ bit_errors = "1e-9" }, { at = "1ms", every = 700 }]
         "#;
         let file = FaultFile::parse(text).unwrap();
         let models: Vec<&LossModel> = file.forward.steps().iter().map(|(_, model)| model).collect();
         assert_eq!(models[0], &LossModel::PerFrame(Prob::literal(1e-3)));
         assert_eq!(models[1], &LossModel::bursts(Prob::literal(0.01), 4.0).unwrap());
         assert_eq!(models[2..], [&LossModel::Script(vec![3, 5]), &LossModel::None]);
-        assert_eq!(file.reverse, FaultSchedule::always(LossModel::PerBit(Prob::literal(1e-9))));
+        let models: Vec<&LossModel> = file.reverse.steps().iter().map(|(_, model)| model).collect();
+        let every = LossModel::Every(NonZeroU64::new(700).unwrap());
+        assert_eq!(models, [&LossModel::PerBit(Prob::literal(1e-9)), &every]);
     }
 
     #[test]
@@ -189,6 +200,8 @@ mod tests {
             said("reverse = [{ at = \"1s\" }, { at = \"1s\" }]").contains("[[reverse]] number 2, at: expected a later")
         );
         assert!(said("forward = [{ loss = \"1e-3\", bit_errors = \"1e-9\" }]").contains("expected one of"));
+        assert!(said("forward = [{ every = 0 }]").contains("[[forward]] number 1, every: expected one frame"));
+        assert!(said("forward = [{ every = 7, loss = \"1e-3\" }]").contains("no other model"));
         assert!(said("forward = [{ loss = true }]").contains("text or a number"));
         assert!(said("forward = 3").contains("line 1"));
     }

@@ -1,5 +1,7 @@
 //! How a wire corrupts frames.
 
+use std::num::NonZeroU64;
+
 use units::Prob;
 
 use crate::Random;
@@ -18,6 +20,8 @@ pub enum LossModel {
     Bursts { enter: Prob, leave: Prob, severity: Prob },
     /// Exactly these frames, counted from 0 in the order sent.
     Script(Vec<u64>),
+    /// Each frame of this number in a row: the periodic loss of models of TCP.
+    Every(NonZeroU64),
 }
 
 impl LossModel {
@@ -38,6 +42,7 @@ impl LossModel {
         match self {
             Self::None | Self::Script(_) => 0.0,
             Self::PerFrame(p) => p.get(),
+            Self::Every(frames) => 1.0 / frames.get() as f64,
             Self::PerBit(p) => -(f64::from(len) * 8.0 * (-p.get()).ln_1p()).exp_m1(),
             Self::Bursts { enter, leave, severity } => {
                 let both = enter.get() + leave.get();
@@ -75,6 +80,10 @@ enum LossProcessState {
         in_burst: bool,
         left: u64,
     },
+    Every {
+        every: u64,
+        left: u64,
+    },
     Script {
         sorted: Vec<u64>,
         next: usize,
@@ -99,6 +108,7 @@ impl LossProcess {
                 in_burst: false,
                 left: random.failures_before_success(enter.get()),
             },
+            LossModel::Every(frames) => LossProcessState::Every { every: frames.get(), left: frames.get() - 1 },
             LossModel::Script(frames) => {
                 let mut sorted = frames.clone();
                 sorted.sort_unstable();
@@ -114,12 +124,16 @@ impl LossProcess {
     pub fn corrupts(&mut self, len: u32) -> bool {
         match &mut self.process {
             LossProcessState::None => false,
-            LossProcessState::PerFrame { left, .. } if *left > 0 => {
+            LossProcessState::PerFrame { left, .. } | LossProcessState::Every { left, .. } if *left > 0 => {
                 *left -= 1;
                 false
             }
             LossProcessState::PerFrame { p, left } => {
                 *left = self.random.failures_before_success(*p);
+                true
+            }
+            LossProcessState::Every { every, left } => {
+                *left = *every - 1;
                 true
             }
             LossProcessState::PerBit { hazard, left } => {
@@ -152,7 +166,7 @@ impl LossProcess {
     pub fn clear(&self, len: u32) -> u64 {
         match &self.process {
             LossProcessState::None => u64::MAX,
-            LossProcessState::PerFrame { left, .. } => *left,
+            LossProcessState::PerFrame { left, .. } | LossProcessState::Every { left, .. } => *left,
             LossProcessState::PerBit { hazard, left } => {
                 // One less than the quotient, so that rounding cannot step over the loss.
                 let frames = *left / (*hazard * f64::from(len) * 8.0);
@@ -177,7 +191,9 @@ impl LossProcess {
         assert!(frames <= self.clear(len), "skipped over a loss");
         match &mut self.process {
             LossProcessState::None => {}
-            LossProcessState::PerFrame { left, .. } | LossProcessState::Bursts { left, .. } => {
+            LossProcessState::PerFrame { left, .. }
+            | LossProcessState::Every { left, .. }
+            | LossProcessState::Bursts { left, .. } => {
                 if *left != u64::MAX {
                     *left -= frames;
                 }
@@ -241,11 +257,19 @@ mod tests {
     }
 
     #[test]
+    fn periodic_losses_are_evenly_spaced() {
+        let mut fault = LossProcess::new(&LossModel::Every(NonZeroU64::new(4).unwrap()), Random::new(0, 0));
+        let lost: Vec<u64> = (0..13).filter(|_| fault.corrupts(64)).collect();
+        assert_eq!(lost, [3, 7, 11]);
+    }
+
+    #[test]
     fn skipping_the_clear_stretch_changes_no_loss() {
         let models = [
             LossModel::PerFrame(Prob::literal(1e-3)),
             LossModel::bursts(Prob::literal(1e-3), 3.0).unwrap(),
             LossModel::Script(vec![0, 5, 6, 5_000]),
+            LossModel::Every(NonZeroU64::new(700).unwrap()),
         ];
         for model in models {
             let mut slow = LossProcess::new(&model, Random::new(5, 0));

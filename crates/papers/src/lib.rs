@@ -17,6 +17,7 @@ mod pl2;
 pub mod rdma_corruption;
 mod saved;
 mod sundial;
+mod textbook;
 
 pub use figures::PaperFigure;
 pub use overview::{IndexInfo, Overview};
@@ -40,7 +41,7 @@ pub struct Paper {
 }
 
 /// Every paper, in the order in which they are listed.
-pub const PAPERS: [Paper; 9] = [
+pub const PAPERS: [Paper; 10] = [
     linkguardian::PAPER,
     rdma_corruption::PAPER,
     melo::PAPER,
@@ -50,6 +51,7 @@ pub const PAPERS: [Paper; 9] = [
     pl2::PAPER,
     deter::PAPER,
     sundial::PAPER,
+    textbook::PAPER,
 ];
 
 /// What can be asked for, in a few sentences that name every paper.

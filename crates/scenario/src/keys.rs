@@ -86,7 +86,8 @@ const LINK_BEGIN: Keys = &[
 
 const LINK_END: Keys = &[("forward", Tables(FAULT)), ("reverse", Tables(FAULT))];
 
-const FAULT: Keys = &[("at", One), ("loss", One), ("burst", One), ("bit_errors", One), ("frames", Several)];
+const FAULT: Keys =
+    &[("at", One), ("loss", One), ("burst", One), ("bit_errors", One), ("frames", Several), ("every", One)];
 
 const BLACKHOLE: Keys = &[("switch", One), ("to", One), ("from", One), ("until", One), ("expected", One)];
 

@@ -158,5 +158,6 @@ fn step(entry: &ScenarioReader<'_>) -> ReadResult<FaultStep> {
         burst: entry.number("burst", |length| length >= 1.0, "a mean length of at least 1")?,
         bit_errors: entry.text("bit_errors")?,
         frames: frames.map(|frames| frames.into_iter().map(number).collect()).transpose()?,
+        every: entry.whole("every", 1..=u64::MAX)?,
     })
 }

@@ -37,6 +37,7 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
         Values(|run| &run.slowdown, |flow| flow.slowdown),
     ),
     Measure::new("queues", "KB", "queues of the ports watched, or of all, weighted by time", Distribution(queues)),
+    Measure::new("queues.mean", "KB", "their mean over time", Run(mean_queue)),
     Measure::new("rtt", "µs", "round trips of data packets, queues included", Distribution(round_trips)),
     Measure::new("goodput", "Gb/s", "payload received in order, of all traffic", Within(goodput)),
     Measure::new("packets", "Gb/s", "the same with the headers of full packets", Within(packets)),
@@ -171,6 +172,13 @@ pub(super) struct MeasureWindow {
 fn queues(run: &NetworkRun, share: f64) -> Option<MeasuredValue> {
     let bytes = if share < 1.0 { run.queues.quantile(share) } else { run.queues.max() };
     bytes.map(|bytes| MeasuredValue::exact(bytes as f64 / 1e3, run.counts.flows))
+}
+
+/// In KB, over time.
+fn mean_queue(run: &NetworkRun) -> Option<MeasuredValue> {
+    run.queues.max()?;
+    let bytes: f64 = run.queues.shares().map(|(bytes, share)| bytes as f64 * share).sum();
+    Some(MeasuredValue::exact(bytes / 1e3, run.counts.flows))
 }
 
 /// In µs.
@@ -325,6 +333,7 @@ mod tests {
             "slowdown<3KB.p99",
             "fct>1.5MB.mean",
             "queues.p95",
+            "queues.mean",
             "rtt.max",
             "goodput.flows",
             "goodput",
