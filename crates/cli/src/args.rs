@@ -56,7 +56,7 @@ pub(crate) use radar::{
 };
 pub(crate) use replay::{ReplayArgs, ReplayCommand, ReplayLogArgs, ReplayQueuesArgs};
 pub(crate) use sim::{
-    CcArgs, CompareArgs, LinkArgs, PfcArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand,
+    CcArgs, CheckedCongestion, CompareArgs, LinkArgs, PfcArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand,
 };
 pub(crate) use soak::SoakArgs;
 pub(crate) use wire::WireArgs;

@@ -86,6 +86,8 @@ impl std::fmt::Debug for Medium {
 
 /// How long it stays awake after the last frame.
 const AWAKE: Span = Span::from_us(200);
+/// How long before a frame is due it does not sleep any more: the kernel wakes a sleeper late.
+const EARLY: Span = Span::from_us(100);
 const LOOK_EVERY: Span = Span::from_ms(1_000);
 const BATCH: usize = 64;
 
@@ -192,9 +194,13 @@ impl Medium {
     /// True if it is time to end.
     fn sleep(&mut self, now: Time, next_look: Time, stop: &PipeReader) -> io::Result<bool> {
         let due = self.directions.iter().filter_map(|direction| direction.in_flight.front());
-        let next = due.map(|(due, _)| *due).fold(next_look, Time::min);
+        let next = due.map(|(due, _)| due.since(now).saturating_sub(EARLY)).fold(next_look.since(now), Span::min);
+        if next == Span::ZERO {
+            poll::give_way();
+            return Ok(false);
+        }
         let fds = [(self.sockets[0].fd(), false), (self.sockets[1].fd(), false), (stop.as_raw_fd(), false)];
-        let ready = poll::wait(&fds, Duration::from_nanos(next.since(now).as_ps() / 1_000))?;
+        let ready = poll::wait(&fds, Duration::from_nanos(next.as_ps() / 1_000))?;
         Ok(ready[2] != poll::Readiness::Nothing)
     }
 

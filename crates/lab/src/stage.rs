@@ -207,10 +207,29 @@ impl Stage {
         lane: &DirectionConfig,
         seed: u64,
     ) -> Result<EmulatedWire<'scope>, LinkError> {
+        self.carry_lanes(scope, [lane.clone(), lane.clone()], seed)
+    }
+
+    /// The same with directions of their own: from the first end to the second, and back.
+    pub(crate) fn carry_lanes<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        lanes: [DirectionConfig; 2],
+        seed: u64,
+    ) -> Result<EmulatedWire<'scope>, LinkError> {
         let Some(carried) = &self.carried else {
             return Err(LinkError("the two ends are joined in the kernel already".to_owned()));
         };
-        carrier::start(scope, &self.between, self.wire(), self.mtu, carried, lane, seed)
+        carrier::start(scope, &self.between, self.wire(), self.mtu, carried, lanes, seed)
+    }
+
+    /// Sees the beginnings of all that passes an end's interface, either way.
+    pub(crate) fn sniffer(&self, end: usize, snap: usize, frames: usize) -> Result<PacketSocket, LinkError> {
+        self.ends[end].with(|| {
+            let index = Netlink::open()?.existing_link(plug(end))?.index;
+            PacketSocket::sniffer(index, snap, frames)
+                .map_err(|error| LinkError(format!("packet socket on {}: {error}", plug(end))))
+        })?
     }
 
     /// Each end loses so much of what it sends. For a wire in the kernel.

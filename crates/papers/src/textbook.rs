@@ -3,8 +3,8 @@
 //! Most claims are files alone: a scenario, and the closed form's value. Three need code: sources with random phases,
 //! a permutation beside its max-min rates, and the shares of two flows.
 
-mod permutation;
 mod periodic;
+mod permutation;
 mod sharing;
 
 use report::runner::Compute;

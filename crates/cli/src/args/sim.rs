@@ -36,7 +36,9 @@ pub(crate) enum SimCommand {
 
     /// The network simulator against this machine's own TCP: the same wire, loss and congestion control in both.
     ///
-    /// Brings its own hosts, wire and traffic; changes nothing on this machine and leaves nothing behind.
+    /// Each point has a verdict: throughput, median and 99th percentile of requests within 25 % match. Where they differ, both
+    /// sides are captured and explained. The exit code is 0 whatever the verdicts. Brings its own hosts, wire and traffic;
+    /// changes nothing on this machine and leaves nothing behind.
     #[command(allow_negative_numbers = true)]
     Check(SimCheckArgs),
 }
@@ -322,26 +324,42 @@ pub(crate) struct CcArgs {
     pub jobs: Option<u16>,
 }
 
+/// A congestion control of the kernel that the simulator has as well.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum CheckedCongestion {
+    Cubic,
+    Reno,
+    Bbr,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct SimCheckArgs {
     /// Rate of the wire.
     #[arg(long, default_value = "1G")]
     pub rate: Rate,
 
+    /// Congestion controls, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "cubic,reno,bbr")]
+    pub congestion: Vec<CheckedCongestion>,
+
     /// Losses in each direction, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "1e-3,1e-2")]
+    #[arg(long, value_delimiter = ',', default_value = "1e-4,1e-3,1e-2")]
     pub losses: Vec<Prob>,
 
-    /// Seconds of bulk transfer in each case and round.
-    #[arg(long, default_value_t = 4.0, value_name = "S")]
+    /// What the wire's delay adds to a round trip, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "TIME", default_value = "50us,1ms,20ms")]
+    pub round_trips: Vec<Span>,
+
+    /// Seconds of bulk transfer that are measured in each case and round; a warm-up of half of it precedes them.
+    #[arg(long, default_value_t = 2.0, value_name = "S")]
     pub seconds: f64,
 
-    /// Requests and responses in each case and round, for at most a minute.
-    #[arg(long, default_value = "5000")]
+    /// Requests and responses in each case and round, for at most four seconds.
+    #[arg(long, default_value = "2000")]
     pub requests: Count,
 
-    /// Rounds; throughputs are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
+    /// Rounds, each with other losses; throughputs are means over them.
+    #[arg(long, default_value_t = 2, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 
     /// Ticks a second of this machine's kernel (CONFIG_HZ).

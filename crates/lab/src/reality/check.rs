@@ -1,235 +1,154 @@
-//! The same flows over the same wire, in reality and simulated.
+//! Every case live and simulated, and what their differences come from.
 
-use std::time::Duration;
-
-use chart::table::{Align, Table, micros as us};
-use faults::{FaultSchedule, LossModel};
 use linux::LinkError;
-use serde::Serialize;
-use sim::net::{
-    HostLatency, LinkSetup, NetworkOutcome, NetworkSetup, Protection, SwitchSettings, TrafficSetup, TransportSetup,
-};
-use sim::topology::{NodeId, NodeKind, Topology, TopologyLink, TopologyNode};
-use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
-use tcp::{self, TimerProfile, cc::Algorithm};
-use units::{Prob, Rate, Span, StopFlag, Time};
+use load::RoundTrips;
+use sim::net::HostLatency;
+use units::{Bytes, Prob, Rate, Span, StopFlag};
 
-use super::{SimCheckCase, SimCheckMeasurement};
-use load::KernelCongestion;
+use super::plan::{CheckCase, CheckPlan};
+use super::verdict::{CheckMeasure, CheckPoint, CheckVerdict, SimCheckReport, judge, median_error};
+use super::{causes, live, simulated};
 
-/// What is to be compared.
-#[derive(Clone, Debug)]
-pub struct CheckPlan {
-    pub rate: Rate,
-    /// In each direction.
-    pub losses: Vec<Prob>,
-    /// Of each case and round.
-    pub bulk: Duration,
-    pub requests: u32,
-    pub rounds: u32,
-    /// Ticks a second of this machine's kernel.
-    pub hz: u32,
-}
-
-/// One wire and one congestion control, in reality and simulated.
-#[derive(Debug, Serialize)]
-struct SimCheckRow {
-    congestion: &'static str,
-    loss: f64,
-    live: SimCheckFigures,
-    simulated: SimCheckFigures,
-    /// Simulated over live.
-    throughput_ratio: f64,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-struct SimCheckFigures {
-    throughput_gbps: f64,
-    request_p50_us: f64,
-    request_p99_us: f64,
-    request_p999_us: f64,
-}
-
-#[derive(Debug, Serialize)]
-pub struct SimCheckReport {
-    rate_gbps: f64,
-    /// What a host takes to deal with a packet, from the round trips over a clean wire.
-    host_latency_us: f64,
-    rounds: u32,
-    rows: Vec<SimCheckRow>,
-}
-
-/// Of the simulated flow: long enough for its throughput to settle.
-const SIMULATED: Span = Span::from_ms(20_000);
-const SIMULATED_REQUESTS: u64 = 50_000;
+/// Requests over the clean wire.
+const CLEAN_REQUESTS: u32 = 5_000;
 
 /// `None` if it was stopped.
 pub fn check(plan: &CheckPlan, stop: &StopFlag, say: &dyn Fn(&str)) -> Result<Option<SimCheckReport>, LinkError> {
-    say("a clean wire, to see what the hosts take");
-    let Some(clean) = live(plan, Prob::literal(0.0), KernelCongestion::Cubic, stop)? else { return Ok(None) };
-    let latency = host_latency(plan.rate, clean.request_p50_us);
-    let mut rows = Vec::new();
-    for congestion in [KernelCongestion::Cubic, KernelCongestion::Bbr] {
-        for loss in &plan.losses {
-            say(&format!("{}, loss {loss}", congestion.name()));
-            let Some(live) = live(plan, *loss, congestion, stop)? else { return Ok(None) };
-            let Some(simulated) = simulated(plan, *loss, congestion, latency, stop)? else { return Ok(None) };
-            let throughput_ratio = simulated.throughput_gbps / live.throughput_gbps;
-            rows.push(SimCheckRow {
-                congestion: congestion.name(),
-                loss: loss.get(),
-                live,
-                simulated,
-                throughput_ratio,
-            });
-        }
+    say("requests over a clean wire, to see what the hosts take");
+    let Some(hosts) = clean_hosts(plan, stop)? else { return Ok(None) };
+    let mut points = Vec::new();
+    for case in plan.cases() {
+        let round_trip = case.delay * 2;
+        say(&format!("{}, loss {}, {round_trip}", case.congestion, case.loss));
+        let Some(of_case) = compare(&case, plan, hosts, stop)? else { return Ok(None) };
+        points.extend(of_case);
     }
+    let median_error = median_error(&points);
     let rate_gbps = plan.rate.bits_per_second() as f64 / 1e9;
-    Ok(Some(SimCheckReport { rate_gbps, host_latency_us: latency.as_us(), rounds: plan.rounds, rows }))
+    let host_latency_us = hosts.typical().as_us();
+    Ok(Some(SimCheckReport { points, rate_gbps, rounds: plan.rounds, host_latency_us, median_error }))
 }
 
-/// Medians over the rounds; the round trips of all of them together.
-fn live(
-    plan: &CheckPlan,
-    loss: Prob,
-    congestion: KernelCongestion,
-    stop: &StopFlag,
-) -> Result<Option<SimCheckFigures>, LinkError> {
-    let bulk = plan.bulk;
-    let requests = plan.requests;
-    let case = SimCheckCase { rate: plan.rate, loss, congestion, bulk, requests };
-    let mut rounds: Vec<SimCheckMeasurement> = Vec::new();
-    for _ in 0..plan.rounds {
-        let seen = super::run(&case, stop)?;
-        let Some(seen) = seen else { return Ok(None) };
-        rounds.push(seen);
-    }
-    let throughput_gbps = crate::demo::median(rounds.iter().map(|round| round.gbps).collect());
-    let mut trips = load::RoundTrips::default();
-    rounds.iter().for_each(|round| trips.merge(&round.round_trips));
-    let at = |share| trips.quantile(share).as_nanos() as f64 / 1e3;
-    Ok(Some(SimCheckFigures {
-        throughput_gbps,
-        request_p50_us: at(0.5),
-        request_p99_us: at(0.99),
-        request_p999_us: at(0.999),
-    }))
-}
-
-/// Half of what a round trip takes besides the wire.
-fn host_latency(rate: Rate, round_trip_us: f64) -> Span {
-    let wire = rate.span_of(units::Bytes::new(2 * u64::from(wire::ethernet::on_wire(64 + sim::net::TCP_HEADERS))));
-    Span::from_ps((round_trip_us * 1e6) as u64).saturating_sub(wire) / 2
-}
-
-fn simulated(
-    plan: &CheckPlan,
-    loss: Prob,
-    congestion: KernelCongestion,
-    latency: Span,
-    stop: &StopFlag,
-) -> Result<Option<SimCheckFigures>, LinkError> {
-    let run = |work, reply, until| {
-        let outcome = sim::net::run(setup(plan, loss, congestion, latency, work, reply, until), stop);
-        outcome.map_err(|error| LinkError(error.to_string()))
+/// What hosts take, from requests over the clean wire with the shortest delay.
+fn clean_hosts(plan: &CheckPlan, stop: &StopFlag) -> Result<Option<HostLatency>, LinkError> {
+    let Some(case) = plan.cases().into_iter().min_by_key(|case| case.delay) else {
+        return Err(LinkError("nothing to compare: expected a loss, a round trip and a congestion control".to_owned()));
     };
-    let (src, dst) = (NodeId(0), NodeId(1));
-    let flow = WorkloadFlow { start: Time::ZERO, src, dst, bytes: plan.rate.bytes_in(SIMULATED).get(), group: 0 };
-    let bulk = run(Workload::Open(FlowSchedule::list(vec![flow])), 0, Time::ZERO + SIMULATED)?;
-    let series = FlowSeries { src, dst, bytes: 64, count: SIMULATED_REQUESTS, gap: Span::ZERO, group: 0 };
-    let requests = run(Workload::Series(series), 64, Time::NEVER)?;
-    Ok((!stop.is_stopped()).then(|| figures(&bulk, &requests)))
+    let case = CheckCase { loss: Prob::literal(0.0), ..case };
+    let plan = CheckPlan { requests: CLEAN_REQUESTS, ..plan.clone() };
+    let Some(trips) = live::requests(&case, &plan, 0, stop)? else { return Ok(None) };
+    Ok(Some(hosts(&case, &trips)))
 }
 
-fn figures(bulk: &NetworkOutcome, requests: &NetworkOutcome) -> SimCheckFigures {
-    let mut times: Vec<f64> = requests.flows.iter().filter_map(|flow| flow.fct()).map(|fct| fct.as_us()).collect();
-    times.sort_by(f64::total_cmp);
-    let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
-    let bits: u64 = bulk.flows.iter().map(|flow| flow.received * 8).sum();
-    SimCheckFigures {
-        throughput_gbps: bits as f64 / SIMULATED.as_secs() / 1e9,
-        request_p50_us: at(0.5),
-        request_p99_us: at(0.99),
-        request_p999_us: at(0.999),
-    }
+/// Half of what a round trip takes besides the wire, and how much that varies.
+fn hosts(case: &CheckCase, trips: &RoundTrips) -> HostLatency {
+    let at = |share| beyond(case, trips.quantile(share).as_nanos() as f64 / 1e3);
+    let (median, high) = (at(0.5), at(0.9));
+    // A standard normal exceeds 1.2816 once in ten times; two hosts together vary by 1/√2 of what one does.
+    let sigma = (high.as_us() / median.as_us().max(0.001)).ln() / 1.2816 * std::f64::consts::SQRT_2;
+    HostLatency::LogNormal { median: median / 2, sigma: sigma.clamp(0.0, 1.0) }
 }
 
-/// Two hosts, and a wire with the queue that the live one has before it.
-fn setup(
+fn beyond(case: &CheckCase, round_trip_us: f64) -> Span {
+    Span::from_ps((round_trip_us * 1e6) as u64).saturating_sub(wire_time(case.rate) + case.delay * 2)
+}
+
+/// What a request and its answer take of the wire.
+fn wire_time(rate: Rate) -> Span {
+    rate.span_of(Bytes::new(2 * u64::from(wire::ethernet::on_wire(64 + sim::net::TCP_HEADERS))))
+}
+
+fn compare(
+    case: &CheckCase,
     plan: &CheckPlan,
-    loss: Prob,
-    congestion: KernelCongestion,
-    latency: Span,
-    work: Workload,
-    reply: u64,
-    until: Time,
-) -> NetworkSetup {
-    let node = |name: &str, kind| TopologyNode { name: name.into(), kind };
-    let link = |a, b, rate| TopologyLink { a: NodeId(a), b: NodeId(b), rate, delay: Span::ZERO };
-    let nodes = vec![node("left", NodeKind::Host), node("right", NodeKind::Host), node("wire", NodeKind::Switch)];
-    let links = vec![link(0, 2, Rate::gbps(1_000)), link(2, 1, plan.rate)];
-    let faults = || FaultSchedule::always(LossModel::PerFrame(loss));
-    let algorithm = match congestion {
-        KernelCongestion::Cubic => Algorithm::Cubic,
-        KernelCongestion::Bbr => Algorithm::Bbr,
-        KernelCongestion::Reno => Algorithm::Reno,
-    };
-    let profile = TimerProfile::Linux { hz: plan.hz, rto_min: Span::from_ms(200), phase: Span::ZERO };
-    let transport = TransportSetup::Tcp(tcp::TcpConfig { algorithm, profile, ..tcp::TcpConfig::default() });
-    NetworkSetup {
-        switches: SwitchSettings { port_limit: Some(crate::stage::queue_of(plan.rate)), ..SwitchSettings::default() },
-        host_latency: HostLatency::LogNormal { median: latency, sigma: 0.3 },
-        links: vec![LinkSetup {
-            link: sim::topology::TopologyLinkId(1),
-            forward: faults(),
-            reverse: faults(),
-            protection: Protection::None,
-            activate_at: None,
-        }],
-        traffic: vec![TrafficSetup {
-            name: "check".into(),
-            transport,
-            work,
-            reply,
-            acknowledged: false,
-            class: 0,
-            ack_class: None,
-            queue_pairs: None,
-        }],
-        until,
-        ..NetworkSetup::new(Topology { nodes, links })
+    hosts: HostLatency,
+    stop: &StopFlag,
+) -> Result<Option<Vec<CheckPoint>>, LinkError> {
+    let (mut live_gbps, mut simulated_gbps) = (0.0, 0.0);
+    let (mut live_trips, mut simulated_trips) = (RoundTrips::default(), Vec::new());
+    for round in 0..plan.rounds {
+        let Some(gbps) = live::bulk(case, plan, round, stop)? else { return Ok(None) };
+        let Some(trips) = live::requests(case, plan, round, stop)? else { return Ok(None) };
+        live_gbps += gbps / f64::from(plan.rounds);
+        live_trips.merge(&trips);
+        // As many as there were live: where time is short, the rarest losses are few on either side.
+        let done = CheckPlan { requests: u32::try_from(trips.count()).unwrap_or(u32::MAX).max(1), ..plan.clone() };
+        let Some(gbps) = simulated::bulk(case, plan, hosts, round, stop)? else { return Ok(None) };
+        let Some(trips) = simulated::requests(case, &done, hosts, round, stop)? else { return Ok(None) };
+        simulated_gbps += gbps / f64::from(plan.rounds);
+        simulated_trips.extend(trips);
+    }
+    simulated_trips.sort_by(f64::total_cmp);
+    let of_live = |share| live_trips.quantile(share).as_nanos() as f64 / 1e3;
+    let of_simulated = |share| quantile(&simulated_trips, share);
+    let measured = [
+        (CheckMeasure::Throughput, simulated_gbps, live_gbps),
+        (CheckMeasure::P50, of_simulated(0.5), of_live(0.5)),
+        (CheckMeasure::P99, of_simulated(0.99), of_live(0.99)),
+    ];
+    let mut points: Vec<CheckPoint> =
+        measured.map(|(measure, simulated, live)| point(case, measure, simulated, live)).into();
+    for point in points.iter_mut().filter(|point| point.verdict == CheckVerdict::Differs) {
+        let why = match point.measure {
+            CheckMeasure::Throughput => causes::of_bulk(case, plan, hosts, stop)?,
+            CheckMeasure::P50 | CheckMeasure::P99 => Some(causes::of_requests(&live_trips, &simulated_trips)),
+        };
+        let Some(why) = why else { return Ok(None) };
+        point.why = why;
+    }
+    Ok(Some(points))
+}
+
+/// What a share of them did not exceed, as the live distribution counts; they are in order.
+pub(super) fn quantile(trips: &[f64], share: f64) -> f64 {
+    let at = ((trips.len() as f64 * share).ceil() as usize).saturating_sub(1);
+    trips.get(at).copied().unwrap_or(f64::NAN)
+}
+
+fn point(case: &CheckCase, measure: CheckMeasure, simulated: f64, live: f64) -> CheckPoint {
+    let (ratio, verdict) = judge(simulated, live);
+    CheckPoint {
+        cc: case.congestion.name(),
+        loss: case.loss.get(),
+        rtt_us: (case.delay * 2).as_us(),
+        measure,
+        simulated,
+        live,
+        ratio,
+        verdict,
+        why: String::new(),
     }
 }
 
-impl SimCheckReport {
-    pub fn text(&self) -> String {
-        let mut table = Table::new(&[
-            ("", Align::Left),
-            ("live Gb/s", Align::Right),
-            ("simulated", Align::Right),
-            ("ratio", Align::Right),
-            ("live p50", Align::Right),
-            ("p99", Align::Right),
-            ("p99.9", Align::Right),
-            ("simulated p50", Align::Right),
-            ("p99", Align::Right),
-            ("p99.9", Align::Right),
-        ]);
-        for row in &self.rows {
-            let tail = |figures: &SimCheckFigures| {
-                [figures.request_p50_us, figures.request_p99_us, figures.request_p999_us].map(us)
-            };
-            let head = vec![
-                format!("{}, loss {}", row.congestion, Prob::literal(row.loss)),
-                format!("{:.3}", row.live.throughput_gbps),
-                format!("{:.3}", row.simulated.throughput_gbps),
-                format!("{:.2}", row.throughput_ratio),
-            ];
-            table.row([head, tail(&row.live).into(), tail(&row.simulated).into()].concat());
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn both_sides_count_quantiles_alike() {
+        let mut live = RoundTrips::default();
+        let trips: Vec<f64> = (1..=200).map(f64::from).collect();
+        trips.iter().for_each(|us| live.record(Duration::from_micros(*us as u64)));
+        for share in [0.5, 0.9, 0.99, 0.999] {
+            let (live, simulated) = (live.quantile(share).as_nanos() as f64 / 1e3, quantile(&trips, share));
+            assert!((live / simulated - 1.0).abs() < 2e-3, "{share}: {live} and {simulated}");
         }
-        format!(
-            "a wire of {} Gb/s, {} rounds; hosts take {:.0} µs, as over a clean wire\n\n{table}",
-            self.rate_gbps, self.rounds, self.host_latency_us
-        )
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+
+    #[test]
+    fn hosts_take_half_of_what_the_wire_does_not() {
+        let case = CheckCase {
+            rate: Rate::gbps(1),
+            congestion: load::KernelCongestion::Cubic,
+            loss: Prob::literal(0.0),
+            delay: Span::from_us(25),
+        };
+        let mut trips = RoundTrips::default();
+        (0..1_000).for_each(|_| trips.record(Duration::from_nanos(50_000 + 2_464 + 16_000)));
+        let HostLatency::LogNormal { median, sigma } = hosts(&case, &trips) else { panic!("another distribution") };
+        assert!((median.as_us() - 8.0).abs() < 0.2 && sigma < 0.01, "{median} {sigma}");
     }
 }

@@ -75,14 +75,14 @@ pub(super) fn start<'scope>(
     ends: [u32; 2],
     mtu: u32,
     carried: &'scope CarrierCounts,
-    lane: &DirectionConfig,
+    lanes: [DirectionConfig; 2],
     seed: u64,
 ) -> Result<EmulatedWire<'scope>, LinkError> {
     let config = MediumConfig {
         names: ["x0", "x1"].map(str::to_owned),
-        lanes: [lane.clone(), lane.clone()],
+        queue: lanes[0].rate.map_or(Bytes::ZERO, queue_of),
+        lanes,
         seed,
-        queue: lane.rate.map_or(Bytes::ZERO, queue_of),
         flip: false,
         log: None,
         counters: None,

@@ -65,7 +65,7 @@ impl RackStage {
             netlink.wait_until_running(netlink.existing_link(&port)?.index)?;
             Ok([netlink.existing_link(&inner(number))?.index, netlink.existing_link(&near)?.index])
         })??;
-        let wire = carrier::start(scope, &self.between, ends, mtu, counts, lane, 1)?;
+        let wire = carrier::start(scope, &self.between, ends, mtu, counts, [lane.clone(), lane.clone()], 1)?;
         Ok((wire, port))
     }
 

@@ -18,7 +18,7 @@ const HALF: usize = K / 2;
 const PAYLOAD: f64 = 1_448.0 / 1_538.0;
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
-    let (seeds, draws) = if effort.scale == RunScale::Quick { (4, 400) } else { (20, 4_000) };
+    let (seeds, draws) = if effort.scale == RunScale::Quick { (4, 400_u32) } else { (20, 4_000) };
     let seeds: Vec<u64> = (0..seeds).map(|n| effort.seed.wrapping_mul(1_000) + n).collect();
     effort.progress.expect_parts(seeds.len());
     let runs = parallel::map(&seeds, effort.jobs, |seed| run(*seed, effort));
@@ -28,7 +28,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let model = (0..draws).map(|_| mean_rate(&mut random)).sum::<f64>() / f64::from(draws);
     let mut computed = ComputedValues::default();
     computed.value("simulated", MeasuredValue::exact(simulated, (runs.len() * HOSTS) as u64));
-    computed.value("max-min", MeasuredValue::exact(model, u64::from(draws.unsigned_abs())));
+    computed.value("max-min", MeasuredValue::exact(model, draws.into()));
     computed.value("over-max-min", MeasuredValue::exact(simulated / model, (runs.len() * HOSTS) as u64));
     Ok(Some(computed))
 }

@@ -9,19 +9,16 @@
 use std::io::{self, Write};
 
 use scenario::SweepPoint;
-use sim::net::address::Conversation;
-use sim::net::{HeaderWriter, NetworkOutcome, PortCapture};
+use sim::net::{NetworkOutcome, PortCapture};
 use sim::topology::DirectedLink;
 use units::Time;
 use wire::pcapng::{self, EnhancedPacket, PcapngWriter};
-use wire::reserve::ReserveHeader;
 
 /// Room for every header.
 const SNAP: usize = 128;
 /// Link-layer error, wrong frame check sequence (pcapng, §4.3.1).
 const WRONG_CHECK: u32 = 1 << 24;
 const FRAME_CHECK: u32 = 4;
-const ETHERNET: u32 = 14;
 
 pub(super) fn link_name(point: &SweepPoint, port: DirectedLink) -> String {
     let topology = point.topology();
@@ -63,7 +60,7 @@ pub(crate) fn of_hosts(hosts: &[u32], captured: &[PortCapture], out: &mut impl W
 
 fn packet<W: Write>(writer: &mut PcapngWriter<W>, interface: usize, captured: &PortCapture) -> io::Result<()> {
     let len = u32::from(captured.packet.len).saturating_sub(FRAME_CHECK);
-    let mut bytes = headers(captured);
+    let mut bytes = captured.headers();
     bytes.resize((len as usize).min(SNAP), 0);
     writer.packet(&EnhancedPacket {
         interface: interface as u32,
@@ -77,24 +74,9 @@ fn packet<W: Write>(writer: &mut PcapngWriter<W>, interface: usize, captured: &P
 
 /// A record of a capture that holds headers alone: time, lengths, headers.
 pub(crate) fn header_record(captured: &PortCapture) -> Vec<u8> {
-    let (at, headers) = (captured.at.since(Time::ZERO).as_ps() / 1_000, headers(captured));
+    let (at, headers) = (captured.at.since(Time::ZERO).as_ps() / 1_000, captured.headers());
     let fields = [at / 1_000_000_000, at % 1_000_000_000, headers.len() as u64, u64::from(captured.packet.len)];
     let mut record: Vec<u8> = fields.iter().flat_map(|field| (*field as u32).to_le_bytes()).collect();
     record.extend(headers);
     record
-}
-
-/// As long as the packet says, and no longer.
-fn headers(captured: &PortCapture) -> Vec<u8> {
-    let mut out = Vec::with_capacity(SNAP);
-    let PortCapture { src, dst, forward, flow, packet, .. } = captured;
-    let (from, to) = if *forward { (src.0, dst.0) } else { (dst.0, src.0) };
-    let inside = u32::from(packet.len).saturating_sub(FRAME_CHECK + ETHERNET + 20) as u16;
-    let who = Conversation { from, to, flow: *flow, forward: *forward };
-    packet.body.write_headers(&mut HeaderWriter { who, ecn: packet.ecn, inside, out: &mut out });
-    // A mark takes no bytes here, and is not shown.
-    if let Some(message @ ReserveHeader::Message(_)) = &captured.reserve {
-        message.emit(&mut out);
-    }
-    out
 }

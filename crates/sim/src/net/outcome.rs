@@ -5,6 +5,8 @@ use roce::repeat;
 use units::{Span, Time};
 use wire::reserve::ReserveHeader;
 
+use super::HeaderWriter;
+use super::address::Conversation;
 use super::end::FlowCounters;
 use super::levels::QueueLengths;
 use super::packet::SimPacket;
@@ -90,6 +92,25 @@ pub struct PortCapture {
     pub reserve: Option<ReserveHeader>,
     /// The wire corrupted it.
     pub corrupted: bool,
+}
+
+impl PortCapture {
+    /// Its bytes on a wire, without payload and check: as long as the packet says, and no longer.
+    pub fn headers(&self) -> Vec<u8> {
+        /// Ethernet with its check, and IP.
+        const AROUND: u32 = 18 + 20;
+        let mut out = Vec::with_capacity(128);
+        let (from, to) = if self.forward { (self.src.0, self.dst.0) } else { (self.dst.0, self.src.0) };
+        let inside = u32::from(self.packet.len).saturating_sub(AROUND) as u16;
+        let who = Conversation { from, to, flow: self.flow, forward: self.forward };
+        let mut writer = HeaderWriter { who, ecn: self.packet.ecn, inside, out: &mut out };
+        self.packet.body.write_headers(&mut writer);
+        // A mark takes no bytes here, and is not shown.
+        if let Some(message @ ReserveHeader::Message(_)) = &self.reserve {
+            message.emit(&mut out);
+        }
+        out
+    }
 }
 
 /// How much of its pools of bits a host needed (MELO).

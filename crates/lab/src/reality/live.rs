@@ -1,0 +1,180 @@
+//! One flow over a wire between two hosts of this machine, then requests one after the other.
+
+use std::io;
+use std::time::Duration;
+
+use emulator::DirectionConfig;
+use faults::FaultSchedule;
+use linux::LinkError;
+use linux::packet::PacketSocket;
+use linux::poll;
+use load::{Bulk, PingPong, RoundTrips};
+use units::StopFlag;
+use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
+
+use super::plan::{CheckCase, CheckPlan};
+use crate::stage::{self, Stage};
+
+/// As much of a frame as captures keep, and how many a capture may fall behind.
+const SNAP: usize = 128;
+const RING: usize = 8_192;
+/// How long a capture sleeps when nothing comes.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// The wire and what runs over it.
+#[derive(Debug)]
+enum LiveLoad {
+    Bulk(Bulk),
+    Requests(PingPong),
+}
+
+/// What came of it.
+#[derive(Debug)]
+enum LiveOutcome {
+    Gbps(f64),
+    Trips(RoundTrips),
+}
+
+/// The throughput of a bulk flow; `None` if it was stopped.
+pub(super) fn bulk(case: &CheckCase, plan: &CheckPlan, round: u32, stop: &StopFlag) -> Result<Option<f64>, LinkError> {
+    let bulk = Bulk { duration: plan.measured(case), warmup: plan.warmup(case), congestion: case.congestion };
+    let outcome = run(case, case.bulk_faults(plan.whole(case), round), &LiveLoad::Bulk(bulk), None, stop)?;
+    Ok(match outcome {
+        Some(LiveOutcome::Gbps(gbps)) => Some(gbps),
+        Some(LiveOutcome::Trips(_)) | None => None,
+    })
+}
+
+/// The round trips of requests; `None` if they were stopped.
+pub(super) fn requests(
+    case: &CheckCase,
+    plan: &CheckPlan,
+    round: u32,
+    stop: &StopFlag,
+) -> Result<Option<RoundTrips>, LinkError> {
+    let requests = PingPong {
+        count: plan.requests,
+        congestion: case.congestion,
+        within: plan.requests_within,
+        ..PingPong::default()
+    };
+    let faults = case.request_faults(plan.requests, round);
+    Ok(match run(case, faults, &LiveLoad::Requests(requests), None, stop)? {
+        Some(LiveOutcome::Trips(trips)) => Some(trips),
+        Some(LiveOutcome::Gbps(_)) | None => None,
+    })
+}
+
+/// What a bulk flow's sender sends and receives, as a capture; `None` if it was stopped.
+pub(super) fn capture(
+    case: &CheckCase,
+    plan: &CheckPlan,
+    round: u32,
+    stop: &StopFlag,
+) -> Result<Option<Vec<u8>>, LinkError> {
+    let bulk = Bulk { duration: plan.measured(case), warmup: Duration::ZERO, congestion: case.congestion };
+    let mut captured = Vec::new();
+    let faults = case.bulk_faults(plan.whole(case), round);
+    let outcome = run(case, faults, &LiveLoad::Bulk(bulk), Some(&mut captured), stop)?;
+    Ok(outcome.map(|_| captured))
+}
+
+/// Runs it in namespaces that are ours already; `None` if it was stopped.
+fn run(
+    case: &CheckCase,
+    faults: [FaultSchedule; 2],
+    load: &LiveLoad,
+    capture: Option<&mut Vec<u8>>,
+    stop: &StopFlag,
+) -> Result<Option<LiveOutcome>, LinkError> {
+    // A thread of its own, since it is tied to a processor, and all that it starts is.
+    std::thread::scope(|scope| {
+        let alone = scope.spawn(|| run_alone(case, faults, load, capture, stop));
+        alone.join().unwrap_or_else(|_| Err(LinkError("a live run panicked".to_owned())))
+    })
+}
+
+/// The wire has a processor and the hosts have another: if they shared one, a host that is woken would wait until the
+/// wire, which never sleeps for long, gives way.
+fn run_alone(
+    case: &CheckCase,
+    faults: [FaultSchedule; 2],
+    load: &LiveLoad,
+    capture: Option<&mut Vec<u8>>,
+    stop: &StopFlag,
+) -> Result<Option<LiveOutcome>, LinkError> {
+    let stage = Stage::unjoined(1_500)?;
+    let ended = StopFlag::new();
+    let last = std::thread::available_parallelism().map_or(0, |count| count.get() - 1);
+    let pin = |processor| poll::pin(processor).map_err(|error| LinkError(format!("processor {processor}: {error}")));
+    std::thread::scope(|scope| {
+        let run = || {
+            for end in 0..2 {
+                stage.address(end, stage::plug(end))?;
+            }
+            let lanes = faults.map(|faults| DirectionConfig { faults, rate: Some(case.rate), delay: case.delay });
+            pin(last)?;
+            let wire = stage.carry_lanes(scope, lanes, 1)?;
+            pin(0)?;
+            stage.serve(scope, &ended)?;
+            let ended = &ended;
+            let sniffer = capture.map(|out| stage.sniffer(0, SNAP, RING).map(|socket| (socket, out))).transpose()?;
+            let keeper = sniffer.map(|(socket, out)| scope.spawn(move || keep(socket, ended, out)));
+            let seen = measure(load, &stage, stop);
+            ended.stop();
+            if let Some(keeper) = keeper {
+                let kept = keeper.join().unwrap_or_else(|_| Err(io::Error::other("the capture panicked")));
+                kept.map_err(|error| LinkError(format!("the capture: {error}")))?;
+            }
+            wire.stop()?;
+            seen
+        };
+        let seen = run();
+        ended.stop();
+        seen
+    })
+}
+
+fn measure(load: &LiveLoad, stage: &Stage, stop: &StopFlag) -> Result<Option<LiveOutcome>, LinkError> {
+    let failed = |error: io::Error| LinkError(error.to_string());
+    let outcome = stage.ends[0].with(|| match load {
+        LiveLoad::Bulk(bulk) => {
+            let bulk = load::bulk::run(stage.server(), bulk, stop).map_err(failed)?;
+            Ok(LiveOutcome::Gbps(bulk.bits_per_second() as f64 / 1e9))
+        }
+        LiveLoad::Requests(requests) => {
+            load::pingpong::run(stage.server(), requests, stop).map_err(failed).map(LiveOutcome::Trips)
+        }
+    })?;
+    outcome.map(|outcome| (!stop.is_stopped()).then_some(outcome))
+}
+
+/// Writes the beginnings of all frames until it is ended.
+fn keep(mut socket: PacketSocket, ended: &StopFlag, out: &mut Vec<u8>) -> io::Result<()> {
+    let mut writer = PcapngWriter::new(out)?;
+    writer.interface(ETHERNET, SNAP as u32, Some("sender"))?;
+    let mut result = Ok(());
+    loop {
+        let over = ended.is_stopped();
+        let received = socket.receive(RING, |frame| {
+            let at = u64::try_from(frame.at.as_nanos()).unwrap_or(u64::MAX);
+            let packet = EnhancedPacket {
+                interface: 0,
+                at,
+                len: frame.len as u32,
+                bytes: frame.bytes,
+                comment: None,
+                flags: None,
+            };
+            if let Err(error) = writer.packet(&packet) {
+                result = Err(error);
+            }
+        });
+        if over && received == 0 {
+            return result;
+        }
+        if received == 0 {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
