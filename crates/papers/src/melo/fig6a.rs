@@ -32,7 +32,7 @@ const PAPER_ALL: f64 = 0.822;
 
 /// What became of a run's packets.
 #[derive(Clone, Copy, Debug)]
-struct Reordering {
+struct ReorderedShare {
     packets: u64,
     /// Share of packets placed behind a hole.
     share: f64,
@@ -56,7 +56,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let copy = seconds_per_byte(PACKET);
     let all = RATE / 8.0 * copy;
     let mut times = Vec::new();
-    for ((name, loss), Reordering { packets, share, block }) in LOSSES.iter().zip(&reordered) {
+    for ((name, loss), ReorderedShare { packets, share, block }) in LOSSES.iter().zip(&reordered) {
         let expected = expected(*loss);
         let note = format!("1 − exp(−loss · {IN_A_ROUND_TRIP}) is {expected:.3}");
         let in_blocks = seconds_per_byte((block.round() as usize * PACKET).clamp(PACKET, REORDERED));
@@ -83,7 +83,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-fn share_chart(reordered: &[Reordering]) -> Chart {
+fn share_chart(reordered: &[ReorderedShare]) -> Chart {
     let points = |value: &dyn Fn(f64, f64) -> f64| {
         LOSSES.iter().zip(reordered).map(|((_, loss), one)| (*loss, value(*loss, one.share))).collect()
     };
@@ -125,7 +125,7 @@ fn expected(loss: f64) -> f64 {
 }
 
 /// By loss; `None` if it was stopped early.
-fn reordering(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<Reordering>>, ClaimError> {
+fn reordering(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<ReorderedShare>>, ClaimError> {
     let packets = bytes.div_ceil(PACKET as u64);
     let mut setups = Vec::new();
     for (_, loss) in LOSSES {
@@ -149,7 +149,7 @@ fn reordering(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<Reordering>>
         let ahead: u64 = outcome.flows.iter().map(|flow| u64::from(flow.tally.out_of_order)).sum();
         let lost: u64 = outcome.ports.iter().map(|port| port.corrupted).sum();
         let (share, block) = (ahead as f64 / packets as f64, ahead as f64 / lost.max(1) as f64);
-        shares.push(Reordering { packets, share, block });
+        shares.push(ReorderedShare { packets, share, block });
     }
     Ok(Some(shares))
 }
@@ -185,7 +185,7 @@ mod tests {
     fn what_arrives_within_a_round_trip_of_a_loss_is_out_of_order() {
         let effort = Effort { scale: RunScale::Quick, jobs: 1, seed: 1, progress: &units::Unwatched };
         let reordered = reordering(40_000_000, &effort).unwrap().unwrap();
-        for ((name, loss), Reordering { packets, share, .. }) in LOSSES.iter().zip(reordered) {
+        for ((name, loss), ReorderedShare { packets, share, .. }) in LOSSES.iter().zip(reordered) {
             // At the lowest loss it hangs on twenty losses.
             assert!((share / expected(*loss) - 1.0).abs() < 0.3 && share < 1.0, "{name}: {share} of {packets}");
         }

@@ -146,7 +146,7 @@ fn swept() -> Vec<(&'static str, CauseThresholds)> {
 }
 
 /// A value, and the setting that has it.
-type Setting<'a> = (f64, &'a str);
+type SettingValue<'a> = (f64, &'a str);
 
 /// The least and the most of precision and recall over settings, by cause.
 type CauseRanges = BTreeMap<LossCause, [(f64, f64); 2]>;
@@ -177,7 +177,9 @@ fn ranges(judged: Vec<(&'static str, JudgedRuns)>, computed: &mut ComputedValues
         push(format!("range.precision.{cause}.others"), others.map(|(least, _)| least));
         let one = of(&|table| table.precision(cause), &|name| name == "n_bb 20");
         push(format!("precision.{cause}.n_bb-20"), one.map(|(least, _)| least));
-        let both = |range: Option<(Setting<'_>, Setting<'_>)>| range.map_or((0.0, 0.0), |(low, high)| (low.0, high.0));
+        let both = |range: Option<(SettingValue<'_>, SettingValue<'_>)>| {
+            range.map_or((0.0, 0.0), |(low, high)| (low.0, high.0))
+        };
         ranges.insert(cause, [both(precision), both(recall)]);
     }
     let fewest = judged.iter().min_by_key(|(_, runs)| runs.problems);
