@@ -18,9 +18,10 @@ impl Overview {
     pub fn sentence(&self) -> Option<String> {
         let sum = |verdict| self.papers.iter().map(|paper| paper.tally.count(PointKind::Claim, verdict)).sum::<usize>();
         let [matching, differing, few] = [Verdict::Match, Verdict::Differs, Verdict::TooFew].map(sum);
-        format!(
+        let said = format!(
             "{matching} values that the papers claim match, {differing} differ, and for {few} too few trials were run"
-        )
+        );
+        self.papers.iter().any(|paper| paper.results.is_some()).then_some(said)
     }
 }
 
