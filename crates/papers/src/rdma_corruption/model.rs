@@ -148,11 +148,14 @@ mod tests {
         for case in counted::cases() {
             let id = format!("sim.{}", case.name);
             let point = claim.point.iter().find(|point| point.id == id).unwrap_or_else(|| panic!("no point {id}"));
-            let [low, high] = point.band.unwrap().into();
+            let band = point.band.unwrap();
             let [least, most] = case.expected();
-            assert_close(low, 0.97 * least, &id);
-            assert_close(high, 1.03 * most, &id);
-            assert_close(point.paper.number().unwrap(), case.approximate(), &id);
+            assert_close(band.low, 0.97 * least, &id);
+            assert_close(band.high, 1.03 * most, &id);
+            // Where the model contradicts the paper, the paper's number is in the row beside it.
+            let beside = claim.point.iter().find(|point| point.id == format!("{id}.paper"));
+            let paper = point.paper.number().or_else(|| beside?.paper.number());
+            assert_close(paper.unwrap_or_else(|| panic!("no number beside {id}")), case.approximate(), &id);
         }
     }
 
