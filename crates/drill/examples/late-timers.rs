@@ -1,8 +1,8 @@
 //! How many ticks this kernel waits for a retransmission timer of two: `late-timers TICK_MS ROUNDS`.
 //!
 //! A lone segment is never acknowledged, with an RTO of at least 1 ms. With the round trip of the handshake that is two
-//! ticks, and the wheel rounds up once more: the copy should leave with the third tick. On a processor whose tick comes before
-//! jiffies advance it leaves with the fourth. Pin it to a processor: `taskset -c 1 …`.
+//! ticks, and the wheel rounds up once more: the copy should leave with the third tick. On some processors a part of them
+//! leaves with the fourth. Pin it to a processor: `taskset -c 1 …`.
 
 use drill::batch::{DrillVerdict, ScriptText, once_on_kernel};
 

@@ -66,7 +66,6 @@ impl PaperFigure {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::PAPERS;
 
     #[test]
