@@ -163,8 +163,10 @@ mod tests {
         let values = ratios().into_iter().chain(examples()).chain(ping_pong());
         let mut known: Vec<String> = values.map(|(name, _)| name.to_owned()).collect();
         known.extend(counted::cases().map(|case| format!("sim.{}", case.name)));
-        let asked: Vec<String> = claim().point.into_iter().map(|point| point.id).collect();
+        let (beside, asked): (Vec<String>, Vec<String>) =
+            claim().point.into_iter().map(|point| point.id).partition(|id| id.starts_with("paper."));
         assert_eq!(asked, known);
+        assert_eq!(beside.len(), counted::cases().count());
     }
 
     #[test]
