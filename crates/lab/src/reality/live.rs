@@ -38,7 +38,8 @@ enum LiveOutcome {
 /// The throughput of a bulk flow; `None` if it was stopped.
 pub(super) fn bulk(case: &CheckCase, plan: &CheckPlan, round: u32, stop: &StopFlag) -> Result<Option<f64>, LinkError> {
     let bulk = Bulk { duration: plan.measured(case), warmup: plan.warmup(case), congestion: case.congestion };
-    let outcome = run(case, case.bulk_faults(plan.whole(case), round), &LiveLoad::Bulk(bulk), None, stop)?;
+    let faults = case.bulk_faults(plan.whole(case), round);
+    let outcome = apart(|| run(case, faults, &LiveLoad::Bulk(bulk), None, stop))?;
     Ok(match outcome {
         Some(LiveOutcome::Gbps(gbps)) => Some(gbps),
         Some(LiveOutcome::Trips(_)) | None => None,
@@ -59,7 +60,7 @@ pub(super) fn requests(
         ..PingPong::default()
     };
     let faults = case.request_faults(plan.requests, round);
-    Ok(match run(case, faults, &LiveLoad::Requests(requests), None, stop)? {
+    Ok(match apart(|| run(case, faults, &LiveLoad::Requests(requests), None, stop))? {
         Some(LiveOutcome::Trips(trips)) => Some(trips),
         Some(LiveOutcome::Gbps(_)) | None => None,
     })
@@ -75,28 +76,23 @@ pub(super) fn capture(
     let bulk = Bulk { duration: plan.measured(case), warmup: Duration::ZERO, congestion: case.congestion };
     let mut captured = Vec::new();
     let faults = case.bulk_faults(plan.whole(case), round);
-    let outcome = run(case, faults, &LiveLoad::Bulk(bulk), Some(&mut captured), stop)?;
+    let outcome = apart(|| run(case, faults, &LiveLoad::Bulk(bulk), Some(&mut captured), stop))?;
     Ok(outcome.map(|_| captured))
 }
 
-/// Runs it in namespaces that are ours already; `None` if it was stopped.
-fn run(
-    case: &CheckCase,
-    faults: [FaultSchedule; 2],
-    load: &LiveLoad,
-    capture: Option<&mut Vec<u8>>,
-    stop: &StopFlag,
-) -> Result<Option<LiveOutcome>, LinkError> {
-    // A thread of its own, since it is tied to a processor, and all that it starts is.
+/// On a thread of its own, since it is tied to a processor, and all that it starts is.
+fn apart<T: Send>(work: impl FnOnce() -> Result<T, LinkError> + Send) -> Result<T, LinkError> {
     std::thread::scope(|scope| {
-        let alone = scope.spawn(|| run_alone(case, faults, load, capture, stop));
+        let alone = scope.spawn(work);
         alone.join().unwrap_or_else(|_| Err(LinkError("a live run panicked".to_owned())))
     })
 }
 
+/// Runs it in namespaces that are ours already, on a thread of its own; `None` if it was stopped.
+///
 /// The wire has a processor and the hosts have another: if they shared one, a host that is woken would wait until the
 /// wire, which never sleeps for long, gives way.
-fn run_alone(
+fn run(
     case: &CheckCase,
     faults: [FaultSchedule; 2],
     load: &LiveLoad,

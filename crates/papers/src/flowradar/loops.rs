@@ -70,20 +70,9 @@ fn setup(seed: u64) -> Result<NetworkSetup, ClaimError> {
     let rate = "1M".parse().map_err(ClaimError::new)?;
     let mut setup = NetworkSetup::new(topology);
     setup.seed = seed;
-    setup.traffic = vec![TrafficSetup {
-        name: "persistent".into(),
-        transport: TransportSetup::Datagrams(DatagramConfig {
-            payload: PAYLOAD,
-            rate: Some(rate),
-            gaps: DatagramGaps::Even,
-        }),
-        work: Workload::Open(FlowSchedule::list(flows)),
-        reply: 0,
-        acknowledged: false,
-        class: 0,
-        ack_class: None,
-        queue_pairs: None,
-    }];
+    let datagrams = DatagramConfig { payload: PAYLOAD, rate: Some(rate), gaps: DatagramGaps::Even };
+    let work = Workload::Open(FlowSchedule::list(flows));
+    setup.traffic = vec![TrafficSetup::new("persistent", TransportSetup::Datagrams(datagrams), work)];
     Ok(setup)
 }
 

@@ -96,16 +96,8 @@ impl Trial {
             stop: ArrivalStop::After(flows),
         };
         let work = FlowSchedule::poisson(work, Random::new(self.seed, STARTS + run)).map_err(ClaimError::new)?;
-        setup.traffic.push(TrafficSetup {
-            name: "flows".into(),
-            transport: TransportSetup::Roce(self.queue_pair()),
-            work: Workload::Open(work),
-            reply: 0,
-            acknowledged: false,
-            class: 0,
-            ack_class: None,
-            queue_pairs: None,
-        });
+        let transport = TransportSetup::Roce(self.queue_pair());
+        setup.traffic.push(TrafficSetup::new("flows", transport, Workload::Open(work)));
         Ok(setup)
     }
 
