@@ -1,6 +1,6 @@
 //! `hitless clock diff`.
 
-use clock::plan::{ExposedNodes, PlanChange, PlanStep, StepKind};
+use clock::plan::{PlanChange, PlanStep, StepKind};
 
 use super::{load_plan, wrong_plan};
 use crate::args::ClockDiffArgs;
@@ -20,7 +20,7 @@ fn describe(change: &PlanChange) -> String {
     }
     let (steps, unchanged) = (change.steps.len(), change.unchanged);
     text.push_str(&format!(
-        "{steps} steps, {unchanged} nodes do not change; after every step every node hears the root (played through)\n"
+        "{steps} nodes change, {unchanged} do not; after every step every node hears the root (played through)\n"
     ));
     if change.steps_with_two_roots > 0 {
         let until = change.steps_with_two_roots;
@@ -28,13 +28,10 @@ fn describe(change: &PlanChange) -> String {
             "two roots from step 1 to step {until}: make them at once, the bounds of both halves drift apart\n"
         ));
     }
-    match change.exposed {
-        Some(ExposedNodes { before, worst, after, passing }) => text.push_str(&format!(
-            "nodes that a single failure of a link or node would strand: {before} before, {worst} at the worst step, {after} after; \
-             {passing} of them under neither plan\n"
-        )),
-        None if change.steps_with_two_roots > 0 => (),
-        None => text.push_str("whom single failures would strand between steps was not played through: the plans are too large\n"),
+    if let Some([before, worst, after]) = change.exposed {
+        text.push_str(&format!(
+            "nodes that a single failure of a link or node would strand: {before} before, {worst} at the worst step, {after} after\n"
+        ));
     }
     text
 }
@@ -48,9 +45,6 @@ fn line(step: &PlanStep) -> String {
     let uplinks = moved("parent", &step.old_parent, &step.parent) + &moved("backup", &step.old_backup, &step.backup);
     match step.kind {
         StepKind::Root => format!("{}  becomes the root{uplinks}", step.node),
-        StepKind::BackupRoot => {
-            format!("{}  becomes the backup root; the one before it is none from now on", step.node)
-        }
         StepKind::Add => format!("{}  is new{uplinks}", step.node),
         StepKind::Remove => format!("{}  is gone", step.node),
         StepKind::Change if uplinks.is_empty() => format!("{}  other link or depth after failures", step.node),

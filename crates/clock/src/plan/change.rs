@@ -3,16 +3,16 @@
 //! Nodes change one after another, and at 88,064 of them that takes a while. If they change from the top of the new tree down, those that
 //! have changed and those above them in the new tree are the same set: whoever has changed has its new way to the root, and whoever has
 //! not follows its old one until it meets somebody who has. So everybody hears the root after every step; and that is verified by
-//! playing every step through, not assumed. Where it is affordable, [`order`] rearranges the steps so that also no node is exposed in
-//! between that is not exposed before or after.
-
-mod order;
+//! playing every step through, not assumed. A backup parent changes together with the parent; how many nodes a single failure would
+//! strand in between is counted where that is affordable.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::{PlanFile, PlanFileError};
+use super::survive::{SingleFailure, Survival};
+use super::{ClockPlan, PlanFile, PlanFileError, PlanMethod, SearchSummary, Uplink};
+use crate::graph::{Graph, GraphLink, GraphNode};
 
 /// What happens to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -20,9 +20,6 @@ use super::{PlanFile, PlanFileError};
 pub enum StepKind {
     /// It becomes the root.
     Root,
-    /// It becomes the backup root, and the one before it is none any more: both at once.
-    #[serde(rename = "backup_root")]
-    BackupRoot,
     /// It was not in the old plan.
     Add,
     /// It gets another parent, backup parent or depth after failures.
@@ -43,19 +40,6 @@ pub struct PlanStep {
     pub backup: Option<String>,
 }
 
-/// How many nodes some single failure of a link or a node would strand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct ExposedNodes {
-    /// Under the old plan.
-    pub before: usize,
-    /// At the worst of the steps.
-    pub worst: usize,
-    /// Under the new plan.
-    pub after: usize,
-    /// Nodes that are exposed at some step though neither plan exposes them: 0 unless no order of steps was found that spares them.
-    pub passing: usize,
-}
-
 /// All steps, in an order in which everybody hears the root after each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanChange {
@@ -65,12 +49,12 @@ pub struct PlanChange {
     pub epoch: Option<u32>,
     /// Nodes that stay as they are.
     pub unchanged: usize,
-    /// In order. A node may have two: one for its parent and one for its backup parent.
+    /// In order.
     pub steps: Vec<PlanStep>,
     /// Steps between the new root's first and the old root's last; they should follow each other at once.
     pub steps_with_two_roots: usize,
-    /// Whom single failures would strand. None if the root changes, or if that would take too long.
-    pub exposed: Option<ExposedNodes>,
+    /// Nodes that some single failure would strand: before, at the worst of the steps, after. None if that would take too long.
+    pub exposed: Option<[usize; 3]>,
 }
 
 /// A node's uplinks as a file has them.
@@ -103,17 +87,16 @@ fn uplinks(file: &PlanFile) -> UplinkTable<'_> {
     covered.chain(uncovered).collect()
 }
 
+/// More nodes times steps than this are not played through for failures.
+const MOST_PLAYED: usize = 400_000;
+
 impl PlanChange {
     /// What leads from one plan to another.
     pub fn between(old: &PlanFile, new: &PlanFile) -> Result<Self, PlanFileError> {
         let [before, after] = [uplinks(old), uplinks(new)];
         top_down(&old.root, &before)?;
         let order = top_down(&new.root, &after)?;
-        if !before.keys().any(|node| after.contains_key(node)) {
-            let problem = "no node is in both plans: is this the plan of another topology?".to_owned();
-            return Err(PlanFileError { line: None, problem });
-        }
-        let mut changing = Vec::new();
+        let mut steps = Vec::new();
         for node in &order {
             let was = before.get(node);
             let is_root = *node == new.root && new.root != old.root;
@@ -123,20 +106,21 @@ impl PlanChange {
                     None => StepKind::Add,
                     Some(_) => StepKind::Change,
                 };
-                changing.push((*node, kind));
+                steps.push(step(node, kind, was, Some(&after[node])));
             }
         }
-        let unchanged = order.len() - changing.len();
-        let gone = before.keys().filter(|node| !after.contains_key(*node));
-        changing.extend(gone.map(|node| (*node, StepKind::Remove)));
-        let (steps, exposed) =
-            match order::sparing(&order::PlanPair { old, new, before: &before, after: &after }, &changing) {
-                Some((steps, exposed)) => (steps, Some(exposed)),
-                None => (in_this_order(old, new, &before, &after, &changing), None),
-            };
+        let gone = before.iter().filter(|(node, _)| !after.contains_key(*node));
+        steps.extend(gone.map(|(node, was)| step(node, StepKind::Remove, Some(was), None)));
         let last = steps.iter().position(|step| step.node == old.root);
         let steps_with_two_roots = if old.root == new.root { 0 } else { last.unwrap_or_default() };
-        let change = Self { old_epoch: old.epoch, epoch: new.epoch, unchanged, steps, steps_with_two_roots, exposed };
+        let change = Self {
+            old_epoch: old.epoch,
+            epoch: new.epoch,
+            unchanged: order.len() - steps.iter().filter(|step| step.kind != StepKind::Remove).count(),
+            exposed: exposed(old, new, &before, &after, &steps),
+            steps,
+            steps_with_two_roots,
+        };
         change.verify(old, new, &before)?;
         Ok(change)
     }
@@ -168,23 +152,6 @@ impl PlanChange {
         }
         Ok(())
     }
-}
-
-/// Every node in one step, and the backup root at the end.
-fn in_this_order(
-    old: &PlanFile,
-    new: &PlanFile,
-    before: &UplinkTable<'_>,
-    after: &UplinkTable<'_>,
-    changing: &[(&str, StepKind)],
-) -> Vec<PlanStep> {
-    let change = |(node, kind): &(&str, StepKind)| step(node, *kind, before.get(node), after.get(node));
-    let mut steps: Vec<PlanStep> = changing.iter().map(change).collect();
-    if old.backup_root != new.backup_root {
-        let uplinks = after.get(new.backup_root.as_str());
-        steps.push(step(&new.backup_root, StepKind::BackupRoot, uplinks, uplinks));
-    }
-    steps
 }
 
 fn step(node: &str, kind: StepKind, was: Option<&NodeUplinks<'_>>, is: Option<&NodeUplinks<'_>>) -> PlanStep {
@@ -228,4 +195,92 @@ fn top_down<'a>(root: &'a str, table: &UplinkTable<'a>) -> Result<Vec<&'a str>, 
         order.push(node);
     }
     Ok(order)
+}
+
+/// Nodes that some single failure of a link or a node would strand: before, at the worst step, after.
+fn exposed(
+    old: &PlanFile,
+    new: &PlanFile,
+    before: &UplinkTable<'_>,
+    after: &UplinkTable<'_>,
+    steps: &[PlanStep],
+) -> Option<[usize; 3]> {
+    let is_affordable = old.root == new.root && before.len().saturating_mul(steps.len()) <= MOST_PLAYED;
+    is_affordable.then_some(())?;
+    let mut stage = ChangeStage::new(old, before, after)?;
+    let first = stage.exposed();
+    let mut worst = first;
+    for step in steps {
+        stage.take(&step.node, after.get(step.node.as_str()))?;
+        worst = worst.max(stage.exposed());
+    }
+    stage.plan.backup_root = stage.node(&new.backup_root)?;
+    Some([first, worst, stage.exposed()])
+}
+
+/// The state between two plans, on a graph that has only their links.
+struct ChangeStage {
+    graph: Graph,
+    numbers: HashMap<String, GraphNode>,
+    plan: ClockPlan,
+}
+
+impl ChangeStage {
+    fn new(old: &PlanFile, before: &UplinkTable<'_>, after: &UplinkTable<'_>) -> Option<Self> {
+        let names: BTreeSet<&str> = before.keys().chain(after.keys()).copied().collect();
+        let numbers: HashMap<String, GraphNode> =
+            names.iter().map(|name| (*name).to_owned()).zip((0..).map(GraphNode)).collect();
+        let number = |name: &str| numbers.get(name).map(|node| node.0);
+        let mut links = BTreeSet::new();
+        for (node, up) in before.iter().chain(after) {
+            for to in [up.parent, up.backup].into_iter().flatten() {
+                let [a, b] = [number(node)?, number(to)?];
+                links.insert([a.min(b), a.max(b)]);
+            }
+        }
+        let graph = Graph::new(names, links).ok()?;
+        let count = graph.node_count();
+        let root = *numbers.get(&old.root)?;
+        let plan = ClockPlan {
+            root,
+            backup_root: *numbers.get(&old.backup_root)?,
+            parent: vec![None; count],
+            backup: vec![None; count],
+            depth: vec![Some(0); count],
+            depth_backup: vec![None; count],
+            ring: Vec::new(),
+            uncovered: Vec::new(),
+            epoch: 0,
+            search: SearchSummary { first_score: 0, iterations: 0, method: PlanMethod::Search },
+        };
+        let mut stage = Self { graph, numbers, plan };
+        for (node, up) in before {
+            stage.take(node, Some(up))?;
+        }
+        Some(stage)
+    }
+
+    fn node(&self, name: &str) -> Option<GraphNode> {
+        self.numbers.get(name).copied()
+    }
+
+    fn take(&mut self, node: &str, up: Option<&NodeUplinks<'_>>) -> Option<()> {
+        let node = self.node(node)?;
+        let uplink = |to: Option<&str>| {
+            let to = self.node(to?)?;
+            let link: Option<GraphLink> = self.graph.links_between(node, to).next();
+            link.map(|link| Uplink { node: to, link })
+        };
+        let [parent, backup] = [up.and_then(|up| up.parent), up.and_then(|up| up.backup)].map(uplink);
+        self.plan.parent[node.index()] = parent;
+        self.plan.backup[node.index()] = backup;
+        Some(())
+    }
+
+    fn exposed(&self) -> usize {
+        let mut survival = Survival::of(&self.graph, &self.plan);
+        let failures: Vec<SingleFailure> = SingleFailure::all(&self.graph, &self.plan).collect();
+        let stranded = failures.into_iter().flat_map(|failure| survival.after(failure).stranded);
+        stranded.collect::<BTreeSet<_>>().len()
+    }
 }
