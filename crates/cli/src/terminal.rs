@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use units::{Progress, StopFlag};
@@ -104,6 +104,12 @@ pub(crate) fn stop_on_ctrl_c() -> Arc<StopFlag> {
 #[expect(clippy::disallowed_methods, reason = "the one place that may ask for the time of day")]
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// Whole days since 1970-01-01, in UTC.
+#[expect(clippy::disallowed_methods, reason = "the one place that may ask for the date")]
+pub(crate) fn days_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
 }
 
 impl Progress for TerminalProgress {

@@ -83,13 +83,13 @@ const TRIES: usize = 4;
 
 /// Runs every script against the kernel. The process must have the right to make network namespaces.
 pub fn against_kernel(scripts: &[ScriptText]) -> Vec<ScriptRow> {
-    let first = in_parallel(scripts, AT_A_TIME, once_on_kernel);
+    let first = in_parallel(scripts, AT_A_TIME, on_kernel);
     let again = scripts.iter().zip(first).map(|(script, mut row)| {
         for _ in 1..TRIES {
             if row.result != DrillVerdict::Failed {
                 break;
             }
-            row = once_on_kernel(script);
+            row = on_kernel(script);
         }
         row
     });
@@ -110,8 +110,7 @@ pub fn without_kernel(scripts: &[ScriptText], why: &str) -> Vec<ScriptRow> {
     scripts.iter().map(|script| row(script, DrillTarget::Kernel, |_| Err(stop()))).collect()
 }
 
-/// Runs a script against the kernel once, whatever comes of it.
-pub fn once_on_kernel(script: &ScriptText) -> ScriptRow {
+fn on_kernel(script: &ScriptText) -> ScriptRow {
     let mut lag = Span::ZERO;
     let mut row = row(script, DrillTarget::Kernel, |script| {
         let run = || {

@@ -196,6 +196,7 @@ mod tests {
             ("hitless_link_", include_str!("../../link/src/metrics.rs")),
             ("hitless_rack_", include_str!("../../rack/src/host/metrics.rs")),
             ("hitless_switch_", include_str!("../../rack/src/switch/metrics.rs")),
+            ("hitless_clock_", include_str!("../../timekeeper/src/metrics.rs")),
         ];
         let names: BTreeSet<&str> = rules
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))

@@ -6,7 +6,7 @@
 //! differs stays, with the reason that the file gives.
 //!
 //! There is one schema for all of them; a key that the claim's runner does not use is an error. What a band may be is
-//! in [`rules`].
+//! in `rules`.
 
 mod band;
 pub mod files;

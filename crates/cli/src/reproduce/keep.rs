@@ -1,7 +1,6 @@
 //! Results that are kept while claims run, and claims that are taken from results of before.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use papers::{Claims, Reproduction, SavedResults, SavedRun};
 use report::claim::{ClaimError, ClaimResult};
@@ -10,7 +9,7 @@ use report::runner::Effort;
 use super::{outside, scale};
 use crate::args::ReproduceArgs;
 use crate::output::{Failure, say};
-use crate::terminal::TerminalProgress;
+use crate::terminal::{TerminalProgress, days_since_1970};
 
 /// Of the source that this program was built from.
 const COMMIT: &str = env!("HITLESS_COMMIT");
@@ -76,8 +75,7 @@ fn known(run: &SavedRun, args: &ReproduceArgs, folder: &Path) -> Result<SavedRes
 
 /// Such as 2026-11-17, in UTC.
 fn today() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (year, month, day) = date(seconds / 86_400);
+    let (year, month, day) = date(days_since_1970());
     format!("{year:04}-{month:02}-{day:02}")
 }
 

@@ -66,7 +66,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let Some(log) = short_log(seed, effort)? else { return Ok(None) };
     for ns in DEVIATIONS {
         let same = replays_of_log(&log, ns, &run, effort)?;
-        computed.value(format!("deter.{ns}ns"), MeasuredValue::share(same as u64, REPLAYS));
+        computed.value(format!("deter.{ns}ns"), MeasuredValue::share(same, REPLAYS));
     }
     for (ns, flows) in DEVIATIONS.iter().zip(flows.chunks(REPLAYS as usize)) {
         let same = flows.iter().filter(|flow| reproduces(flow, &run)).count();

@@ -69,7 +69,7 @@ fn setup(sources: PeriodicSources, seed: u64) -> Result<NetworkSetup, ClaimError
         format!("topology.hosts={}", count + 1),
         format!("traffic.from=h0..h{}", count - 1),
         format!("traffic.to=h{count}"),
-        format!("traffic.rate={}", rate.round()),
+        format!("traffic.rate={:.6}M", rate / 1e6),
         format!("measure.watch=[[\"sw0\",\"h{count}\"]]"),
     ];
     let mut setup = files::setup("textbook/sources.toml", &sets, seed)?;

@@ -73,7 +73,7 @@ id = "lossy.timeouts"
 measure = "timeouts"
 of = "lossy"
 paper = 1000
-band = [800, 1200]
+band = [500, 2000]
 [[point]]
 id = "slowdown"
 measure = "slowdown.p50"
@@ -115,7 +115,7 @@ measure = "timeouts"
 of = "dummies"
 over = "lossy"
 paper = "hardly any"
-band = [0, 0.1]
+band = [0, 0.2]
 [[point]]
 id = "melo.pool"
 measure = "pool.peak"
