@@ -51,7 +51,7 @@ fn a_statement_that_is_false_fails_and_an_unknown_name_is_not_applicable() {
 
 #[test]
 fn a_segment_at_the_wrong_time_fails() {
-    let text = scripts::all().into_iter().find(|script| script.file.contains("probe")).unwrap().text;
+    let text = scripts::all().into_iter().find(|script| script.file.contains("probe_repairs")).unwrap().text;
     let row = of(&text.replace("+.2~+.42 >", "+.01 >"));
     assert_eq!(row.result, DrillVerdict::Failed);
     assert!(row.why.unwrap().contains("left at"));

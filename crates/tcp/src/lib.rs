@@ -57,7 +57,7 @@ mod undo;
 
 /// Changes whenever a connection would do something else with the same calls: logs of connections are replayed only by the
 /// TCP that wrote them.
-pub const BEHAVIOUR: u32 = 4;
+pub const BEHAVIOUR: u32 = 5;
 
 pub use config::{LinuxVersion, Reordering, TcpConfig, TimerProfile};
 pub use connection::{TcpCommand, TcpConnection, TcpNote, TcpProgress, TcpRetransmitCause, TcpTimer};

@@ -109,7 +109,9 @@ impl Windowed for Cubic {
     /// Ends the curve here.
     fn reduction(&mut self) -> u64 {
         let size = self.window.size();
-        self.curve.end(size);
+        // A kernel counts the maximum in whole segments.
+        let unit = if self.window.is_whole() { self.window.mss() } else { 1 };
+        self.curve.end(size, unit);
         size * BETA / UNIT
     }
 
@@ -234,9 +236,10 @@ impl CubicCurve {
         self.credit -= steps * per;
     }
 
-    fn end(&mut self, size: u64) {
+    /// A reduction from `size`; the maximum is rounded down to whole `unit`s.
+    fn end(&mut self, size: u64, unit: u64) {
         self.prior_max = self.max;
-        self.max = if size < self.max { size * (UNIT + BETA) / (2 * UNIT) } else { size };
+        self.max = if size < self.max { size * (UNIT + BETA) / (2 * UNIT) } else { size } / unit * unit;
         self.pause();
     }
 
@@ -313,6 +316,16 @@ mod tests {
         cubic.lose();
         cubic.recover();
         cubic
+    }
+
+    #[test]
+    fn a_kernels_last_maximum_is_in_whole_segments() {
+        let mut curve = CubicCurve::default();
+        [10, 7, 4].iter().for_each(|segments| curve.end(segments * MSS, MSS));
+        assert_eq!(curve.max, 3 * MSS);
+        // The window is not below it, so that it stays.
+        curve.end(3 * MSS, MSS);
+        assert_eq!(curve.max, 3 * MSS);
     }
 
     #[test]

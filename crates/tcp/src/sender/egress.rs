@@ -157,7 +157,7 @@ impl TcpSender {
             NextSend::Urgent(UrgentSend::WindowProbe) => self.send_window_probe(now, out),
         };
         self.urgent = None;
-        self.on_left(now, &outgoing);
+        self.on_left(now, next, &outgoing);
         if self.socket.is_some() {
             self.mark(now, next, &mut outgoing, out);
         }
@@ -290,7 +290,7 @@ impl TcpSender {
     }
 
     #[inline]
-    fn on_left(&mut self, now: Time, outgoing: &OutgoingPayload) {
+    fn on_left(&mut self, now: Time, what: NextSend, outgoing: &OutgoingPayload) {
         let len = u64::from(outgoing.len);
         if len > 0 {
             self.last_sent = Some(now);
@@ -298,7 +298,9 @@ impl TcpSender {
         if let Some(pace) = self.control.pacing() {
             self.pacer.on_sent(now, len, pace, self.mss);
         }
-        if matches!(self.phase, Phase::Recovery { .. }) || self.gliding.is_some() {
+        // A kernel does not count the copy that a probe is (`tcp_send_loss_probe`).
+        let is_counted = self.socket.is_none() || what != NextSend::Urgent(UrgentSend::ProbeLast);
+        if is_counted && (matches!(self.phase, Phase::Recovery { .. }) || self.gliding.is_some()) {
             self.prr.on_sent(if self.socket.is_some() { self.mss } else { len });
         }
     }
