@@ -16,6 +16,8 @@ pub(crate) struct StallNote {
     pub position: Option<u64>,
     /// Segments that were out then.
     pub out: u32,
+    /// The receiver's window had no room for one more: its acknowledgements wait for its application.
+    pub is_window_full: bool,
 }
 
 /// Shorter waits are part of any transfer.

@@ -178,6 +178,22 @@ fn a_shut_window_is_the_receivers() {
 }
 
 #[test]
+fn a_probe_into_a_full_window_was_for_a_late_acknowledgement() {
+    let mut tape = Tape::new();
+    tape.send(21 * MS, Client, 10);
+    tape.window(Server, 67).ack(41 * MS, Server, 4 * MSS);
+    tape.data(100 * MS, Client, 9 * MSS, MSS);
+    tape.window(Server, 0).ack(105 * MS, Server, 10 * MSS);
+    tape.sack(120 * MS, Server, 10 * MSS, &[(9 * MSS, 10 * MSS)]);
+    tape.window(Server, 512).ack(500 * MS, Server, 10 * MSS);
+    tape.send(500 * MS + 80_000, Client, 4);
+    let connection = tape.explain();
+    assert_eq!(dominant(&connection), (TimeCause::ReceiveWindow, EndSide::Client), "{connection:#?}");
+    assert_eq!(why(&connection, TimeCause::Probe), Some(TimerReason::AckDelayed));
+    assert_eq!((connection.probes, connection.spurious, connection.losses.len()), (1, 1, 0));
+}
+
+#[test]
 fn a_small_window_is_the_receivers() {
     let mut tape = Tape::default();
     tape.window(Server, 23).syn(0).syn_ack(20 * MS).ack(20 * MS + 50_000, Client, 0);

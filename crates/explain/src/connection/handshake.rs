@@ -75,6 +75,7 @@ impl TrackedConnection {
             packets: [self.handshake.last_number, segment.number],
             position: None,
             out: 0,
+            is_window_full: false,
         };
         crate::stalls::push(&mut self.stalls, stall);
         if !segment.has_ack() {

@@ -270,8 +270,9 @@ impl TrackedConnection {
                 let packets = [sent.map_or(before, |segment| segment.number), number];
                 let sure = if self.has_syn { piece.sure } else { piece.sure.max(Sureness::Inferred) };
                 let (cause, side, until) = (piece.cause, piece.side, self.time.at());
-                let out = self.senders[side.index()].flight_segments() as u32;
-                let stall = StallNote { from, until, cause, side, why, sure, packets, position, out };
+                let sender = &self.senders[side.index()];
+                let (out, is_window_full) = (sender.flight_segments() as u32, sender.room() < u64::from(sender.mss));
+                let stall = StallNote { from, until, cause, side, why, sure, packets, position, out, is_window_full };
                 stalls::push(&mut self.stalls, stall);
             }
         }

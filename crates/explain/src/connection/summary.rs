@@ -102,7 +102,6 @@ impl TrackedConnection {
     /// What came after a timer shows whether anything had been lost.
     fn settle_reasons(&mut self) {
         let rtt = self.rtt();
-        let is_near = [EndSide::Client, EndSide::Server].map(|side| self.is_near(side));
         let Self { stalls, senders, .. } = self;
         for stall in stalls.iter_mut() {
             let Some(position) = stall.position else { continue };
@@ -111,13 +110,12 @@ impl TrackedConnection {
                 continue;
             }
             let from = stall.from.saturating_sub(rtt);
-            let ids = &senders[stall.side.other().index()].ids;
+            let gaps = senders[stall.side.other().index()].ids.gaps();
             let lost_acks =
-                ids.gaps().iter().any(|gap| gap.unexplained() > 0 && (from..=stall.until + rtt).contains(&gap.at));
-            // Where packets are counted next to the sender, a lost acknowledgement is seen. Elsewhere: of three segments a
-            // receiver acknowledges two at once, so that acknowledgement was lost, not delayed.
-            let is_counted = is_near[stall.side.index()] && ids.counts();
-            stall.why = Some(if lost_acks || !is_counted && stall.out >= 3 && !sender.reordering_seen {
+                gaps.iter().any(|gap| gap.unexplained() > 0 && (from..=stall.until + rtt).contains(&gap.at));
+            // Of three segments a receiver acknowledges two at once: that acknowledgement was lost, not delayed.
+            let is_overdue = stall.out >= 3 && !stall.is_window_full && !sender.reordering_seen;
+            stall.why = Some(if lost_acks || is_overdue {
                 TimerReason::AcksLost
             } else if sender.reordering_seen {
                 TimerReason::Reordered
