@@ -46,7 +46,7 @@ use std::fmt;
 
 use crate::graph::{Graph, GraphLink, GraphNode};
 
-pub use change::{PlanChange, PlanStep, StepKind};
+pub use change::{GroupReason, PlanChange, PlanStep, StepGroup, StepKind};
 pub use check::PlanViolation;
 pub use depth::PlanBounds;
 pub use file::{PlanFile, PlanFileError, PlanRow, UncoveredRow};

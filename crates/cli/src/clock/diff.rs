@@ -1,6 +1,8 @@
 //! `hitless clock diff`.
 
-use clock::plan::{PlanChange, PlanStep, StepKind};
+use std::collections::BTreeSet;
+
+use clock::plan::{GroupReason, PlanChange, PlanStep, StepKind};
 
 use super::{load_plan, wrong_plan};
 use crate::args::ClockDiffArgs;
@@ -15,12 +17,27 @@ pub(super) fn run(args: &ClockDiffArgs, json: bool) -> CommandResult {
 
 fn describe(change: &PlanChange) -> String {
     let mut text = String::new();
-    for (number, step) in (1..).zip(&change.steps) {
-        text.push_str(&format!("{number:>5}  {}\n", line(step)));
+    let together = |a: &PlanStep, b: &PlanStep| a.at_once.is_some() && a.at_once == b.at_once;
+    let mut count = 0;
+    for (number, steps) in (1..).zip(change.steps.chunk_by(together)) {
+        count = number;
+        let group = steps[0].at_once.and_then(|number| change.at_once.iter().find(|group| group.number == number));
+        match group {
+            None => text.push_str(&format!("{number:>5}  {}\n", line(&steps[0]))),
+            Some(group) => {
+                text.push_str(&format!(
+                    "{number:>5}  {} nodes at once: {}\n",
+                    group.nodes.len(),
+                    because(group.because)
+                ));
+                steps.iter().for_each(|step| text.push_str(&format!("         {}\n", line(step))));
+            }
+        }
     }
-    let (steps, unchanged) = (change.steps.len(), change.unchanged);
+    let nodes: BTreeSet<&str> = change.steps.iter().map(|step| step.node.as_str()).collect();
+    let (changed, unchanged) = (nodes.len(), change.unchanged);
     text.push_str(&format!(
-        "{steps} nodes change, {unchanged} do not; after every step every node hears the root (played through)\n"
+        "{changed} nodes change in {count} steps, {unchanged} do not; after every step every node hears the root (played through)\n"
     ));
     if change.steps_with_two_roots > 0 {
         let until = change.steps_with_two_roots;
@@ -36,6 +53,16 @@ fn describe(change: &PlanChange) -> String {
     text
 }
 
+fn because(reason: GroupReason) -> &'static str {
+    match reason {
+        GroupReason::BackupRoot => "there is one backup root at any time",
+        GroupReason::NoOrderExists => {
+            "one by one, every order would expose a node to a single failure (all were tried)"
+        }
+        GroupReason::NoOrderFound => "one by one, no order was found that exposes no node to a single failure",
+    }
+}
+
 fn line(step: &PlanStep) -> String {
     let shown = |name: &Option<String>| name.clone().unwrap_or_else(|| "–".to_owned());
     let moved = |what: &str, old: &Option<String>, new: &Option<String>| match old == new {
@@ -45,6 +72,8 @@ fn line(step: &PlanStep) -> String {
     let uplinks = moved("parent", &step.old_parent, &step.parent) + &moved("backup", &step.old_backup, &step.backup);
     match step.kind {
         StepKind::Root => format!("{}  becomes the root{uplinks}", step.node),
+        StepKind::BackupRoot => format!("{}  becomes the backup root", step.node),
+        StepKind::Resign => format!("{}  is the backup root no longer", step.node),
         StepKind::Add => format!("{}  is new{uplinks}", step.node),
         StepKind::Remove => format!("{}  is gone", step.node),
         StepKind::Change if uplinks.is_empty() => format!("{}  other link or depth after failures", step.node),

@@ -1,25 +1,39 @@
 //! From one plan to another, node by node.
 //!
-//! Nodes change one after another, and at 88,064 of them that takes a while. If they change from the top of the new tree down, those that
-//! have changed and those above them in the new tree are the same set: whoever has changed has its new way to the root, and whoever has
-//! not follows its old one until it meets somebody who has. So everybody hears the root after every step; and that is verified by
-//! playing every step through, not assumed. A backup parent changes together with the parent; how many nodes a single failure would
-//! strand in between is counted where that is affordable.
+//! Nodes change one after another, and at 88,064 of them that takes a while. Two things must hold after every step: every node hears
+//! the root, and a node that survives every single failure of a link or a node in both plans still does (see `stage`). `order` finds such an
+//! order; where there is none, several nodes change at once, and that is said. What was found is verified by playing every step through, and
+//! the nodes that failures would strand are counted by the code that checks plans, where that is affordable.
+//!
+//! If the root changes, there is no such order: the nodes of the new root's side have another time. Then nodes change from the top of the new
+//! tree down: those that have changed and those above them in the new tree are the same set, so a node that has changed has its new way to the
+//! root, and one that has not follows its old way until it meets one that has.
+
+mod order;
+mod played;
+mod stage;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::survive::{SingleFailure, Survival};
-use super::{ClockPlan, PlanFile, PlanFileError, PlanMethod, SearchSummary, Uplink};
-use crate::graph::{Graph, GraphLink, GraphNode};
+use self::order::{ChangeOrder, StageStep};
+use self::stage::{ChangeStage, ListenSetting, StageUplink};
+use self::steps::{in_words, top_down_steps};
+use super::{PlanFile, PlanFileError};
+use crate::graph::Graph;
 
 /// What happens to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum StepKind {
     /// It becomes the root.
     Root,
+    /// It becomes the backup root.
+    BackupRoot,
+    /// It is the backup root no longer.
+    Resign,
     /// It was not in the old plan.
     Add,
     /// It gets another parent, backup parent or depth after failures.
@@ -28,7 +42,7 @@ pub enum StepKind {
     Remove,
 }
 
-/// One node's part: whom it listens to before and after.
+/// One node's part: whom it listens to before and after. A node may have several steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of the output, described in docs/clock.md")]
 pub struct PlanStep {
@@ -38,6 +52,37 @@ pub struct PlanStep {
     pub parent: Option<String>,
     pub old_backup: Option<String>,
     pub backup: Option<String>,
+    /// Only where several links lead there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup_link: Option<String>,
+    /// The group of steps that are made at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<usize>,
+}
+
+/// Why steps are made at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupReason {
+    /// There is one backup root at any time.
+    BackupRoot,
+    /// All states that single steps reach were looked at: none of them leads on.
+    NoOrderExists,
+    /// No order of single steps was found, but not everything was tried.
+    NoOrderFound,
+}
+
+/// Steps that are made at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepGroup {
+    /// As the steps have it, from 1.
+    pub number: usize,
+    /// Who changes.
+    pub nodes: Vec<String>,
+    /// Why.
+    pub because: GroupReason,
 }
 
 /// All steps, in an order in which everybody hears the root after each.
@@ -51,6 +96,8 @@ pub struct PlanChange {
     pub unchanged: usize,
     /// In order.
     pub steps: Vec<PlanStep>,
+    /// Steps that are made at once.
+    pub at_once: Vec<StepGroup>,
     /// Steps between the new root's first and the old root's last; they should follow each other at once.
     pub steps_with_two_roots: usize,
     /// Nodes that some single failure would strand: before, at the worst of the steps, after. None if that would take too long.
@@ -88,7 +135,7 @@ fn uplinks(file: &PlanFile) -> UplinkTable<'_> {
 }
 
 /// More nodes times steps than this are not played through for failures.
-const MOST_PLAYED: usize = 400_000;
+const MOST_PLAYED: usize = 2_000_000;
 
 impl PlanChange {
     /// What leads from one plan to another.
@@ -96,30 +143,26 @@ impl PlanChange {
         let [before, after] = [uplinks(old), uplinks(new)];
         top_down(&old.root, &before)?;
         let order = top_down(&new.root, &after)?;
-        let mut steps = Vec::new();
-        for node in &order {
-            let was = before.get(node);
-            let is_root = *node == new.root && new.root != old.root;
-            if is_root || was != Some(&after[node]) {
-                let kind = match was {
-                    _ if is_root => StepKind::Root,
-                    None => StepKind::Add,
-                    Some(_) => StepKind::Change,
-                };
-                steps.push(step(node, kind, was, Some(&after[node])));
-            }
-        }
-        let gone = before.iter().filter(|(node, _)| !after.contains_key(*node));
-        steps.extend(gone.map(|(node, was)| step(node, StepKind::Remove, Some(was), None)));
+        let has_one_root = old.root == new.root;
+        let (mut steps, at_once, exposed) = if has_one_root {
+            let names = StageNames::of(&before, &after)?;
+            let (found, exposed) = names.order([old, new], [&before, &after], &order)?;
+            let (steps, groups) = in_words(&names, &old.backup_root, [&before, &after], &found);
+            (steps, groups, exposed)
+        } else {
+            (top_down_steps(&order, &new.root, &before, &after), Vec::new(), None)
+        };
+        steps::add_what_does_not_listen(&mut steps, &order, &before, &after);
         let last = steps.iter().position(|step| step.node == old.root);
-        let steps_with_two_roots = if old.root == new.root { 0 } else { last.unwrap_or_default() };
+        let stepping: BTreeSet<&str> = steps.iter().map(|step| step.node.as_str()).collect();
         let change = Self {
             old_epoch: old.epoch,
             epoch: new.epoch,
-            unchanged: order.len() - steps.iter().filter(|step| step.kind != StepKind::Remove).count(),
-            exposed: exposed(old, new, &before, &after, &steps),
+            unchanged: order.iter().filter(|node| !stepping.contains(*node)).count(),
+            exposed,
+            steps_with_two_roots: if has_one_root { 0 } else { last.unwrap_or_default() },
             steps,
-            steps_with_two_roots,
+            at_once,
         };
         change.verify(old, new, &before)?;
         Ok(change)
@@ -129,40 +172,30 @@ impl PlanChange {
     fn verify(&self, old: &PlanFile, new: &PlanFile, before: &UplinkTable<'_>) -> Result<(), PlanFileError> {
         let mut parent: HashMap<&str, &str> =
             before.iter().filter_map(|(node, up)| Some((*node, up.parent?))).collect();
-        for step in self.steps.iter().filter(|step| step.kind != StepKind::Remove) {
-            match &step.parent {
-                Some(to) => parent.insert(&step.node, to),
-                None => parent.remove(step.node.as_str()),
-            };
-            // A step can only break the ways that lead over its node, so its own is enough.
-            let (mut here, mut steps) = (step.node.as_str(), 0);
-            while let Some(up) = parent.get(here).filter(|_| here != new.root) {
-                (here, steps) = (up, steps + 1);
-                if steps > parent.len() {
-                    return Err(PlanFileError {
-                        line: None,
-                        problem: format!("'{}' would hear nobody while plans change", step.node),
-                    });
-                }
+        for group in self.steps.chunk_by(|a, b| a.at_once.is_some() && a.at_once == b.at_once) {
+            for step in group {
+                match &step.parent {
+                    Some(to) => parent.insert(&step.node, to),
+                    None => parent.remove(step.node.as_str()),
+                };
             }
-            if here != new.root && here != old.root && step.parent.is_some() {
-                let problem = format!("'{}' would hear '{here}' while plans change, which is no root", step.node);
-                return Err(PlanFileError { line: None, problem });
+            // A step can only break the ways that lead over its node, so its own is enough.
+            for step in group.iter().filter(|step| step.parent.is_some()) {
+                let (mut here, mut length) = (step.node.as_str(), 0);
+                while let Some(up) = parent.get(here).filter(|_| here != new.root) {
+                    (here, length) = (up, length + 1);
+                    if length > parent.len() {
+                        let problem = format!("'{}' would hear nobody while plans change", step.node);
+                        return Err(PlanFileError { line: None, problem });
+                    }
+                }
+                if here != new.root && here != old.root {
+                    let problem = format!("'{}' would hear '{here}' while plans change, which is no root", step.node);
+                    return Err(PlanFileError { line: None, problem });
+                }
             }
         }
         Ok(())
-    }
-}
-
-fn step(node: &str, kind: StepKind, was: Option<&NodeUplinks<'_>>, is: Option<&NodeUplinks<'_>>) -> PlanStep {
-    let own = |name: Option<&str>| name.map(str::to_owned);
-    PlanStep {
-        node: node.to_owned(),
-        kind,
-        old_parent: own(was.and_then(|up| up.parent)),
-        parent: own(is.and_then(|up| up.parent)),
-        old_backup: own(was.and_then(|up| up.backup)),
-        backup: own(is.and_then(|up| up.backup)),
     }
 }
 
@@ -197,90 +230,92 @@ fn top_down<'a>(root: &'a str, table: &UplinkTable<'a>) -> Result<Vec<&'a str>, 
     Ok(order)
 }
 
-/// Nodes that some single failure of a link or a node would strand: before, at the worst step, after.
-fn exposed(
-    old: &PlanFile,
-    new: &PlanFile,
-    before: &UplinkTable<'_>,
-    after: &UplinkTable<'_>,
-    steps: &[PlanStep],
-) -> Option<[usize; 3]> {
-    let is_affordable = old.root == new.root && before.len().saturating_mul(steps.len()) <= MOST_PLAYED;
-    is_affordable.then_some(())?;
-    let mut stage = ChangeStage::new(old, before, after)?;
-    let first = stage.exposed();
-    let mut worst = first;
-    for step in steps {
-        stage.take(&step.node, after.get(step.node.as_str()))?;
-        worst = worst.max(stage.exposed());
-    }
-    stage.plan.backup_root = stage.node(&new.backup_root)?;
-    Some([first, worst, stage.exposed()])
+/// Nodes and links of both plans by numbers, for the search.
+struct StageNames<'a> {
+    names: Vec<&'a str>,
+    numbers: HashMap<&'a str, u32>,
+    /// Both ends, the lower first, and the name if several links have the same ends.
+    links: Vec<StageLink<'a>>,
+    link_numbers: HashMap<StageLink<'a>, u32>,
 }
 
-/// The state between two plans, on a graph that has only their links.
-struct ChangeStage {
-    graph: Graph,
-    numbers: HashMap<String, GraphNode>,
-    plan: ClockPlan,
-}
+type StageLink<'a> = ([u32; 2], Option<&'a str>);
 
-impl ChangeStage {
-    fn new(old: &PlanFile, before: &UplinkTable<'_>, after: &UplinkTable<'_>) -> Option<Self> {
+impl<'a> StageNames<'a> {
+    fn of(before: &UplinkTable<'a>, after: &UplinkTable<'a>) -> Result<Self, PlanFileError> {
         let names: BTreeSet<&str> = before.keys().chain(after.keys()).copied().collect();
-        let numbers: HashMap<String, GraphNode> =
-            names.iter().map(|name| (*name).to_owned()).zip((0..).map(GraphNode)).collect();
-        let number = |name: &str| numbers.get(name).map(|node| node.0);
-        let mut links = BTreeSet::new();
+        let names: Vec<&str> = names.into_iter().collect();
+        let numbers: HashMap<&str, u32> = names.iter().copied().zip(0..).collect();
+        let mut stage = Self { names, numbers, links: Vec::new(), link_numbers: HashMap::new() };
         for (node, up) in before.iter().chain(after) {
-            for to in [up.parent, up.backup].into_iter().flatten() {
-                let [a, b] = [number(node)?, number(to)?];
-                links.insert([a.min(b), a.max(b)]);
+            for (to, link) in [(up.parent, up.parent_link), (up.backup, up.backup_link)] {
+                let Some(to) = to else { continue };
+                let Some(to) = stage.numbers.get(to) else {
+                    let problem = format!("'{node}' is to listen to '{to}', which neither plan has");
+                    return Err(PlanFileError { line: None, problem });
+                };
+                let link = stage.link(stage.numbers[node], *to, link);
+                if !stage.link_numbers.contains_key(&link) {
+                    stage.link_numbers.insert(link, stage.links.len() as u32);
+                    stage.links.push(link);
+                }
             }
         }
-        let graph = Graph::new(names, links).ok()?;
-        let count = graph.node_count();
-        let root = *numbers.get(&old.root)?;
-        let plan = ClockPlan {
-            root,
-            backup_root: *numbers.get(&old.backup_root)?,
-            parent: vec![None; count],
-            backup: vec![None; count],
-            depth: vec![Some(0); count],
-            depth_backup: vec![None; count],
-            ring: Vec::new(),
-            uncovered: Vec::new(),
-            epoch: 0,
-            search: SearchSummary { first_score: 0, iterations: 0, method: PlanMethod::Search },
+        Ok(stage)
+    }
+
+    fn link(&self, node: u32, to: u32, name: Option<&'a str>) -> StageLink<'a> {
+        ([node.min(to), node.max(to)], name)
+    }
+
+    fn setting(&self, node: &str, up: Option<&NodeUplinks<'a>>) -> ListenSetting {
+        let uplink = |to: Option<&str>, link: Option<&'a str>| {
+            let (node, to) = (*self.numbers.get(node)?, *self.numbers.get(to?)?);
+            Some(StageUplink { node: to, link: *self.link_numbers.get(&self.link(node, to, link))? })
         };
-        let mut stage = Self { graph, numbers, plan };
-        for (node, up) in before {
-            stage.take(node, Some(up))?;
-        }
-        Some(stage)
+        let Some(up) = up else { return ListenSetting::default() };
+        let parent = uplink(up.parent, up.parent_link);
+        ListenSetting { parent, backup: uplink(up.backup, up.backup_link).filter(|_| parent.is_some()) }
     }
 
-    fn node(&self, name: &str) -> Option<GraphNode> {
-        self.numbers.get(name).copied()
+    fn settings(&self, table: &UplinkTable<'a>) -> Vec<ListenSetting> {
+        self.names.iter().map(|node| self.setting(node, table.get(node))).collect()
     }
 
-    fn take(&mut self, node: &str, up: Option<&NodeUplinks<'_>>) -> Option<()> {
-        let node = self.node(node)?;
-        let uplink = |to: Option<&str>| {
-            let to = self.node(to?)?;
-            let link: Option<GraphLink> = self.graph.links_between(node, to).next();
-            link.map(|link| Uplink { node: to, link })
+    /// The steps, and how many nodes failures would strand before, at the worst of them and after.
+    fn order(
+        &self,
+        [old, new]: [&PlanFile; 2],
+        [before, after]: [&UplinkTable<'a>; 2],
+        order: &[&str],
+    ) -> Result<(Vec<StageStep>, Option<[usize; 3]>), PlanFileError> {
+        let number = |name: &str| {
+            let problem = || format!("'{name}' is the backup root, but no plan has such a node");
+            self.numbers.get(name).copied().ok_or_else(|| PlanFileError { line: None, problem: problem() })
         };
-        let [parent, backup] = [up.and_then(|up| up.parent), up.and_then(|up| up.backup)].map(uplink);
-        self.plan.parent[node.index()] = parent;
-        self.plan.backup[node.index()] = backup;
-        Some(())
-    }
-
-    fn exposed(&self) -> usize {
-        let mut survival = Survival::of(&self.graph, &self.plan);
-        let failures: Vec<SingleFailure> = SingleFailure::all(&self.graph, &self.plan).collect();
-        let stranded = failures.into_iter().flat_map(|failure| survival.after(failure).stranded);
-        stranded.collect::<BTreeSet<_>>().len()
+        let [root, old_backup, new_backup] = [number(&old.root)?, number(&old.backup_root)?, number(&new.backup_root)?];
+        let [first, last] = [self.settings(before), self.settings(after)];
+        let is_child =
+            |settings: &[ListenSetting], node: u32| settings[node as usize].parent.is_some_and(|up| up.node == root);
+        let keeps_child = is_child(&first, old_backup) && is_child(&last, new_backup);
+        let stage_of = |settings: &[ListenSetting], backup_root: u32, excused: Vec<bool>| {
+            ChangeStage::new([root, backup_root], settings.to_vec(), excused, keeps_child)
+        };
+        let none = vec![false; self.names.len()];
+        let mut excused = stage_of(&first, old_backup, none.clone()).exposed();
+        let also = stage_of(&last, new_backup, none).exposed();
+        excused.iter_mut().zip(also).for_each(|(excused, also)| *excused |= also);
+        // Of the new tree from the top down, then those that leave, from the bottom up.
+        let mut changed: Vec<u32> = order.iter().map(|name| self.numbers[name]).collect();
+        let gone = top_down(&old.root, before)?.into_iter().rev().filter(|node| !after.contains_key(node));
+        changed.extend(gone.map(|name| self.numbers[name]));
+        changed.retain(|node| first[*node as usize] != last[*node as usize]);
+        let begin = stage_of(&first, old_backup, excused);
+        let steps = ChangeOrder::new(begin, &changed, [&first, &last], [old_backup, new_backup]).find();
+        let is_affordable = self.names.len().saturating_mul(steps.len()) <= MOST_PLAYED;
+        let graph = Graph::new(self.names.iter().copied(), self.links.iter().map(|(ends, _)| *ends));
+        let graph = graph.ok().filter(|_| is_affordable);
+        let exposed = graph.map(|graph| played::exposed(&graph, [root, old_backup], &first, &steps));
+        Ok((steps, exposed))
     }
 }
