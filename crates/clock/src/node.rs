@@ -202,7 +202,8 @@ impl ClockNode {
         }
     }
 
-    /// The controller has a new plan.
+    /// The controller has a new plan, or the same again, which sends a node that turned back to its parent. A backup root that has taken over
+    /// remains the root of its plan.
     pub fn on_plan(&mut self, params: &NodeParams, now: Time, part: PlanPart, out: &mut impl NodeOut) {
         self.observe(now, out);
         self.part = part;
@@ -214,6 +215,8 @@ impl ClockNode {
                 self.epoch = SyncEpoch { plan: part.plan, elected: false }
             }
             PlannedRole::Root => self.become_root(params, now, SyncEpoch { plan: part.plan, elected: false }, out),
+            // The same plan again: its other nodes have this one's time, and would believe no other root of this plan.
+            PlannedRole::Follower { .. } if self.has_taken_over(part.plan) => (),
             PlannedRole::Follower { .. } => {
                 if self.state == NodeState::Root {
                     // It was the time until now, and is as good as its oscillator from now on.
@@ -224,6 +227,11 @@ impl ClockNode {
                 self.heard = now;
             }
         }
+    }
+
+    /// Whether it is the root of this plan by election.
+    fn has_taken_over(&self, plan: u32) -> bool {
+        self.state == NodeState::Root && self.epoch == SyncEpoch { plan, elected: true }
     }
 
     /// The oscillator was set, suspended or replaced: what was known of the time is void until the next message.

@@ -117,6 +117,19 @@ fn the_backup_root_takes_over_after_both_timeouts_and_sends_at_once() {
     assert_eq!((story.epsilon(us(400)), story.node.deadline(&PARAMS)), (0, Some(us(455))));
 }
 
+/// A controller that gives everybody the plan again may not know yet that the root was replaced.
+#[test]
+fn a_backup_root_that_took_over_stays_the_root_of_its_plan() {
+    let mut story = Story::new(follower(1, 6, true));
+    story.hears(us(0), PARENT, Story::message(7), us(0)).time(us(185)).time(us(365));
+    story.node.on_plan(&PARAMS, us(400), follower(1, 6, true), &mut story.out);
+    assert_eq!((story.node.state(), story.epsilon(us(420))), (NodeState::Root, 0));
+    assert_eq!(story.node.epoch(), SyncEpoch { plan: 1, elected: true });
+    let next = PlanPart { plan: 2, ..follower(1, 6, true) };
+    story.node.on_plan(&PARAMS, us(430), next, &mut story.out);
+    assert_eq!(story.node.state(), NodeState::Following, "a new plan is another matter");
+}
+
 #[test]
 fn who_never_heard_a_root_does_not_become_one() {
     let mut story = Story::new(follower(1, 6, true));
