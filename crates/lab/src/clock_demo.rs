@@ -103,7 +103,7 @@ pub fn run(
     let read_ns = judge::read_cost()?;
     let mut network = ClockNetwork::start(plan, program)?;
     observer.begin(0, plan.kills + 2, "the clocks find the time");
-    network.wait_until_as_planned(PATIENCE, stop)?;
+    network.wait_until_as_planned(PATIENCE, stop, &|| ())?;
     let judge = Judge::new(network.pages()?);
     let (mut result, ended) = std::thread::scope(|scope| {
         let judging = scope.spawn(|| judge.run());
@@ -141,6 +141,7 @@ fn story(
     wait(plan.idle, stop);
     judge.set_idle(false);
     let clock = Clock::start();
+    let look: &dyn Fn() = &|| judge.look_at_roots();
     let mut rows = Vec::new();
     for number in 0..plan.kills {
         if stop.is_stopped() {
@@ -149,21 +150,22 @@ fn story(
         let kind = KillKind::ALL[number as usize % KillKind::ALL.len()];
         // What was just started has kept others from the processor: who turned for that would be struck twice.
         wait(SETTLES * plan.interval.as_micros() as u32, stop);
-        network.wait_until_as_planned(PATIENCE, stop)?;
+        network.wait_until_as_planned(PATIENCE, stop, look)?;
         observer.begin(
             number + 1,
             plan.kills + 2,
             &format!("kill {} of {}: a {}", number + 1, plan.kills, kind.name()),
         );
         let at_seconds = clock.elapsed().as_secs_f64() + plan.idle.as_secs_f64();
+        look();
         judge.mark(KernelClock::Raw.nanoseconds());
         let killed = network.kill(kind, number)?;
         let recovery = network.wait_until_recovered(&killed, RECOVERY, stop);
         let (what, root) = (killed.what.clone(), killed.root);
         let (recovery_ms, stranded) = (recovery.as_ref().ok().copied(), recovery.err());
         rows.push(KillRow { kind, what, root, at_seconds, recovery_ms, stranded });
-        network.heal(&killed)?;
-        network.wait_until_as_planned(PATIENCE, stop)?;
+        network.heal(&killed, look)?;
+        network.wait_until_as_planned(PATIENCE, stop, look)?;
     }
     Ok((rows, network.elections()))
 }

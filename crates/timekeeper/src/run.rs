@@ -10,6 +10,7 @@ use linux::mailbox::MailboxReader;
 use linux::net::Netlink;
 use linux::poll::{self, Readiness};
 use units::Span;
+use wire::sync::SyncEpoch;
 
 use crate::config::ClockConfig;
 use crate::control::ClockRequest;
@@ -41,6 +42,8 @@ pub(crate) struct Timekeeper {
     departures: Vec<(usize, PortDeparture)>,
     /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC_RAW at the last turn.
     boot_ahead: i64,
+    /// What the page shows.
+    published: SyncEpoch,
     /// None if the system's clock is left alone.
     pub(crate) discipline: Option<ClockDiscipline>,
     pub(crate) clock: Clock,
@@ -81,6 +84,7 @@ impl Timekeeper {
             arrivals: Vec::new(),
             departures: Vec::new(),
             boot_ahead: boot_ahead(),
+            published: SyncEpoch::default(),
             discipline,
             clock: Clock::start(),
         })
@@ -156,6 +160,10 @@ impl Timekeeper {
         if self.core.deadline_ns(now_ns) <= now_ns {
             self.core.on_time(now_ns);
         }
+        // Nobody names a root, or a plan, that its own page does not show yet.
+        if self.published != self.core.epoch() {
+            self.publish();
+        }
         let mut has_sent = false;
         while let Some((port, frame)) = self.core.next_frame(self.oscillator.now()) {
             self.ports[port].send(&frame);
@@ -215,6 +223,7 @@ impl Timekeeper {
     }
 
     fn publish(&mut self) {
+        self.published = self.core.epoch();
         let boot_ns = KernelClock::Boot.nanoseconds();
         let raw_ns = KernelClock::Raw.nanoseconds();
         let local_ns = self.oscillator.at(raw_ns);

@@ -2,6 +2,10 @@
 //!
 //! A root's oscillator is the machine's CLOCK_MONOTONIC_RAW at a known rate, so one reading of its page tells its time at any
 //! moment, also after its death. A reading of another clock names the root whose time it has, and is held against that one's.
+//!
+//! A backup root that took over shows that on its page only until it is given a new plan, and on a busy machine this thread may not run in
+//! between, while the page of a clock that is late still names that root. So the controller looks at the pages too, before it changes
+//! anything ([`Judge::look_at_roots`]): a root that took over stays one until it is given a new plan, so none is missed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +46,13 @@ struct RootTime {
 }
 
 impl RootTime {
+    /// By the page of a root.
+    fn of(entry: &ClockPageEntry) -> Option<Self> {
+        let is_root = matches!(entry.state, ClockState::Root | ClockState::Elected);
+        let ClockPageEntry { raw_ns, earliest_ns: time_ns, oscillator_q32: faster_q32, .. } = *entry;
+        (is_root && entry.earliest_ns == entry.latest_ns).then_some(Self { raw_ns, time_ns, faster_q32 })
+    }
+
     fn at(&self, raw_ns: u64) -> i128 {
         let elapsed = i128::from(raw_ns) - i128::from(self.raw_ns);
         i128::from(self.time_ns) + elapsed + ((elapsed * i128::from(self.faster_q32)) >> 32)
@@ -83,11 +94,14 @@ pub(super) struct Judge {
     idle: AtomicBool,
     ended: AtomicBool,
     marks: Mutex<Vec<u64>>,
+    /// Of all roots that were ever seen.
+    roots: Mutex<BTreeMap<RootKey, RootTime>>,
 }
 
 impl Judge {
     pub(super) fn new(pages: Vec<ClockReader>) -> Self {
-        Self { pages, idle: AtomicBool::new(false), ended: AtomicBool::new(false), marks: Mutex::default() }
+        let (idle, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { pages, idle, ended, marks: Mutex::default(), roots: Mutex::default() }
     }
 
     /// Whether nothing is killed for now.
@@ -104,6 +118,22 @@ impl Judge {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Keeps the times of all roots that pages show now. The controller calls it before it kills or gives plans.
+    pub(super) fn look_at_roots(&self) {
+        let entries = self.pages.iter().filter_map(|page| page.entry().ok());
+        entries.filter(|entry| entry.check().is_ok()).for_each(|entry| self.learn_root(&entry));
+    }
+
+    fn learn_root(&self, entry: &ClockPageEntry) {
+        if let Some(root) = RootTime::of(entry) {
+            self.roots().entry((entry.epoch, entry.elected)).or_insert(root);
+        }
+    }
+
+    fn roots(&self) -> MutexGuard<'_, BTreeMap<RootKey, RootTime>> {
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -115,14 +145,14 @@ impl Judge {
         while !self.ended.load(Ordering::Relaxed) {
             let is_idle = self.idle.load(Ordering::Relaxed);
             for _ in 0..BATCH {
-                for (node, page) in self.pages.iter().enumerate() {
-                    bench.read(node, page, is_idle);
+                for node in 0..self.pages.len() {
+                    bench.read(node, self, is_idle);
                 }
             }
-            bench.settle();
+            bench.settle(self);
             std::thread::sleep(PAUSE);
         }
-        let mut judgement = bench.close();
+        let mut judgement = bench.close(self);
         let seconds = |raw_ns: &u64| raw_ns.saturating_sub(started_ns) as f64 / 1e9;
         judgement.marks = self.marks().iter().map(seconds).collect();
         judgement.seconds = seconds(&KernelClock::Raw.nanoseconds());
@@ -146,8 +176,8 @@ impl JudgeBench {
         Self { roots, pending, judgement, started_ns, sampled_ns: vec![0; nodes] }
     }
 
-    fn read(&mut self, node: usize, page: &ClockReader, is_idle: bool) {
-        let Ok(entry) = page.entry() else {
+    fn read(&mut self, node: usize, judge: &Judge, is_idle: bool) {
+        let Ok(entry) = judge.pages[node].entry() else {
             self.judgement.wrong += 1;
             return;
         };
@@ -163,7 +193,7 @@ impl JudgeBench {
             idle.iter_mut().for_each(|idle| idle.saturating_record(reading.eps_ns()));
         }
         let key = (reading.epoch, reading.elected);
-        self.learn_root(key, &entry);
+        self.learn_root(key, &entry, judge);
         let (earliest_ns, latest_ns) = (reading.earliest_ns, reading.latest_ns);
         let reading = JudgedReading { node, raw_ns, earliest_ns, latest_ns };
         match self.roots.get(&key).copied() {
@@ -173,10 +203,14 @@ impl JudgeBench {
         }
     }
 
-    fn learn_root(&mut self, key: RootKey, entry: &ClockPageEntry) {
-        if matches!(entry.state, ClockState::Root | ClockState::Elected) && entry.earliest_ns == entry.latest_ns {
-            let ClockPageEntry { raw_ns, earliest_ns: time_ns, oscillator_q32: faster_q32, .. } = *entry;
-            self.roots.entry(key).or_insert(RootTime { raw_ns, time_ns, faster_q32 });
+    /// A root that is not known yet may be one that the controller saw.
+    fn learn_root(&mut self, key: RootKey, entry: &ClockPageEntry, judge: &Judge) {
+        if self.roots.contains_key(&key) {
+            return;
+        }
+        judge.learn_root(entry);
+        if let Some(root) = judge.roots().get(&key).copied() {
+            self.roots.insert(key, root);
         }
     }
 
@@ -200,7 +234,10 @@ impl JudgeBench {
     }
 
     /// Judges what waited for its root to be known.
-    fn settle(&mut self) {
+    fn settle(&mut self, judge: &Judge) {
+        if !self.pending.is_empty() {
+            self.roots.clone_from(&judge.roots());
+        }
         for (key, reading) in std::mem::take(&mut self.pending) {
             match self.roots.get(&key).copied() {
                 Some(root) => self.judge(&root, &reading),
@@ -209,8 +246,8 @@ impl JudgeBench {
         }
     }
 
-    fn close(mut self) -> Judgement {
-        self.settle();
+    fn close(mut self, judge: &Judge) -> Judgement {
+        self.settle(judge);
         self.judgement.unjudged += self.pending.len() as u64;
         self.judgement
     }
@@ -243,4 +280,51 @@ pub(super) fn read_cost() -> Result<f64, LinkError> {
     }
     rounds.sort_by(f64::total_cmp);
     Ok(rounds[ROUNDS / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(state: ClockState, epoch: u64, elected: bool, around_ns: u64) -> ClockPageEntry {
+        let [raw_ns, boot_ns] = [KernelClock::Raw, KernelClock::Boot].map(KernelClock::nanoseconds);
+        let is_root = matches!(state, ClockState::Root | ClockState::Elected);
+        let [earliest_ns, latest_ns] = if is_root { [around_ns; 2] } else { [around_ns - 50, around_ns + 50] };
+        ClockPageEntry {
+            raw_ns,
+            boot_ns,
+            earliest_ns,
+            latest_ns,
+            drift_q32: 859_166,
+            state,
+            epoch,
+            elected,
+            ..ClockPageEntry::default()
+        }
+    }
+
+    /// On a busy machine this thread does not run while a backup root is the root, and a late clock still has its time.
+    #[test]
+    fn a_root_that_only_the_controller_saw_is_known() {
+        let folder = std::env::temp_dir().join(format!("hitless-judge-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let paths = ["root", "late"].map(|name| folder.join(name));
+        let mut writers = paths.each_ref().map(|path| ClockPageWriter::create(path).unwrap());
+        let judge = Judge::new(paths.iter().map(|path| ClockReader::open(path).unwrap()).collect());
+        let now_ns = 1_000_000_000;
+        writers[0].publish(&entry(ClockState::Elected, 7, true, now_ns));
+        for (is_seen, unjudged) in [(false, 1), (true, 0)] {
+            if is_seen {
+                writers[0].publish(&entry(ClockState::Elected, 7, true, now_ns));
+                judge.look_at_roots();
+            }
+            writers[0].publish(&entry(ClockState::Root, 8, false, now_ns));
+            writers[1].publish(&entry(ClockState::Following, 7, true, now_ns));
+            let mut bench = JudgeBench::new(2, KernelClock::Raw.nanoseconds());
+            (0..2).for_each(|node| bench.read(node, &judge, false));
+            let judgement = bench.close(&judge);
+            assert_eq!((judgement.unjudged, judgement.reads), (unjudged, 2 - unjudged), "seen: {is_seen}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

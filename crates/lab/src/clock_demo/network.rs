@@ -170,7 +170,12 @@ impl<'a> ClockNetwork<'a> {
     }
 
     /// Every clock listens to its parent, and the root is the plan's.
-    pub(super) fn wait_until_as_planned(&mut self, patience: Duration, stop: &StopFlag) -> Result<(), LinkError> {
+    pub(super) fn wait_until_as_planned(
+        &mut self,
+        patience: Duration,
+        stop: &StopFlag,
+        look: &dyn Fn(),
+    ) -> Result<(), LinkError> {
         let (clock, mut said) = (Clock::start(), Duration::ZERO);
         loop {
             let late = (0..NODES).find(|node| !self.is_as_planned(*node));
@@ -185,7 +190,7 @@ impl<'a> ClockNetwork<'a> {
             if clock.elapsed() > said + 100 * self.interval {
                 // A false alarm on a busy machine.
                 said = clock.elapsed();
-                self.replan()?;
+                self.replan(look)?;
             }
         }
     }
@@ -295,21 +300,21 @@ impl<'a> ClockNetwork<'a> {
         }
     }
 
-    /// Starts again what was killed, and gives everybody a plan.
-    pub(super) fn heal(&mut self, killed: &KilledThings) -> Result<(), LinkError> {
+    /// Starts again what was killed, and gives everybody a plan. `look` sees the pages before each change.
+    pub(super) fn heal(&mut self, killed: &KilledThings, look: &dyn Fn()) -> Result<(), LinkError> {
         for cable in &killed.cables {
             self.stage.set_cable(*cable, true)?;
             self.stage.wait_until_running(*cable)?;
         }
         // A root that was killed would not be believed: the plan is made before it is back.
-        self.replan()?;
+        self.replan(look)?;
         killed.nodes.iter().try_for_each(|node| self.start_daemon(*node))?;
-        self.tell_plan()
+        self.tell_plan(look)
     }
 
     /// The controller: everybody gets the plan again, or one with the root that has taken over, or a new beginning with the same
     /// root if nobody is one.
-    fn replan(&mut self) -> Result<(), LinkError> {
+    fn replan(&mut self, look: &dyn Fn()) -> Result<(), LinkError> {
         let states: Vec<Option<ClockState>> = (0..NODES).map(|node| Some(self.status(node)?.state)).collect();
         let elected = states.iter().position(|state| *state == Some(ClockState::Elected));
         self.elections += u64::from(elected.is_some());
@@ -323,14 +328,15 @@ impl<'a> ClockNetwork<'a> {
             self.plan = ClockPlan { epoch: self.plan.epoch + 1, ..planned(&self.graph, root)? };
             self.write_plan()?;
         }
-        self.tell_plan()
+        self.tell_plan(look)
     }
 
     /// Listeners first, the root last.
-    fn tell_plan(&self) -> Result<(), LinkError> {
+    fn tell_plan(&self, look: &dyn Fn()) -> Result<(), LinkError> {
         let mut nodes: Vec<usize> = (0..NODES).collect();
         nodes.sort_by_key(|node| std::cmp::Reverse(self.plan.depth[*node]));
         for node in nodes {
+            look();
             let request = ClockControlRequest::Plan(self.plan_path());
             // One that has just been started reads the same file.
             if let Ok(ClockControlReply::Refused(why)) = ask_clock(&self.directory, self.name(node), &request) {
