@@ -201,6 +201,52 @@ fn what_cannot_be_is_refused_in_one_line() {
     assert!(code == Some(1) && said.contains("does not know the time"), "{said}");
 }
 
+/// Runs a follower that is to set the system's clock, while strace answers its calls in place of the kernel.
+fn adjusting(hosts: &Triangle, answer: &str) -> (Command, PathBuf) {
+    let (up, log) = (hosts.up(1), hosts.folder.join("calls"));
+    let mut command = Command::new("strace");
+    command.args(["-f", "-e", "trace=clock_adjtime,adjtimex,clock_settime,settimeofday", "-e"]);
+    command.arg(format!("inject=clock_adjtime,adjtimex,clock_settime,settimeofday:{answer}")).arg("-o").arg(&log);
+    command.arg(env!("CARGO_BIN_EXE_hitless")).args(up.get_args()).arg("--set-system-clock");
+    command.env("HITLESS_RUN_DIR", hosts.folder.join("run")).stdin(Stdio::null()).stdout(Stdio::null());
+    hosts.stage.host(1).prepare(&mut command).unwrap();
+    (command, log)
+}
+
+/// The clock of this machine is not touched: the kernel sees none of the calls.
+#[test]
+fn the_systems_clock_is_steered_with_its_error_and_never_set_while_it_is_close() {
+    let Some(mut hosts) = Triangle::new("system") else { return };
+    if !testkit::installed("strace") {
+        return;
+    }
+    hosts.start(0);
+    hosts.wait_for_state(0, "root");
+    let (mut free, log) = adjusting(&hosts, "retval=5");
+    let said = fs::File::create(hosts.folder.join("b.said")).unwrap();
+    hosts.daemons.push(free.stderr(said).spawn().unwrap());
+    hosts.wait_for("an adjustment", &["status", "b"], |status| status["system_behind_ns"].is_number());
+    let calls = |lines: &str| lines.lines().filter(|line| line.contains("ADJ_MAXERROR")).count();
+    let begun = linux::clock::Clock::start();
+    while calls(&fs::read_to_string(&log).unwrap()) < 20 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", hosts.said(1));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(refusal(&mut hosts.command(1, &["down", "b"])).0, Some(0));
+    hosts.daemons.pop().unwrap().wait().unwrap();
+    let calls = fs::read_to_string(&log).unwrap();
+    let calls: Vec<&str> = calls.lines().filter(|line| line.contains("modes=")).collect();
+    assert!(calls[0].contains("modes=0,") && calls[1].contains("modes=ADJ_FREQUENCY,"), "{calls:#?}");
+    for call in &calls[2..] {
+        assert!(call.contains("modes=ADJ_FREQUENCY|ADJ_MAXERROR|ADJ_ESTERROR|ADJ_STATUS,"), "{call}");
+        assert!(call.contains("status=0") && !call.contains("maxerror=0,") && call.contains("INJECTED"), "{call}");
+    }
+    for (answer, expected) in [("retval=0", "another program (chrony"), ("error=EPERM", "not permitted")] {
+        let (code, said) = refusal(&mut adjusting(&hosts, answer).0);
+        assert!(code == Some(1) && said.contains(expected), "{answer}: {code:?} {said}");
+    }
+}
+
 #[test]
 fn neighbours_with_another_plan_are_named() {
     let Some(mut hosts) = Triangle::new("plans") else { return };
