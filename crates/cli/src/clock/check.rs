@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clock::graph::GraphNames;
+use clock::plan::PlanFileError;
 use serde::Serialize;
 
 use super::graph::{faults, graph};
@@ -27,6 +28,12 @@ pub(super) fn run(args: &ClockCheckArgs, json: bool) -> Result<ExitCode, Failure
         let error = file.resolve(&names).err();
         return Err(error
             .map_or(Failure::Usage("a plan of another topology".to_owned()), |error| wrong_plan(&args.plan, &error)));
+    }
+    let known = file.plan.len() + file.uncovered.len() - foreign;
+    if known * 2 < graph.node_count() {
+        let problem =
+            format!("it has {known} of this topology's {} nodes: is this the plan of another one?", graph.node_count());
+        return Err(wrong_plan(&args.plan, &PlanFileError { line: None, problem }));
     }
     let violations: Vec<String> = file.check(&names).iter().map(ToString::to_string).collect();
     let result = PlanCheckResult { holds: violations.is_empty(), violations };
