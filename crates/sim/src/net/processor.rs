@@ -40,8 +40,8 @@ pub(super) struct RunningProcessor {
     ring: VecDeque<PacketId>,
     /// Whether it polls, or an interrupt is under way.
     polls: bool,
-    /// The packet that it works on, and whether the run goes up before it.
-    in_hand: Option<(PacketId, bool)>,
+    /// The packet that it works on.
+    in_hand: Option<PacketId>,
     run: Vec<PacketId>,
     next: Option<(EndId, u64, u32)>,
     sending: BurstState,
@@ -143,19 +143,21 @@ impl<P: NetworkProgram> Network<'_, P> {
         };
         let held = self.packets.get(packet);
         let ends = processor.ends_run(held.to(), held.body.in_stream());
+        // What it leads to is sent before the packet that ends the run is worked on.
+        let before = if ends { std::mem::take(&mut processor.run) } else { Vec::new() };
+        self.run_goes_up(now, host, before);
+        let Some(processor) = &mut self.hosts[host].processor else { return };
         let HostProcessor { per_packet, per_call, .. } = processor.terms;
         let at = processor.work(now, if ends { per_packet + per_call } else { per_packet });
-        processor.in_hand = Some((packet, ends));
+        processor.in_hand = Some(packet);
         self.queue.schedule(at, NetworkEvent::HostReceives { host });
     }
 
     /// The processor is done with a packet.
     pub(super) fn polled(&mut self, now: Time, host: HostId) {
         let Some(processor) = &mut self.hosts[host].processor else { return };
-        let Some((packet, ends)) = processor.in_hand.take() else { return };
-        let before = if ends { std::mem::take(&mut processor.run) } else { Vec::new() };
+        let Some(packet) = processor.in_hand.take() else { return };
         processor.run.push(packet);
-        self.run_goes_up(now, host, before);
         self.poll(now, host);
     }
 
