@@ -102,13 +102,17 @@ pub struct ClaimPoint {
     pub rate: Option<String>,
     pub loss: Option<String>,
     pub mode: Option<String>,
+    /// The share of the link that is offered; all of it if not given.
+    pub load: Option<f64>,
+    /// The loss of the run that it is divided by; that of its own if not given.
+    pub over_loss: Option<String>,
     /// Fleet: the share of its paths that every ToR keeps.
     pub constraint: Option<f64>,
     /// Network: the run that it is taken from.
     pub of: Option<String>,
     /// The run whose value is subtracted.
     pub minus: Option<String>,
-    /// The run that it is divided by, and which measure of it; the same run or the same measure if only one is given.
+    /// The run (of a link: the mode) that it is divided by, and which measure of it; the same run or the same measure if only one is given.
     pub over: Option<String>,
     pub over_measure: Option<String>,
 }
@@ -302,9 +306,11 @@ impl Claim {
             ("rate", point.rate.is_some(), Runner::Link),
             ("loss", point.loss.is_some(), Runner::Link),
             ("mode", point.mode.is_some(), Runner::Link),
+            ("load", point.load.is_some(), Runner::Link),
+            ("over_loss", point.over_loss.is_some(), Runner::Link),
             ("of", point.of.is_some(), Runner::Network),
             ("minus", point.minus.is_some(), Runner::Network),
-            ("over", point.over.is_some(), Runner::Network),
+            ("over", point.over.is_some() && self.runner != Runner::Link, Runner::Network),
             ("over_measure", point.over_measure.is_some(), Runner::Network),
             ("constraint", point.constraint.is_some(), Runner::Fleet),
         ];

@@ -10,8 +10,9 @@ mod example;
 
 use faults::{FaultSchedule, LossModel};
 use guard::copies_for;
-use sim::link::{HardwareProfile, LevelBytes, LinkOutcome, LinkSimConfig, LinkSimMode};
+use sim::link::{HardwareProfile, LevelBytes, LinkOutcome, LinkSimConfig, LinkSimMode, OfferedLoad};
 use units::{Prob, Rate};
+use wire::ethernet::on_wire;
 
 use super::Effort;
 use crate::claim::measure::{Measure, find};
@@ -23,10 +24,14 @@ use ::chart::Chart;
 /// What a point is measured on: a loss, and the outcome of the run with it if the point asks for one.
 pub(super) struct LinkRun<'a> {
     loss: Prob,
+    rate: Option<Rate>,
     outcome: Option<&'a LinkOutcome>,
 }
 
 type LinkTake = fn(&LinkRun<'_>) -> Option<MeasuredValue>;
+
+/// What all runs send.
+const FULL_FRAME: u32 = 1_518;
 
 /// The target of LinkGuardian's Eq. 2.
 const TARGET: Prob = Prob::literal(1e-8);
@@ -44,6 +49,12 @@ pub(super) const MEASURES: &[Measure<LinkTake>] = &[
     Measure::new("effective_speed", "1", "share of the link's speed that is left for frames", |run| {
         Some(MeasuredValue::exact(run.outcome?.effective_speed?, run.outcome?.frames_offered))
     }),
+    Measure::new(
+        "carried_speed",
+        "1",
+        "share of the link's speed that delivered frames fill, where not all is offered",
+        |run| carried(run.rate?, run.outcome?),
+    ),
     Measure::new("overhead", "1", "share of the link's speed that is lost", |run| {
         Some(MeasuredValue::exact(1.0 - run.outcome?.effective_speed?, run.outcome?.frames_offered))
     }),
@@ -56,6 +67,16 @@ pub(super) const MEASURES: &[Measure<LinkTake>] = &[
     Measure::new("rx_buffer_bytes", "B", "highest level of the reorder buffer", |run| {
         run.outcome.map(|outcome| level(outcome.rx_buffer_bytes, outcome))
     }),
+    Measure::new("tx_buffer_bytes.min", "B", "lowest level of the send buffer", |run| at(run, TX, |level| level.min)),
+    Measure::new("tx_buffer_bytes.p25", "B", "its 25th percentile", |run| at(run, TX, |level| level.p25)),
+    Measure::new("tx_buffer_bytes.p50", "B", "its median", |run| at(run, TX, |level| level.p50)),
+    Measure::new("tx_buffer_bytes.p75", "B", "its 75th percentile", |run| at(run, TX, |level| level.p75)),
+    Measure::new("rx_buffer_bytes.min", "B", "lowest level of the reorder buffer", |run| {
+        at(run, RX, |level| level.min)
+    }),
+    Measure::new("rx_buffer_bytes.p25", "B", "its 25th percentile", |run| at(run, RX, |level| level.p25)),
+    Measure::new("rx_buffer_bytes.p50", "B", "its median", |run| at(run, RX, |level| level.p50)),
+    Measure::new("rx_buffer_bytes.p75", "B", "its 75th percentile", |run| at(run, RX, |level| level.p75)),
     Measure::new("recovery_us", "µs", "longest recovery", |run| {
         Some(MeasuredValue::exact(run.outcome?.recovery_delay_us?.max, run.outcome?.recovered))
     }),
@@ -65,7 +86,8 @@ pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
     for point in &claim.point {
         let at = |key: &'static str| move |error: ClaimError| claim.error_at(point, key, error);
         let take = find(MEASURES, claim.measure(point)).map_err(at("measure"))?.take;
-        let without_run = take(&LinkRun { loss: loss(point).map_err(at("loss"))?, outcome: None });
+        let without_run = take(&LinkRun { loss: loss(point).map_err(at("loss"))?, rate: None, outcome: None });
+        let _over = PointSetup::over(point).map_err(at("over"))?;
         if PointSetup::of(point).map_err(at("mode"))?.is_none() && without_run.is_none() {
             return Err(claim.error_at(point, "measure", "expected rate and mode"));
         }
@@ -108,14 +130,25 @@ pub(super) fn run_each(
 fn judge(claim: &Claim, outcomes: &[(PointSetup, LinkOutcome)]) -> Result<Option<ClaimResult>, ClaimError> {
     let mut values = Vec::new();
     for point in &claim.point {
-        let setup = PointSetup::of(point)?;
-        let outcome = setup.and_then(|setup| outcomes.iter().find(|(made, _)| *made == setup));
-        let outcome = outcome.map(|(_, outcome)| outcome);
-        if outcome.is_some_and(|outcome| outcome.interrupted) {
+        let made = |setup: Option<PointSetup>| {
+            let setup = setup?;
+            outcomes.iter().find(|(made, _)| *made == setup).map(|(_, outcome)| outcome)
+        };
+        let (setup, other) = (PointSetup::of(point)?, PointSetup::over(point)?);
+        let (outcome, over) = (made(setup), made(other));
+        if outcome.into_iter().chain(over).any(|outcome| outcome.interrupted) {
             continue;
         }
         let take = find(MEASURES, claim.measure(point))?.take;
-        values.push((point, take(&LinkRun { loss: loss(point)?, outcome })));
+        let rate = setup.map(|setup| setup.rate);
+        let value = take(&LinkRun { loss: loss(point)?, rate, outcome });
+        let value = match other {
+            Some(other) => value
+                .zip(take(&LinkRun { loss: other.loss, rate, outcome: over }))
+                .and_then(|(of, over)| of.over(&over)),
+            None => value,
+        };
+        values.push((point, value));
     }
     let mut result = ClaimResult::judge(claim, &values, 0.0);
     result.charts = vec![Chart::Bars(chart::bars(claim, &result.points))];
@@ -131,8 +164,11 @@ fn simulate(
     let Effort { scale, jobs, seed, progress } = *effort;
     let mut setups: Vec<PointSetup> = Vec::new();
     for point in claims.iter().flat_map(|claim| &claim.point) {
-        let is_new = |setup: &PointSetup| !setups.contains(setup) && !outcomes.iter().any(|(made, _)| made == setup);
-        setups.extend(PointSetup::of(point)?.filter(is_new));
+        for setup in [PointSetup::of(point)?, PointSetup::over(point)?].into_iter().flatten() {
+            if !setups.contains(&setup) && !outcomes.iter().any(|(made, _)| *made == setup) {
+                setups.push(setup);
+            }
+        }
     }
     progress.expect_parts(setups.len());
     let simulated = parallel::map(&setups, jobs, |setup| {
@@ -150,6 +186,7 @@ struct PointSetup {
     rate: Rate,
     loss: Prob,
     mode: LinkSimMode,
+    load: OfferedLoad,
 }
 
 impl PointSetup {
@@ -160,7 +197,20 @@ impl PointSetup {
         let known = [LinkSimMode::Ordered, LinkSimMode::NonBlocking];
         let mode = known.into_iter().find(|known| known.name() == mode).ok_or_else(unknown)?;
         let rate = rate.parse().map_err(|error| ClaimError::new(format_args!("rate: {error}")))?;
-        Ok(Some(Self { rate, loss: loss(point)?, mode }))
+        let load = point.load.map_or(OfferedLoad::Saturated, OfferedLoad::Poisson);
+        Ok(Some(Self { rate, loss: loss(point)?, mode, load }))
+    }
+
+    /// What a point is divided by: the same with another mode or another loss.
+    fn over(point: &ClaimPoint) -> Result<Option<Self>, ClaimError> {
+        if point.over.is_none() && point.over_loss.is_none() {
+            return Ok(None);
+        }
+        let mode = point.over.clone().or_else(|| point.mode.clone());
+        let loss = point.over_loss.clone().or_else(|| point.loss.clone());
+        let mut other = point.clone();
+        (other.mode, other.loss) = (mode, loss);
+        Self::of(&other)
     }
 
     fn config(&self, scale: RunScale, seed: u64) -> LinkSimConfig {
@@ -170,13 +220,18 @@ impl PointSetup {
             mode: self.mode,
             forward: FaultSchedule::always(LossModel::PerFrame(self.loss)),
             frames: self.frames(scale),
+            load: self.load,
             seed,
             ..LinkSimConfig::default()
         }
     }
 
-    /// Quick: 200,000 losses each. Full: 30 expected to be lost permanently.
+    /// Quick: 200,000 losses each. Full: 30 expected to be lost permanently. A link that is not always busy is simulated
+    /// frame by frame.
     fn frames(&self, scale: RunScale) -> u64 {
+        if self.load != OfferedLoad::Saturated {
+            return 10_000_000;
+        }
         let loss = self.loss.get();
         if loss == 0.0 {
             return 1_000_000;
@@ -199,6 +254,21 @@ fn share(count: u64, of: u64) -> MeasuredValue {
     let (low, high) = units::poisson(count);
     let of = of.max(1) as f64;
     MeasuredValue::counted(count as f64 / of, of as u64, (low / of, high / of))
+}
+
+type LevelsOf = fn(&LinkOutcome) -> LevelBytes;
+const TX: LevelsOf = |outcome| outcome.tx_buffer_bytes;
+const RX: LevelsOf = |outcome| outcome.rx_buffer_bytes;
+
+fn at(run: &LinkRun<'_>, buffer: LevelsOf, take: fn(LevelBytes) -> u64) -> Option<MeasuredValue> {
+    run.outcome.map(|outcome| MeasuredValue::exact(take(buffer(outcome)) as f64, outcome.frames_offered))
+}
+
+/// Of frames of full size.
+fn carried(rate: Rate, outcome: &LinkOutcome) -> Option<MeasuredValue> {
+    let bits = outcome.frames_delivered as f64 * f64::from(on_wire(FULL_FRAME)) * 8.0;
+    let offered = outcome.simulated_seconds * rate.bits_per_second() as f64;
+    (offered > 0.0).then(|| MeasuredValue::exact(bits / offered, outcome.frames_offered))
 }
 
 fn level(level: LevelBytes, outcome: &LinkOutcome) -> MeasuredValue {

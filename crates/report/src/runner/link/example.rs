@@ -1,6 +1,6 @@
 //! Worked examples: a claim, and a measure that a claim can name.
 
-use sim::link::LinkSimMode;
+use sim::link::{LinkSimMode, OfferedLoad};
 use units::{Prob, Rate, Unwatched};
 
 use super::{LinkRun, LinkTake, MEASURES, PointSetup};
@@ -61,11 +61,20 @@ fn a_measure_is_an_entry_and_takes_a_value_from_a_run() {
     let table = [MEASURES, &[MEASURE]].concat();
     let take = find(&table, "sent_again").unwrap().take;
 
-    let setup = PointSetup { rate: Rate::gbps(100), loss: Prob::literal(1e-2), mode: LinkSimMode::Ordered };
+    let setup = PointSetup {
+        rate: Rate::gbps(100),
+        loss: Prob::literal(1e-2),
+        mode: LinkSimMode::Ordered,
+        load: OfferedLoad::Saturated,
+    };
     let mut config = setup.config(RunScale::Quick, 1);
     (config.frames, config.copies) = (20_000, Some(2));
     let outcome = sim::link::run(&config, &Unwatched).unwrap();
-    let measured = take(&LinkRun { loss: setup.loss, outcome: Some(&outcome) }).unwrap();
+    let measured = take(&LinkRun { loss: setup.loss, rate: Some(setup.rate), outcome: Some(&outcome) }).unwrap();
     assert!(measured.n > 100 && measured.value == 2.0, "{measured:?}");
-    assert_eq!(take(&LinkRun { loss: setup.loss, outcome: None }), None, "without a run there is nothing to take");
+    assert_eq!(
+        take(&LinkRun { loss: setup.loss, rate: Some(setup.rate), outcome: None }),
+        None,
+        "without a run there is nothing to take"
+    );
 }

@@ -14,7 +14,7 @@ use crate::claim::{ClaimError, MeasuredValue};
 /// How a measure is taken, and what may stand behind its name.
 #[derive(Clone, Copy, Debug)]
 pub enum NetworkTake {
-    /// `.mean`, `.max` or `.pNN` of sorted values; with a size such as `<3KB` before it, of what these flows have.
+    /// `.mean`, `.deviation`, `.max` or `.pNN` of sorted values; with a size such as `<3KB` before it, of what these flows have.
     Statistic(fn(&NetworkRun) -> &[f64], fn(&SizedFlow) -> f64),
     /// `.max` or `.pNN` of what a run keeps as a distribution.
     Distribution(fn(&NetworkRun, f64) -> Option<MeasuredValue>),
@@ -154,7 +154,7 @@ pub(super) fn parse(text: &str) -> Result<Taker, ClaimError> {
 fn unknown(text: &str) -> ClaimError {
     let names = |wanted: fn(&NetworkTake) -> bool| names(MEASURES.iter().filter(|measure| wanted(&measure.take)));
     ClaimError::new(format_args!(
-        "{text}: expected {} with .mean, .max or .pNN behind it; {} with .max or .pNN; {}, which a window such as 0.2..0.8 may follow; or {}",
+        "{text}: expected {} with .mean, .deviation, .max or .pNN behind it; {} with .max or .pNN; {}, which a window such as 0.2..0.8 may follow; or {}",
         names(|take| matches!(take, NetworkTake::Statistic(..))),
         names(|take| matches!(take, NetworkTake::Distribution(_))),
         names(|take| matches!(take, NetworkTake::Window(_))),
@@ -412,11 +412,13 @@ mod tests {
         let mut run = NetworkRun { fct: vec![3.0, 1.0, 2.0], slowdown: vec![1.5, 1.0, 3.5], ..NetworkRun::default() };
         run.sort();
         assert_eq!([value("fct.mean", &run), value("fct.max", &run)], [Some(2.0), Some(3.0)]);
+        assert!(value("fct.deviation", &run).is_some_and(|deviation| (deviation - 0.8165).abs() < 1e-4));
         assert_eq!([value("slowdown.mean", &run), value("slowdown.max", &run)], [Some(2.0), Some(3.5)]);
         run.fct.push(f64::INFINITY);
         assert_eq!(value("complete", &run), Some(3.0));
         assert_eq!(value("fct.max", &run), Some(f64::INFINITY));
         assert_eq!(value("fct.mean", &run), Some(f64::INFINITY));
+        assert_eq!(value("fct.deviation", &run), None);
         assert_eq!(value("fct.mean", &NetworkRun::default()), None);
     }
 

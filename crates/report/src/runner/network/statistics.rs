@@ -9,6 +9,8 @@ use crate::claim::MeasuredValue;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Statistic {
     Mean,
+    /// The standard deviation.
+    Deviation,
     Max,
     /// The value below which this share lies.
     Quantile(f64),
@@ -21,6 +23,7 @@ impl Statistic {
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text {
             "mean" => Some(Self::Mean),
+            "deviation" => Some(Self::Deviation),
             "max" => Some(Self::Max),
             _ => {
                 let percent: f64 = text.strip_prefix('p')?.parse().ok()?;
@@ -32,6 +35,7 @@ impl Statistic {
     pub(super) fn of(self, sorted: &[f64]) -> Option<MeasuredValue> {
         match self {
             Self::Mean => MeasuredValue::mean(sorted),
+            Self::Deviation => deviation(sorted),
             Self::Max => Some(MeasuredValue::exact(*sorted.last()?, sorted.len() as u64)),
             Self::Quantile(share) => quantile(sorted, share),
         }
@@ -67,6 +71,19 @@ impl SizedStatistic {
         values.sort_by(f64::total_cmp);
         self.statistic.of(&values)
     }
+}
+
+/// With the interval that its fourth moment gives; `None` if a flow failed.
+fn deviation(values: &[f64]) -> Option<MeasuredValue> {
+    const SIGMAS: f64 = 1.96;
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let moment = |power| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / n;
+    let (variance, fourth) = (moment(2), moment(4));
+    let deviation = variance.sqrt();
+    let off = SIGMAS * ((fourth - variance * variance).max(0.0) / n).sqrt() / (2.0 * deviation);
+    let interval = ((deviation - off).max(0.0), deviation + off);
+    off.is_finite().then(|| MeasuredValue::counted(deviation, values.len() as u64, interval))
 }
 
 /// The value below which `share` of the sorted values lie, if enough lie beyond, and between which of them that of an
