@@ -17,9 +17,11 @@ use crate::Seq;
 
 mod header;
 mod session;
+mod stamp;
 
 pub use header::{LinkHeader, MalformedHeader};
 pub use session::{LinkAgreement, SessionKind, SessionMessage, SessionRefusal};
+pub use stamp::{AddressStamp, MOST_SEGMENTS, MalformedStamp, STAMP_OFFER, SegmentSpan, StampProbe, StampedData};
 
 /// EtherType of a protected frame: its own addresses lie outside.
 pub const OWN: u16 = 0x88b5;

@@ -1,6 +1,6 @@
 //! The header itself: packed in memory, written and read as bytes.
 
-use super::{Class, Epoch, Feedback, FlowControl, FrameKind, Gap, GapList, MAX_GAPS, SessionMessage};
+use super::{Class, Epoch, Feedback, FlowControl, FrameKind, Gap, GapList, MAX_GAPS, SessionMessage, StampedData};
 use crate::Seq;
 
 /// A header, packed about as tightly as on the wire.
@@ -154,6 +154,24 @@ impl LinkHeader {
         let wanted = u64::from(ACK) | u64::from(epoch.number()) << EPOCH_AT | (class as u64) << FEEDBACK_CLASS_AT;
         let wish = if self.bit(HOLD_AT) { FlowControl::Hold } else { FlowControl::Flow };
         (self.bits & MASK == wanted && self.rare.is_none()).then(|| (self.latest(), wish))
+    }
+
+    /// What a stamp would say of this frame: it is sent for the first time, and what rides on it lists no gaps and holds
+    /// nothing back. Whose it is, and how it was cut, is the caller's to add.
+    #[inline]
+    pub fn as_stampable(&self) -> Option<StampedData> {
+        if self.code() != DATA || self.bit(HOLD_AT) || self.rare.is_some() {
+            return None;
+        }
+        let acknowledged = (Class::from_bit(self.bit(FEEDBACK_CLASS_AT)), self.latest());
+        Some(StampedData {
+            lower: false,
+            class: self.class(),
+            epoch: self.epoch(),
+            number: self.seq(),
+            acknowledges: self.bit(FEEDBACK_AT).then_some(acknowledged),
+            run: None,
+        })
     }
 
     /// The acknowledgement, if the frame carries one.
