@@ -138,13 +138,15 @@ impl StampedData {
 impl AddressStamp {
     /// Length of two addresses.
     pub const LEN: usize = 12;
+    /// The first byte of both.
+    pub const FIRST: u8 = (TO >> 4) as u8;
 
     /// Whether the addresses of a frame begin as those of a stamp do.
     #[inline]
     pub fn marks(frame: &[u8]) -> bool {
         let Some(addresses) = frame.first_chunk::<{ Self::LEN }>() else { return false };
-        addresses[0] == 0xa6
-            && addresses[6] == 0xa6
+        addresses[0] == Self::FIRST
+            && addresses[6] == Self::FIRST
             && matches!((addresses[1] >> 4, addresses[7] >> 4), (5, 10) | (10, 5))
     }
 
