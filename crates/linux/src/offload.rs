@@ -16,11 +16,13 @@
 
 mod coalesce;
 mod crc32c;
+mod joined;
 mod pieces;
 mod segment;
 mod tunnel;
 
-pub use coalesce::{Coalescer, FramePart, HostWrite, MOST_JOINED};
+pub use coalesce::{Coalescer, FramePart, HostWrite};
+pub use joined::{MOST_JOINED, SegmentRun, finish_tcp, tcp_seq};
 pub use pieces::Pieces;
 pub use segment::{FrameSink, MalformedSuperFrame, SegmentCounts, segment};
 

@@ -120,6 +120,13 @@ impl PacketSocket {
         Ok(self)
     }
 
+    /// Bytes of frames too long for a slot that may wait, as the kernel counts them.
+    pub fn room_for_copies(&self) -> usize {
+        // SAFETY: the size of a buffer is a number.
+        let bytes = unsafe { get::<libc::c_int>(&self.fd, libc::SOL_SOCKET, libc::SO_RCVBUF) };
+        bytes.map_or(0, |bytes| bytes.max(0) as usize)
+    }
+
     pub fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }

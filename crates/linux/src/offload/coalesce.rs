@@ -14,22 +14,16 @@
 //! - only segments whose IP and TCP checksum hold are merged; others leave as they came, unmarked.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use wire::checksum::Sum;
 use wire::layers::{IpLayer, IpVersion, Layers};
 use wire::{ethernet, ip};
 
-use super::{IPV4_DONT_FRAGMENT, Layout, TCP_ACK, TCP_CHECKSUM, TCP_FIN, TCP_PSH, VnetHeader, be16, be32, put};
+use super::joined::{GsoSegment, JoinedSegments, LONGEST_HEADERS, MOST_JOINED};
+use super::{VnetHeader, put};
 
 /// Flows with an open batch at a time.
 const FLOWS: usize = 8;
-/// Frames in a batch.
-pub const MOST_JOINED: usize = 64;
-/// Bytes in an IP packet.
-const PACKET: usize = 65_535;
-/// The vnet header, Ethernet with two tags, IPv6, TCP with all its options.
-const PREFIX: usize = VnetHeader::LEN + 22 + 40 + 60;
+const PREFIX: usize = VnetHeader::LEN + LONGEST_HEADERS;
 
 /// Bytes of one frame that go to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,13 +98,22 @@ impl<F: Copy> Coalescer<F> {
     /// Takes the next frame off the wire. Pop what is ready before the next: a caller that does not makes
     /// the queue grow.
     pub fn push(&mut self, handle: F, frame: &[u8]) {
+        self.push_frame(handle, frame, false);
+    }
+
+    /// The same for a TCP segment whose checksums are known to hold, though that of TCP is not written in it.
+    pub fn push_unfinished(&mut self, handle: F, frame: &[u8]) {
+        self.push_frame(handle, frame, true);
+    }
+
+    fn push_frame(&mut self, handle: F, frame: &[u8], unfinished: bool) {
         match CoalesceFrame::read(frame) {
             CoalesceFrame::Other => self.pass(handle, frame, false),
             CoalesceFrame::Obscure => {
                 self.flush();
                 self.pass(handle, frame, false);
             }
-            CoalesceFrame::Tcp(segment) => self.push_segment(handle, frame, &segment),
+            CoalesceFrame::Tcp(segment) => self.push_segment(handle, frame, &segment, unfinished),
         }
     }
 
@@ -128,42 +131,51 @@ impl<F: Copy> Coalescer<F> {
         }
     }
 
-    fn push_segment(&mut self, handle: F, frame: &[u8], segment: &GsoSegment) {
-        let verified = segment.layout.tcp_verifies(frame, segment.end);
-        if let Some(at) = self.open.iter().position(|open| open.segment.flow == segment.flow) {
+    fn push_segment(&mut self, handle: F, frame: &[u8], segment: &GsoSegment, unfinished: bool) {
+        let verified = unfinished || segment.verifies(frame);
+        if let Some(at) = self.open.iter().position(|open| open.segments.is_flow_of(segment)) {
             let open = &mut self.open[at];
             let batch = &mut self.batches[open.slot];
-            if verified && open.accepts(segment, frame, batch) {
-                open.join(segment, handle, batch);
-                if segment.ends_batch() || segment.payload_len() < open.segment.payload_len() {
+            if verified && open.segments.accepts(segment, frame, &batch.prefix[VnetHeader::LEN..]) {
+                batch.parts.push(FramePart {
+                    handle,
+                    offset: segment.payload_at() as u32,
+                    len: segment.payload_len() as u32,
+                });
+                open.unfinished |= unfinished;
+                if open.segments.join(segment) {
                     self.close(at);
                 }
                 return;
             }
             self.close(at);
         }
-        if verified && segment.may_merge() && !segment.ends_batch() && segment.end == frame.len() {
-            self.open(handle, frame, *segment);
+        let may_open = segment.may_merge() && !segment.ends_batch() && segment.is_all_of(frame);
+        if unfinished || verified && may_open {
+            self.open(handle, frame, *segment, unfinished);
+            if !may_open {
+                self.close(self.open.len() - 1);
+            }
         } else {
             self.pass(handle, frame, verified);
         }
     }
 
-    fn open(&mut self, handle: F, frame: &[u8], segment: GsoSegment) {
+    fn open(&mut self, handle: F, frame: &[u8], segment: GsoSegment, unfinished: bool) {
         if self.open.len() == FLOWS {
             self.close(0);
         }
         let slot = self.slot();
         let batch = &mut self.batches[slot];
         batch.start(handle, frame.len());
-        put(&mut batch.prefix, VnetHeader::LEN, &frame[..segment.layout.payload]);
-        self.open.push(OpenBatch::new(slot, segment));
+        put(&mut batch.prefix, VnetHeader::LEN, &frame[..segment.payload_at()]);
+        self.open.push(OpenBatch { slot, segments: JoinedSegments::new(segment), unfinished });
     }
 
     fn close(&mut self, at: usize) {
         let open = self.open.remove(at);
         let batch = &mut self.batches[open.slot];
-        if batch.parts.len() == 1 {
+        if batch.parts.len() == 1 && !open.unfinished {
             batch.seal_whole(true)
         } else {
             open.seal(batch)
@@ -191,77 +203,21 @@ impl<F: Copy> Coalescer<F> {
 #[derive(Debug)]
 struct OpenBatch {
     slot: usize,
-    /// The first.
-    segment: GsoSegment,
-    next_seq: u32,
-    /// Length of the frame that it has become.
-    len: usize,
-    /// Every segment has the identification of the first, which DF allows (RFC 6864 §4.1).
-    fixed_id: bool,
-    last_only: u8,
+    segments: JoinedSegments,
+    /// The checksum of a segment is not written in it.
+    unfinished: bool,
 }
 
 impl OpenBatch {
-    fn new(slot: usize, segment: GsoSegment) -> Self {
-        let next_seq = segment.seq.wrapping_add(segment.payload_len() as u32);
-        Self { slot, segment, next_seq, len: segment.end, fixed_id: false, last_only: 0 }
-    }
-
-    fn accepts<F>(&self, segment: &GsoSegment, frame: &[u8], batch: &HostWrite<F>) -> bool {
-        let headers = &batch.prefix[VnetHeader::LEN..];
-        batch.parts.len() < MOST_JOINED
-            && segment.may_merge()
-            && segment.seq == self.next_seq
-            && segment.payload_len() <= self.segment.payload_len()
-            && self.len + segment.payload_len() - segment.layout.network <= PACKET
-            && segment.layout == self.segment.layout
-            && self.continues_id(segment, batch.parts.len())
-            && shared(&segment.layout).into_iter().all(|range| headers[range.clone()] == frame[range])
-    }
-
-    fn continues_id(&self, segment: &GsoSegment, frames: usize) -> bool {
-        let ahead = segment.id.wrapping_sub(self.segment.id);
-        match frames {
-            1 if segment.dont_fragment && ahead == 0 => true,
-            _ if self.fixed_id => ahead == 0,
-            _ => usize::from(ahead) == frames,
-        }
-    }
-
-    fn join<F>(&mut self, segment: &GsoSegment, handle: F, batch: &mut HostWrite<F>) {
-        let len = segment.payload_len();
-        self.fixed_id = segment.id == self.segment.id;
-        batch.parts.push(FramePart { handle, offset: segment.layout.payload as u32, len: len as u32 });
-        self.next_seq = self.next_seq.wrapping_add(len as u32);
-        self.len += len;
-        self.last_only |= segment.flags & (TCP_PSH | TCP_FIN);
-    }
-
-    /// Ends a batch of several frames: the headers in the prefix become those of the super-frame.
+    /// Ends a batch: the headers in the prefix become those of the super-frame.
     fn seal<F>(&self, batch: &mut HostWrite<F>) {
-        let layout = &self.segment.layout;
-        let Layout { version, network, transport, payload } = *layout;
+        let (vnet, headers) = batch.prefix.split_at_mut(VnetHeader::LEN);
+        vnet.copy_from_slice(&self.segments.seal(headers).emit());
+        let payload = self.segments.payload_at();
+        batch.prefix_len = VnetHeader::LEN + payload;
         let first = &mut batch.parts[0];
         first.offset = payload as u32;
-        first.len -= first.offset;
-        let vnet = VnetHeader {
-            flags: VnetHeader::NEEDS_CSUM,
-            gso_type: match version {
-                IpVersion::V4 => VnetHeader::GSO_TCPV4,
-                IpVersion::V6 => VnetHeader::GSO_TCPV6,
-            },
-            hdr_len: payload as u16,
-            gso_size: self.segment.payload_len() as u16,
-            csum_start: transport as u16,
-            csum_offset: TCP_CHECKSUM as u16,
-        };
-        put(&mut batch.prefix, 0, &vnet.emit());
-        batch.prefix_len = VnetHeader::LEN + payload;
-        let headers = &mut batch.prefix[VnetHeader::LEN..][..payload];
-        layout.put_packet_len(headers, self.len - network);
-        let pseudo = Sum::pseudo_header(layout.addresses(headers), ip::TCP, self.len - transport);
-        put(headers, transport + TCP_CHECKSUM, &pseudo.folded());
-        headers[transport + 13] |= self.last_only;
+        first.len = self.segments.size() as u32;
     }
 }
 
@@ -297,84 +253,12 @@ impl CoalesceFrame {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct GsoSegment {
-    flow: TcpFlow,
-    layout: Layout,
-    /// Where the payload ends; a short frame is padded behind it.
-    end: usize,
-    /// IPv6 has none, which is as one that never changes.
-    id: u16,
-    dont_fragment: bool,
-    seq: u32,
-    flags: u8,
-}
-
-impl GsoSegment {
-    #[inline]
-    fn read(frame: &[u8], ip: &IpLayer, payload: usize) -> Self {
-        let layout = Layout::new(ip, payload);
-        let header = &frame[ip.transport..];
-        let (id, dont_fragment) = match ip.version {
-            IpVersion::V4 => (be16(frame, ip.at + 4), frame[ip.at + 6] & IPV4_DONT_FRAGMENT != 0),
-            IpVersion::V6 => (0, true),
-        };
-        let flow = TcpFlow::read(frame, &layout);
-        Self { flow, layout, end: ip.end(), id, dont_fragment, seq: be32(header, 4), flags: header[13] }
-    }
-
-    fn payload_len(&self) -> usize {
-        self.end - self.layout.payload
-    }
-
-    fn may_merge(&self) -> bool {
-        self.flags & !(TCP_PSH | TCP_FIN) == TCP_ACK && self.payload_len() > 0
-    }
-
-    /// PSH wants the host to act, FIN has nothing behind it.
-    fn ends_batch(&self) -> bool {
-        self.flags & (TCP_PSH | TCP_FIN) != 0
-    }
-}
-
-/// Which connection, and which direction. IPv4 and IPv6 are not distinguished: a batch that is closed because
-/// of that is merely shorter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TcpFlow {
-    ports: u32,
-    source: u128,
-    destination: u128,
-}
-
-impl TcpFlow {
-    fn read(frame: &[u8], layout: &Layout) -> Self {
-        let addresses = layout.addresses(frame);
-        let (source, destination) = addresses.split_at(addresses.len() / 2);
-        let address = |bytes: &[u8]| match bytes.first_chunk() {
-            Some(bytes) => u128::from_ne_bytes(*bytes),
-            None => u128::from(be32(bytes, 0)),
-        };
-        Self { ports: be32(frame, layout.transport), source: address(source), destination: address(destination) }
-    }
-}
-
-/// Bytes that must be the same in every segment, but for the addresses and ports, which the flow has: all
-/// else but lengths, checksums, IP identification, sequence number and flags.
-fn shared(layout: &Layout) -> [Range<usize>; 6] {
-    let Layout { version, network, transport, payload } = *layout;
-    let [service, forwarding] = match version {
-        IpVersion::V4 => [network..network + 2, network + 6..network + 10],
-        IpVersion::V6 => [network..network + 4, network + 6..network + 8],
-    };
-    let [acknowledgement, window] = [transport + 8..transport + 13, transport + 14..transport + 16];
-    [0..network, service, forwarding, acknowledgement, window, transport + 18..payload]
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sample::{Frames, Lcg, Super};
-    use super::super::segment;
+    use super::super::{TCP_CHECKSUM, segment};
     use super::*;
+    use wire::checksum::Sum;
 
     /// What was written to the host, and of which frames.
     #[derive(Debug, PartialEq)]

@@ -24,6 +24,14 @@ use super::{
 pub trait FrameSink {
     /// A buffer of exactly `len` bytes for the next frame, which ends the one before; `None` if there is no room.
     fn next(&mut self, len: usize) -> Option<&mut [u8]>;
+
+    /// Whether TCP segments may come without their checksum, to be completed by [`super::finish_tcp`] or never.
+    fn takes_unfinished(&self) -> bool {
+        false
+    }
+
+    /// The frame that was begun last has no TCP checksum.
+    fn leave_unfinished(&mut self) {}
 }
 
 /// What became of a frame.
@@ -123,6 +131,8 @@ struct SuperFrame<'a> {
     first_only: u8,
     /// The headers of the tunnel that it is in.
     outer: Option<Outer>,
+    /// The checksum of a segment can be had from the segment alone.
+    is_plain: bool,
 }
 
 impl<'a> SuperFrame<'a> {
@@ -141,6 +151,7 @@ impl<'a> SuperFrame<'a> {
             size: usize::from(vnet.gso_size),
             pseudo: pseudo_header(vnet, bytes, &layout, transport)?,
             first_only: if ecn { TCP_CWR } else { 0 },
+            is_plain: outer.is_none() && ip.is_plain(),
             outer,
         })
     }
@@ -148,6 +159,7 @@ impl<'a> SuperFrame<'a> {
     fn split(&self, out: &mut impl FrameSink) -> SegmentCounts {
         let (headers, payload) = self.bytes.split_at(self.layout.payload);
         let count = payload.len().div_ceil(self.size).max(1);
+        let unfinished = self.transport == SegmentTransport::Tcp && self.is_plain && out.takes_unfinished();
         for index in 0..count {
             let start = index * self.size;
             let piece = &payload[start..payload.len().min(start + self.size)];
@@ -157,7 +169,13 @@ impl<'a> SuperFrame<'a> {
             put(buffer, 0, headers);
             put(buffer, headers.len(), piece);
             self.patch_network(buffer, index);
-            self.patch_transport(&mut buffer[self.layout.transport..], start, index + 1 == count);
+            let segment = &mut buffer[self.layout.transport..];
+            self.patch_transport(segment, start, index + 1 == count);
+            if unfinished {
+                out.leave_unfinished();
+                continue;
+            }
+            self.patch_checksum(segment);
             if let Some(outer) = &self.outer {
                 outer.patch(buffer, index);
             }
@@ -185,6 +203,9 @@ impl<'a> SuperFrame<'a> {
             }
             SegmentTransport::Udp => put_len(segment, 4, segment.len()),
         }
+    }
+
+    fn patch_checksum(&self, segment: &mut [u8]) {
         put(segment, self.transport.checksum(), &[0, 0]);
         let sum = self.pseudo.and(Sum::of_number(segment.len())).and(Sum::of(segment));
         put(segment, self.transport.checksum(), &sum.checksum_or_ones());
