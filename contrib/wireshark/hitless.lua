@@ -14,6 +14,13 @@
 --
 --   greeting  111:3 kind:5 own:128 echo:128 latest:64 tag:64
 --
+-- A frame may have its number in its two addresses instead, and an ordinary type (`crates/wire/src/link/stamp.rs`):
+--
+--   to        a6:8 5:4   acknowledges:1 of class:1 latest:17   number:17
+--   from      a6:8 a:4   kind:2 lower:1 class:1 epoch:2   first:16 size:14
+--
+-- The number of a segment is that of the first plus (its TCP sequence number - first) / size.
+--
 -- Load it with `wireshark -X lua_script:hitless.lua`, or copy it to the personal Lua plugins folder.
 -- No frame says how it is sealed: set the preference, `-o hitless.seal:crc` on the command line.
 --
@@ -442,3 +449,119 @@ end
 
 by_type:add(OWN, hitless)
 by_type:add(WHOLE, hitless)
+
+-- Numbers in addresses.
+
+local STAMP_DATA, STAMP_PROBE, STAMP_ANSWER, STAMP_LESSON = 0, 1, 2, 3
+local STAMPS = {
+    [STAMP_DATA] = "Data",
+    [STAMP_PROBE] = "Probe",
+    [STAMP_ANSWER] = "Answer",
+    [STAMP_LESSON] = "Lesson",
+}
+local MOST_SEGMENTS = 64
+
+local stamp = Proto("hitless_stamp", "Protected link, number in addresses")
+
+local stamped = {
+    kind = ProtoField.uint8("hitless.stamp.kind", "Kind", base.DEC, STAMPS),
+    lower = ProtoField.bool("hitless.stamp.lower", "From the end with the lower address"),
+    class = ProtoField.uint8("hitless.stamp.class", "Class", base.DEC, CLASSES),
+    epoch = ProtoField.uint8("hitless.stamp.epoch", "Epoch, modulo four", base.DEC),
+    seq = ProtoField.uint16("hitless.stamp.seq", "Sequence number", base.DEC),
+    era = ProtoField.uint8("hitless.stamp.era", "Era", base.DEC),
+    latest = ProtoField.uint16("hitless.stamp.ack.latest", "Acknowledged", base.DEC),
+    ack_era = ProtoField.uint8("hitless.stamp.ack.era", "Era of the acknowledgement", base.DEC),
+    ack_class = ProtoField.uint8("hitless.stamp.ack.class", "Class of the acknowledgement", base.DEC, CLASSES),
+    first = ProtoField.uint16("hitless.stamp.first", "First segment's TCP sequence number, lower half", base.DEC),
+    size = ProtoField.uint16("hitless.stamp.size", "Payload of a segment", base.DEC),
+    index = ProtoField.uint8("hitless.stamp.index", "Segment", base.DEC),
+    token = ProtoField.uint16("hitless.stamp.token", "Token", base.DEC),
+}
+stamp.fields = stamped
+
+local stamp_malformed =
+    ProtoExpert.new("hitless.stamp.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR)
+stamp.experts = { stamp_malformed }
+
+local tcp_seq = Field.new("tcp.seq_raw")
+
+-- The index of a segment by its TCP sequence number, or nothing if it is none of them.
+local function segment_index(first, size)
+    local seq = tcp_seq()
+    if not seq then
+        return nil
+    end
+    local ahead = (seq.value - first) % 65536
+    local index = math.floor(ahead / size)
+    return ahead % size == 0 and index < MOST_SEGMENTS and index or nil
+end
+
+local function read_stamped_data(to, from, tree)
+    local has_ack, ack_class = to:bitfield(12, 1), to:bitfield(13, 1)
+    local ack_era, latest = to:bitfield(14, 1), to:bitfield(15, 16)
+    local era, number = to:bitfield(31, 1), to:bitfield(32, 16)
+    local class, epoch = from:bitfield(15, 1), from:bitfield(16, 2)
+    local first, size = from:bitfield(18, 16), from:bitfield(34, 14)
+    if has_ack == 0 and ack_class + ack_era + latest ~= 0 or size == 0 and first ~= 0 then
+        tree:add_proto_expert_info(stamp_malformed, "Bits that mean nothing are set")
+        return "malformed"
+    end
+    tree:add(stamped.class, from, class)
+    tree:add(stamped.epoch, from, epoch)
+    if has_ack == 1 then
+        tree:add(stamped.ack_class, to, ack_class)
+        tree:add(stamped.ack_era, to, ack_era)
+        tree:add(stamped.latest, to, latest)
+    end
+    if size > 0 then
+        tree:add(stamped.first, from, first)
+        tree:add(stamped.size, from, size)
+        local index = segment_index(first, size)
+        if not index then
+            tree:add_proto_expert_info(stamp_malformed, "The frame is none of the segments")
+            return "malformed"
+        end
+        tree:add(stamped.index, from, index):set_generated()
+        number = number + index
+        era = (era + math.floor(number / 65536)) % 2
+        number = number % 65536
+    end
+    tree:add(stamped.seq, to, number)
+    tree:add(stamped.era, to, era)
+    local text = "Data seq " .. seq_text(number, era) .. (class == 1 and " non-blocking" or "")
+    text = string.format("%s epoch %d", text, epoch)
+    return has_ack == 1 and text .. " [ack " .. seq_text(latest, ack_era) .. "]" or text
+end
+
+function stamp.dissector(tvb, pinfo, root)
+    if tvb:len() < ETHERNET or tvb:range(0, 1):uint() ~= 0xa6 or tvb:range(6, 1):uint() ~= 0xa6 then
+        return
+    end
+    local to, from = tvb:range(0, 6), tvb:range(6, 6)
+    local is_lesson = to:bitfield(8, 4) == 10 and from:bitfield(8, 4) == 5
+    if is_lesson then
+        to, from = from, to
+    end
+    if to:bitfield(8, 4) ~= 5 or from:bitfield(8, 4) ~= 10 then
+        return
+    end
+    local kind = from:bitfield(12, 2)
+    local tree = root:add(stamp, tvb:range(0, 12))
+    tree:add(stamped.kind, from, is_lesson and STAMP_LESSON or kind)
+    tree:add(stamped.lower, from, from:bitfield(14, 1) == 1)
+    local text
+    if kind == STAMP_DATA and not is_lesson then
+        text = read_stamped_data(to, from, tree)
+    elseif kind == 3 or is_lesson and kind ~= STAMP_PROBE or to:bitfield(12, 20) + from:bitfield(15, 32) + from:bitfield(47, 1) ~= 0 then
+        tree:add_proto_expert_info(stamp_malformed, "No such stamp")
+        text = "malformed"
+    else
+        tree:add(stamped.token, to, to:bitfield(32, 16))
+        text = string.format("%s %d", STAMPS[is_lesson and STAMP_LESSON or kind], to:bitfield(32, 16))
+    end
+    tree:append_text(", " .. text)
+    pinfo.cols.info:prepend(text .. " | ")
+end
+
+register_postdissector(stamp)

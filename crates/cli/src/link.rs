@@ -228,6 +228,8 @@ fn describe(status: &LinkStatus) -> String {
         ),
     );
     row("backend", format!("{} and {}, seal {}", status.host_backend, status.wire_backend, status.seal));
+    let why = status.stamp.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    row("stamp", format!("{}{why}", status.stamp.state));
     row("up for", format!("{:.0} s", status.up_seconds));
     format!("{} stands in for {}, MTU {}\n{table}", status.name, status.interface, status.mtu)
 }

@@ -8,6 +8,9 @@ mod bad_days;
 #[path = "live/keys.rs"]
 mod keys;
 
+#[path = "live/stamps.rs"]
+mod stamps;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use machine::{Machine, Out, Port, Pull, QueueId};
 use units::{Bytes, Prob, Span, Time};
 use wire::Seq;
-use wire::link::{Class, LinkAgreement, SessionRefusal};
+use wire::link::{Class, Epoch, LinkAgreement, SessionRefusal};
 
 use crate::auto::{Auto, Level};
 use crate::counters::Counters;
@@ -216,6 +216,11 @@ impl<B: FrameBody> Endpoint<B> {
     /// Where the life cycle is.
     pub fn state(&self) -> SessionState {
         self.life.state()
+    }
+
+    /// The epoch of frames sent now.
+    pub fn epoch(&self) -> Epoch {
+        self.life.epoch()
     }
 
     /// What the peer would agree to, as it last said. It shows why the peer refused, or was refused.

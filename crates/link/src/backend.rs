@@ -11,7 +11,9 @@
 //! The host side hands over super-frames with partial checksums and takes such back; cutting and joining
 //! them is [`linux::offload`]'s. The wire side carries frames as they are.
 
+mod outgoing;
 mod packet;
+pub(crate) mod queues;
 mod tap;
 #[cfg(feature = "xdp")]
 mod xdp;
@@ -19,6 +21,7 @@ mod xdp;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 
+pub use outgoing::{OutgoingRun, outgoing_runs};
 pub(crate) use packet::{PacketHost, PacketWire};
 pub(crate) use tap::Tap;
 #[cfg(feature = "xdp")]
@@ -39,6 +42,19 @@ pub struct WireFrame {
     pub skip: usize,
     /// Zeros behind it.
     pub padding: usize,
+    /// Its place in a super-frame.
+    pub run: RunPlace,
+}
+
+/// Where a stamped frame is in a super-frame that the kernel is to cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunPlace {
+    /// In none.
+    Alone,
+    /// It may be followed by others.
+    First,
+    /// It follows the one before it.
+    Next,
 }
 
 impl WireFrame {
@@ -46,7 +62,7 @@ impl WireFrame {
     pub fn behind(head: &[u8], frame: PoolFrame, skip: usize) -> Self {
         let mut bytes = [0; LONGEST_HEAD];
         bytes[..head.len()].copy_from_slice(head);
-        Self { head: bytes, head_len: head.len(), frame: Some(frame), skip, padding: 0 }
+        Self { head: bytes, head_len: head.len(), frame: Some(frame), skip, padding: 0, run: RunPlace::Alone }
     }
 
     /// What goes on the wire, in pieces.
@@ -93,6 +109,16 @@ pub trait Wire {
 
     /// Puts frames on the wire, from the first on; how many found room.
     fn send(&mut self, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize>;
+
+    /// The same, but what the kernel joined comes as it is, with what is left to be done.
+    fn receive_joined(&mut self, most: usize, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<usize> {
+        self.receive(most, &mut |frame| each(&VnetHeader::default(), frame))
+    }
+
+    /// Why super-frames cannot be sent and received here, in one line; `None` if they can.
+    fn no_super_frames(&self) -> Option<&'static str> {
+        Some("this way to the wire has no super-frames")
+    }
 
     /// Frames that arrived and found no room, since this was last asked.
     fn overflowed(&mut self) -> u64;

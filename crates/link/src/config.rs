@@ -55,6 +55,15 @@ pub enum WireBackend {
     Xdp,
 }
 
+/// Whether numbers go into the addresses of frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StampUse {
+    /// Where both ends and the cable between them can.
+    #[default]
+    Auto,
+    Off,
+}
+
 macro_rules! named {
     ($type:ty, $what:literal, $($name:literal => $value:expr,)*) => {
         impl FromStr for $type {
@@ -88,6 +97,8 @@ named!(WireBackend, "auto or packet, or, for xdp, a program built with: cargo bu
 #[cfg(feature = "xdp")]
 named!(WireBackend, "auto, packet or xdp",
     "auto" => Self::Auto, "packet" => Self::Packet, "xdp" => Self::Xdp,);
+named!(StampUse, "auto or off",
+    "auto" => Self::Auto, "off" => Self::Off,);
 named!(InitAction, "best-effort, block or discard",
     "best-effort" => Self::BestEffort, "block" => Self::Block, "discard" => Self::Discard,);
 
@@ -132,6 +143,7 @@ pub struct LinkConfig {
     pub wait: bool,
     pub host: HostBackend,
     pub wire: WireBackend,
+    pub stamp: StampUse,
     pub pin: Option<usize>,
     pub give_up_after: Span,
     /// Frames that may be unacknowledged; below the peer's ring.
@@ -142,6 +154,15 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
+    /// Why frames are not stamped, whatever the peer says; in one line.
+    pub(crate) fn no_stamps(&self) -> Option<&'static str> {
+        match (self.stamp, &self.sealing) {
+            (StampUse::Off, _) => Some("switched off (--stamp off)"),
+            (StampUse::Auto, Sealing::Crc | Sealing::Key(_)) => Some("frames are sealed"),
+            (StampUse::Auto, Sealing::None) => None,
+        }
+    }
+
     pub(crate) const MOST_FRAMES: u32 = 4_096;
     /// The least that every IPv4 host must be able to receive.
     pub(crate) const LEAST_MTU: u32 = 576;
@@ -164,6 +185,7 @@ impl LinkConfig {
             wait: false,
             host: HostBackend::default(),
             wire: WireBackend::default(),
+            stamp: StampUse::default(),
             pin: None,
             give_up_after: Span::from_ms(50),
             window: 1_024,

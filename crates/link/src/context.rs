@@ -3,19 +3,25 @@
 //! The endpoint acts through this ([`Out`]); nothing here waits or talks to the kernel. [`crate::datapath`]
 //! does, and moves frames between here and the backends.
 
+mod stamped;
+
 use guard::{Endpoint, EndpointEvent, EndpointNote, EndpointTimer, LinkPacket};
 use hdrhistogram::Histogram;
 use machine::{Out, Port, QueueId};
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 
-use crate::backend::WireFrame;
+use crate::backend::{RunPlace, WireFrame};
 use crate::datapath::HostFrames;
 use crate::frame::{EmittedFrame, Framing};
 use crate::pool::{FramePool, PoolFrame};
 use crate::queue::FrameQueue;
+use crate::stamp::Stamper;
 use crate::tally::Tally;
 use linux::offload::FrameSink;
+
+pub(crate) use stamped::ReceivedRun;
+use stamped::StampedRun;
 
 /// What happens to the host's frames while the link should be protected and is not yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +44,9 @@ const TIMERS: [EndpointTimer; 4] = [
 pub struct LinkContext {
     pub pool: FramePool,
     pub framing: Framing,
+    pub stamper: Stamper,
+    /// Stamped frames that are on their way out, as far as the next may join them.
+    run: Option<StampedRun>,
     pub tally: Tally,
     pub gate: HostGate,
     /// Frames of the host's that wait for the wire.
@@ -83,10 +92,15 @@ impl WirePace {
 }
 
 impl LinkContext {
-    pub fn new(pool: FramePool, framing: Framing, queue: FrameQueue, rate: Option<Rate>) -> Self {
+    pub fn new(pool: FramePool, mut framing: Framing, queue: FrameQueue, rate: Option<Rate>, stamper: Stamper) -> Self {
+        if stamper.offers() {
+            framing.offer_stamps();
+        }
         Self {
             pool,
             framing,
+            stamper,
+            run: None,
             tally: Tally::default(),
             gate: HostGate::Open,
             queue,
@@ -114,6 +128,8 @@ impl LinkContext {
         self.events.clear();
         self.tally = Tally::default();
         self.framing.start_over();
+        self.stamper.start_over();
+        self.run = None;
         self.queue.start_over();
         self.pool.keep_only(self.queue.frames());
         self.woken = true;
@@ -175,7 +191,8 @@ impl LinkContext {
 
     fn put_on_wire(&mut self, emitted: EmittedFrame, frame: Option<PoolFrame>) {
         let EmittedFrame { head, head_len, skip, padding } = emitted;
-        let outgoing = WireFrame { head, head_len, frame, skip, padding };
+        let outgoing = WireFrame { head, head_len, frame, skip, padding, run: RunPlace::Alone };
+        self.run = None;
         self.occupy_wire(outgoing.bytes());
         self.outgoing.push(outgoing);
     }
@@ -231,11 +248,26 @@ impl FrameSink for LinkContext {
         let frame = self.cut.insert(frame);
         Some(self.pool.get_mut(frame))
     }
+
+    /// Frames that leave stamped need no checksum of ours; others get theirs when they leave.
+    fn takes_unfinished(&self) -> bool {
+        self.stamper.is_used()
+    }
+
+    fn leave_unfinished(&mut self) {
+        if let Some(frame) = &self.cut {
+            self.pool.leave_unfinished(frame);
+        }
+    }
 }
 
 impl Out<Endpoint<PoolFrame>> for LinkContext {
     #[inline]
     fn transmit(&mut self, _port: Port, packet: LinkPacket<PoolFrame>) {
+        let Some(packet) = self.put_stamped(packet) else { return };
+        if let Some(frame) = &packet.body {
+            self.pool.finish(frame);
+        }
         let body = packet.body.as_ref().map(|frame| self.pool.get(frame));
         let emitted = self.framing.emit(&packet.header, body);
         self.put_on_wire(emitted, packet.body);
@@ -255,6 +287,7 @@ impl Out<Endpoint<PoolFrame>> for LinkContext {
         if self.gate == HostGate::Shut {
             return None;
         }
+        self.queue.keep_runs(self.stamper.is_used());
         let frame = self.queue.pop(self.now, &mut self.pool);
         self.tally.queue_dropped = self.queue.dropped();
         frame

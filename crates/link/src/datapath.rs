@@ -14,6 +14,7 @@
 mod copies;
 mod host_side;
 mod news;
+mod stamped_frames;
 mod wire_side;
 
 use std::io;
@@ -31,6 +32,7 @@ use crate::frame::Framing;
 use crate::pool::{FramePool, PoolFrame};
 use crate::queue::FrameQueue;
 use crate::seal::SealReadiness;
+use crate::stamp::Stamper;
 
 use linux::poll::{self, Readiness};
 
@@ -69,6 +71,8 @@ pub struct DatapathSetup {
     pub queue: Bytes,
     /// What the number of copies aims for, by the loss that the peer reports; fixed if there is none.
     pub target: Option<Prob>,
+    /// Why frames are not to be stamped, in one line; `None` if they are, where the wire and the peer can.
+    pub no_stamps: Option<&'static str>,
 }
 
 pub struct Link {
@@ -99,7 +103,9 @@ impl Link {
         let held = setup.params.window_frames * setup.params.classes.len() as u32 * 2;
         // Full-sized ones; short ones could be more, but slots are for them too.
         let waiting = (setup.queue.get() / u64::from(setup.params.mtu)).clamp(1_024, 8_192) as u32;
-        let pool = FramePool::new(held + waiting + 4 * BATCH as u32, longest);
+        let pool = FramePool::new(held + waiting + 8 * BATCH as u32, longest);
+        let wire = WireSide::new(wire);
+        let stamper = Stamper::new(setup.no_stamps.or_else(|| wire.no_super_frames()));
         Self {
             endpoint: Endpoint::new(setup.params, setup.instance),
             context: LinkContext::new(
@@ -107,9 +113,10 @@ impl Link {
                 setup.framing,
                 FrameQueue::new(setup.queue, waiting as usize, setup.rate),
                 setup.rate,
+                stamper,
             ),
             host: HostSide::new(host),
-            wire: WireSide::new(wire),
+            wire,
             init: setup.init,
             wanted: false,
             pull_at: Time::ZERO,
@@ -183,6 +190,7 @@ impl Link {
         let LinkContext { delivered, pool, tally, .. } = &mut self.context;
         self.host.deliver(delivered, pool, tally)?;
         self.greet();
+        self.probe(now);
         let taken = self.host.receive(&mut self.context)?;
         let sent = self.send(now)?;
         self.follow_events();
@@ -205,7 +213,8 @@ impl Link {
             (false, None) => self.pull_at,
         };
         let greet_at = if blocked { Time::NEVER } else { self.context.framing.greets_at() };
-        let next = self.context.earliest_timer().min(pull_at).min(greet_at);
+        let probe_at = if blocked { Time::NEVER } else { self.context.stamper.probe_at() };
+        let next = self.context.earliest_timer().min(pull_at).min(greet_at).min(probe_at);
         wait_for_sides(&mut self.wire, &mut self.host, next.since(now).min(most), other)
     }
 
@@ -236,6 +245,7 @@ impl Link {
     }
 
     fn flush(&mut self) -> io::Result<bool> {
+        self.context.end_run();
         let LinkContext { outgoing, pool, tally, .. } = &mut self.context;
         self.wire.flush(outgoing, pool, tally)
     }
@@ -247,7 +257,9 @@ impl Link {
             (self.context.woken, self.pull_at) = (false, Time::NEVER);
             return false;
         }
-        while self.context.outgoing.len() < BATCH {
+        // A super-frame is one message.
+        let most = if self.context.stamper.is_used() { 4 * BATCH } else { BATCH };
+        while self.context.outgoing.len() < most {
             if let Some(free_at) = self.context.busy_until(now) {
                 self.pull_at = self.pull_at.min(free_at);
                 return false;
@@ -294,6 +306,16 @@ impl Link {
         self.context.woken = true;
         if self.context.gate == HostGate::Discard {
             self.context.discard_queued();
+        }
+    }
+
+    /// Finds out whether stamped frames arrive.
+    fn probe(&mut self, now: Time) {
+        let LinkContext { stamper, framing, tally, .. } = &mut self.context;
+        stamper.set_session(now, framing.peer_offers_stamps(), self.endpoint.state() == SessionState::Active);
+        stamper.look_at_losses(now, tally.tx_stamped, self.endpoint.counters());
+        if !self.wire.is_blocked() {
+            self.context.probe();
         }
     }
 

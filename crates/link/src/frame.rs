@@ -11,9 +11,13 @@
 //! as it is, unless a key is used: then unprotected frames are sealed as well, behind a header of one byte
 //! ([`SEALED_BARE`]), and nothing passes that is not sealed. The two ends agree on how by greetings of their own
 //! ([`GREETING`], [`crate::seal::keyed`]). Both types are set aside for local experiments (IEEE 802).
+//!
+//! Where both ends can, and nothing is sealed, new frames of the host's for the peer keep their type and length, and have
+//! their number in place of their addresses ([`wire::link::AddressStamp`], [`crate::stamp`]). Ends offer that behind their
+//! life-cycle messages.
 
 pub use wire::ethernet::{ETHERNET, TAG};
-use wire::link::{FrameKind, LinkHeader, MAX_HEADER, MalformedHeader};
+use wire::link::{FrameKind, LinkHeader, MAX_HEADER, MalformedHeader, STAMP_OFFER};
 pub use wire::link::{OWN, SEALED_BARE, WHOLE};
 
 use units::Time;
@@ -122,17 +126,51 @@ pub struct Framing {
     /// The peer is who answers, not who was configured.
     learns: bool,
     seal: Seal,
+    /// Stamps are offered here, and by the peer.
+    offers_stamps: bool,
+    peer_offers_stamps: bool,
 }
 
 impl Framing {
     /// `peer` is the only one listened to; if it is `None`, the first who greets us is.
     pub fn new(own: Mac, peer: Option<Mac>, seal: Seal) -> Self {
-        Self { own, peer, learns: peer.is_none(), seal }
+        Self { own, peer, learns: peer.is_none(), seal, offers_stamps: false, peer_offers_stamps: false }
     }
 
     /// How the two ends name the seal to each other.
     pub fn seal_code(&self) -> u8 {
         self.seal.code()
+    }
+
+    /// Offers stamps, unless frames are sealed.
+    pub(crate) fn offer_stamps(&mut self) {
+        self.offers_stamps = matches!(self.seal, Seal::None);
+    }
+
+    /// Whether the peer's latest life-cycle message offers stamps.
+    pub(crate) fn peer_offers_stamps(&self) -> bool {
+        self.offers_stamps && self.peer_offers_stamps
+    }
+
+    /// Whether a frame goes from this end to the peer, so that the peer can restore its addresses.
+    #[inline]
+    pub(crate) fn is_for_peer(&self, frame: &[u8]) -> bool {
+        let peer = self.peer.as_ref().map_or(&[][..], |peer| &peer.0);
+        frame.len() >= ETHERNET && &frame[..6] == peer && frame[6..ADDRESSES] == self.own.0
+    }
+
+    /// Whether this end has the lower address of the two.
+    pub(crate) fn is_lower(&self) -> bool {
+        self.peer.is_some_and(|peer| self.own.0 < peer.0)
+    }
+
+    /// Gives a frame of the peer's its addresses back; false if the peer is not known.
+    #[inline]
+    pub(crate) fn restore_addresses(&self, frame: &mut [u8]) -> bool {
+        let (Some(peer), Some(addresses)) = (self.peer, frame.get_mut(..ADDRESSES)) else { return false };
+        addresses[..6].copy_from_slice(&self.own.0);
+        addresses[6..].copy_from_slice(&peer.0);
+        true
     }
 
     pub fn peer(&self) -> Option<Mac> {
@@ -171,6 +209,7 @@ impl Framing {
 
     /// The peer is gone; if it was learnt, another may take its place.
     pub(crate) fn forget_peer(&mut self) {
+        self.peer_offers_stamps = false;
         if self.learns {
             self.peer = None;
         }
@@ -200,6 +239,10 @@ impl Framing {
             }
             false => header.emit(&mut head[at..]),
         };
+        if self.offers_stamps && header.kind() == FrameKind::Session {
+            head[at..at + STAMP_OFFER.len()].copy_from_slice(&STAMP_OFFER);
+            at += STAMP_OFFER.len();
+        }
         emitted.padding = self.seal.padding(at + self.seal.size() + rest.len());
         let (sealed, seal) = head.split_at_mut(at);
         self.seal.write(sealed, rest, emitted.padding, seal);
@@ -234,6 +277,7 @@ impl Framing {
         self.seal.check(head, seal, rest).map_err(FrameRejection::Broken)?;
         if header.kind() == FrameKind::Session {
             self.peer = Some(from);
+            self.peer_offers_stamps = rest.starts_with(&STAMP_OFFER);
         }
         let body = match (header.has_body(), kind) {
             (false, _) => [&[][..], &[]],

@@ -7,7 +7,7 @@
 //! | `backend` | TAP, veth, packet sockets, AF_XDP |
 //! | `pool` | frames in memory |
 //! | `queue` | what waits for the wire, by flow |
-//! | `frame`, `seal` | frames on the wire, and their seals |
+//! | `frame`, `seal`, `stamp` | frames on the wire, their seals, and whether their numbers are in their addresses |
 //! | `daemon`, `standin`, `keeper`, `config`, `directory`, `control`, `status`, `metrics` | the daemon around it |
 
 pub mod backend;
@@ -25,6 +25,7 @@ pub mod queue;
 pub mod run;
 pub mod seal;
 pub mod service;
+pub mod stamp;
 pub mod standin;
 pub mod status;
 pub mod tally;

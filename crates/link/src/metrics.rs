@@ -69,7 +69,7 @@ fn register_gauges(registry: &mut Registry, status: &LinkStatus) {
 }
 
 /// Counters of frames that ended here: every place that drops one.
-pub const REASONS: [&str; 20] = [
+pub const REASONS: [&str; 22] = [
     "no_buffer",
     "tx_oversize",
     "flushed",
@@ -90,6 +90,8 @@ pub const REASONS: [&str; 20] = [
     "rx_forged",
     "rx_replayed",
     "rx_old_epoch",
+    "rx_stamp_bad",
+    "rx_stamp_dropped",
 ];
 
 fn register_counters(registry: &mut Registry, status: &LinkStatus) {

@@ -41,6 +41,8 @@ pub struct FramePool {
     longest: usize,
     slot_size: usize,
     handles: Vec<u16>,
+    /// The TCP checksum of the frame in a slot has yet to be written.
+    unfinished: Vec<bool>,
     free: Vec<u32>,
 }
 
@@ -53,6 +55,7 @@ impl FramePool {
             longest,
             slot_size,
             handles: vec![0; slots as usize],
+            unfinished: vec![false; slots as usize],
             free: (0..slots).rev().collect(),
         }
     }
@@ -77,6 +80,7 @@ impl FramePool {
         }
         let slot = self.free.pop()?;
         self.handles[slot as usize] = 1;
+        self.unfinished[slot as usize] = false;
         Some(PoolFrame { slot, len: len as u32 })
     }
 
@@ -95,6 +99,25 @@ impl FramePool {
     pub fn get_mut(&mut self, frame: &PoolFrame) -> &mut [u8] {
         let at = self.start(frame);
         &mut self.memory[at..at + frame.len as usize]
+    }
+
+    /// The frame has no TCP checksum: it can do without one as part of a super-frame.
+    #[inline]
+    pub fn leave_unfinished(&mut self, frame: &PoolFrame) {
+        self.unfinished[frame.slot as usize] = true;
+    }
+
+    #[inline]
+    pub fn is_unfinished(&self, frame: &PoolFrame) -> bool {
+        self.unfinished[frame.slot as usize]
+    }
+
+    /// Writes the TCP checksum of a frame that was left without.
+    #[inline]
+    pub fn finish(&mut self, frame: &PoolFrame) {
+        if std::mem::take(&mut self.unfinished[frame.slot as usize]) {
+            linux::offload::finish_tcp(self.get_mut(frame));
+        }
     }
 
     /// Takes back every slot but those of `kept`, each of which has one handle.

@@ -31,8 +31,9 @@ const FULL_FRAME: u64 = 1_538;
 const PATIENCE: u64 = 20;
 /// Queues; two flows that share one share its fate.
 const FLOWS: usize = 256;
-/// Bytes that a flow sends before it is the next one's turn.
+/// A turn: one full frame, or as much as a super-frame has.
 const QUANTUM: i64 = 1_518;
+const LONG_QUANTUM: i64 = 65_536;
 
 #[derive(Debug)]
 pub struct FrameQueue {
@@ -45,6 +46,8 @@ pub struct FrameQueue {
     limit: Bytes,
     most_frames: usize,
     target: Span,
+    /// Bytes that a flow sends before it is the next one's turn.
+    quantum: i64,
     dropped: u64,
 }
 
@@ -71,8 +74,15 @@ impl FrameQueue {
             limit,
             most_frames,
             target: TARGET.max(standing),
+            quantum: QUANTUM,
             dropped: 0,
         }
+    }
+
+    /// Whether a flow's turn is long enough for frames that leave as one super-frame.
+    #[inline]
+    pub(crate) fn keep_runs(&mut self, keep: bool) {
+        self.quantum = if keep { LONG_QUANTUM } else { QUANTUM };
     }
 
     pub fn bytes(&self) -> Bytes {
@@ -112,7 +122,7 @@ impl FrameQueue {
         self.frames += 1;
         if !flow.listed {
             flow.listed = true;
-            flow.credit = QUANTUM;
+            flow.credit = self.quantum;
             self.new.push_back(number);
         }
         while self.bytes > self.limit || self.frames > self.most_frames {
@@ -146,7 +156,7 @@ impl FrameQueue {
                 None => (*self.old.front()?, false),
             };
             if self.flows[number].credit <= 0 {
-                self.flows[number].credit += QUANTUM;
+                self.flows[number].credit += self.quantum;
                 self.end_turn(number, is_new);
                 continue;
             }

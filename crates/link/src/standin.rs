@@ -26,7 +26,7 @@ use std::io;
 use units::Rate;
 
 use crate::backend::Tap;
-use crate::config::{HostBackend, LinkConfig};
+use crate::config::{HostBackend, LinkConfig, StampUse};
 use crate::datapath::Link;
 use crate::directory::RunDirectory;
 use crate::frame::{self, Mac};
@@ -72,6 +72,8 @@ pub fn bring_up_for(
     directory: Option<&RunDirectory>,
     overhead: usize,
 ) -> Result<(StandInSides, StandIn), LinkError> {
+    // Other protocols want frames as they were on the wire.
+    let config = &LinkConfig { stamp: StampUse::Off, ..config.clone() };
     let mut stand_in = StandIn::up(config, directory, overhead)?;
     match stand_in.sides(config) {
         Ok(sides) => Ok((sides, stand_in)),
@@ -98,6 +100,8 @@ pub struct StandIn {
     wire_index: u32,
     wire_mtu: u32,
     rate: Option<Rate>,
+    /// Why frames are not stamped, whatever the peer says.
+    no_stamps: Option<&'static str>,
     /// What a user should know, a line each.
     pub remarks: Vec<String>,
 }
@@ -126,6 +130,7 @@ impl StandIn {
             wire_index: wire.index,
             wire_mtu: wire.mtu,
             rate,
+            no_stamps: None,
             remarks: Vec::new(),
         };
         match stand_in.build(config, left) {
@@ -229,8 +234,11 @@ impl StandIn {
     }
 
     fn keep_kernel_off(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
-        // Frames joined on arrival are not what was on the wire.
-        if self.netlink.offload(&config.interface, Offload::Gro).unwrap_or(false) {
+        self.no_stamps = self.find_no_stamps(config);
+        if self.no_stamps.is_none() {
+            self.join_stamped(&config.interface)?;
+        } else if self.netlink.offload(&config.interface, Offload::Gro).unwrap_or(false) {
+            // Frames joined on arrival are not what was on the wire.
             self.note(InterfaceChange::SwitchedOffGro { interface: config.interface.clone() })?;
             self.netlink.set_offload(&config.interface, Offload::Gro, false)?;
         }

@@ -29,6 +29,8 @@ pub struct LinkStatus {
     pub host_backend: String,
     pub wire_backend: String,
     pub seal: String,
+    #[serde(default)]
+    pub stamp: StampStatus,
     pub mtu: u32,
     pub up_seconds: f64,
     /// What keeps the link from being protected, in one line.
@@ -50,6 +52,16 @@ pub struct LinkStatus {
     pub tx_bits_per_second: f64,
     pub rx_bits_per_second: f64,
     pub counters: BTreeMap<String, u64>,
+}
+
+/// Whether frames have their numbers in their addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StampStatus {
+    /// off, probing, used or unanswered.
+    pub state: String,
+    /// Why they are not used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// What does not change while a link is up.
@@ -115,6 +127,7 @@ impl LinkStatus {
             host_backend: identity.host_backend,
             wire_backend: identity.wire_backend,
             seal: identity.seal,
+            stamp: stamp(link),
             mtu: identity.mtu,
             up_seconds: now.since(Time::ZERO).as_secs(),
             problem,
@@ -149,6 +162,11 @@ fn all_counters(link: &Link) -> BTreeMap<String, u64> {
     let protocol = link.endpoint().counters().iter().map(|(name, value)| (name.to_owned(), value));
     let live = link.context().tally.iter().map(|(name, value)| (name.to_owned(), value));
     protocol.chain(live).collect()
+}
+
+fn stamp(link: &Link) -> StampStatus {
+    let (state, why) = link.context().stamper.describe();
+    StampStatus { state: state.to_owned(), why: why.map(str::to_owned) }
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

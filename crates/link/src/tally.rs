@@ -46,4 +46,13 @@ units::counters! { Tally:
     rx_early,
     /// Greetings between keyed seals.
     rx_greetings,
+    /// Frames whose number was in their addresses, and the messages and super-frames in which the kernel had them.
+    tx_stamped,
+    tx_stamped_runs,
+    rx_stamped,
+    rx_stamped_runs,
+    /// Frames whose addresses begin as a stamp and make no sense, or whose segments do not fit it.
+    rx_stamp_bad,
+    /// Stamped frames of another epoch, or where no stamps were agreed on.
+    rx_stamp_dropped,
 }

@@ -12,8 +12,8 @@ use link::seal::Seal;
 use linux::capture::Capture;
 use wire::Seq;
 use wire::link::{
-    Class, Epoch, Feedback, FlowControl, FrameKind, Gap, LinkAgreement, LinkHeader, SessionKind, SessionMessage,
-    SessionRefusal, VERSION,
+    AddressStamp, Class, Epoch, Feedback, FlowControl, FrameKind, Gap, LinkAgreement, LinkHeader, SegmentSpan,
+    SessionKind, SessionMessage, SessionRefusal, StampProbe, StampedData, VERSION,
 };
 
 const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
@@ -618,4 +618,74 @@ fn a_link_over_a_link_is_followed_but_not_without_end() {
     assert_eq!(printed[..2], ["0,1\t50001", "0,1,2\t50001"]);
     assert_eq!(folder.matching(&file, Sealed::None, "hitless.deep"), [2, 3]);
     folder.tshark(&file, Sealed::None, &["-V"]);
+}
+
+/// Stamps of every kind before a TCP segment, and what tshark should print of them.
+fn stamped_examples() -> Vec<(AddressStamp, String)> {
+    let data = StampedData {
+        lower: true,
+        class: Class::Ordered,
+        epoch: Epoch::new(2),
+        number: Seq::new(17, false),
+        acknowledges: None,
+        run: None,
+    };
+    let probe = StampProbe { lower: false, token: 4_711 };
+    // The segment's TCP sequence number is 1.
+    let run = |first: u16, size| Some(SegmentSpan { first, size });
+    let acknowledges = Some((Class::NonBlocking, Seq::new(65_535, true)));
+    vec![
+        (AddressStamp::Data(data), "0|1|0|2|17|0||||||".to_owned()),
+        (
+            AddressStamp::Data(StampedData { acknowledges, class: Class::NonBlocking, ..data }),
+            "0|1|1|2|17|0|1|65535|1|||".to_owned(),
+        ),
+        (
+            AddressStamp::Data(StampedData { number: Seq::new(65_534, true), run: run(65_534, 1), ..data }),
+            "0|1|0|2|1|0||||65534|1|3".to_owned(),
+        ),
+        (AddressStamp::Probe(probe), "1|0||||||||||".to_owned()),
+        (AddressStamp::Answer(probe), "2|0||||||||||".to_owned()),
+        (AddressStamp::Lesson(probe), "3|0||||||||||".to_owned()),
+    ]
+}
+
+fn behind(addresses: [u8; AddressStamp::LEN]) -> Vec<u8> {
+    [&addresses[..], &[8, 0], &tcp_in_ipv4(Inside::TCP_PAYLOAD)].concat()
+}
+
+#[test]
+fn stamps_say_what_was_put_in_and_what_we_refuse_is_marked() {
+    if is_skipped() {
+        return;
+    }
+    let folder = Folder::create("stamps").unwrap();
+    let examples = stamped_examples();
+    let mut frames: Vec<Vec<u8>> = examples.iter().map(|(stamp, _)| behind(stamp.emit())).collect();
+    let file = folder.capture(&frames).unwrap();
+    let names = "kind lower class epoch seq era ack.class ack.latest ack.era first size index";
+    let names: Vec<String> = names.split(' ').map(|name| format!("hitless.stamp.{name}")).collect();
+    let mut args = vec!["-T", "fields", "-E", "separator=|"];
+    args.extend(names.iter().flat_map(|name| ["-e", name.as_str()]));
+    let printed = folder.tshark(&file, Sealed::None, &args).replace("True", "1").replace("False", "0");
+    for ((stamp, expected), line) in examples.iter().zip(printed.lines()) {
+        assert_eq!(line, expected, "{stamp:?}");
+    }
+    let mut random = faults::Random::new(5, 1);
+    for _ in 0..MUTATIONS {
+        let mut addresses = examples[random.below(examples.len() as u64) as usize].0.emit();
+        for _ in 0..=random.below(2) {
+            addresses[random.below(12) as usize] ^= 1 << random.below(8);
+        }
+        frames.push(behind(addresses));
+    }
+    let refused = |frame: &Vec<u8>| match AddressStamp::parse(frame) {
+        Ok(Some(AddressStamp::Data(data))) => data.index(1).is_none(),
+        Ok(_) => false,
+        Err(_) => true,
+    };
+    let expected: Vec<usize> = (0..frames.len()).filter(|at| refused(&frames[*at])).collect();
+    assert!(expected.len() > 100);
+    let file = folder.capture(&frames).unwrap();
+    assert_eq!(folder.matching(&file, Sealed::None, "hitless.stamp.malformed"), expected);
 }

@@ -2,6 +2,8 @@
 
 #[path = "memory/keys.rs"]
 mod keys;
+#[path = "memory/stamps.rs"]
+mod stamps;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,21 +15,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use faults::Random;
 use guard::auto::Level;
 use guard::{EndpointCommand, Params, SessionState};
-use link::backend::{Host, Wire, WireFrame};
+use link::backend::{Host, Wire, WireFrame, outgoing_runs};
 use link::datapath::{DatapathSetup, InitAction, Link, LinkEvent};
 use link::frame::{Framing, Mac};
 use link::pool::FramePool;
 use link::seal::Seal;
-use linux::offload::VnetHeader;
+use linux::offload::{Coalescer, Pieces, VnetHeader};
 use machine::Machine;
 use units::{Bytes, Prob, Span, Time};
 use wire::link::Class;
 
 type Frames = Rc<RefCell<VecDeque<Vec<u8>>>>;
+type SuperFrames = Rc<RefCell<VecDeque<(VnetHeader, Vec<u8>)>>>;
 
-/// A host that sends what the test gives it and keeps what it is given.
+/// A host that sends what the test gives it and keeps what it is given, cut as a cable would have carried it.
 struct MemoryHost {
     sends: Frames,
+    super_frames: SuperFrames,
     got: Frames,
 }
 
@@ -37,6 +41,10 @@ impl Host for MemoryHost {
     }
 
     fn receive(&mut self, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<bool> {
+        if let Some((vnet, frame)) = self.super_frames.borrow_mut().pop_front() {
+            each(&vnet, &frame);
+            return Ok(true);
+        }
         let Some(frame) = self.sends.borrow_mut().pop_front() else { return Ok(false) };
         each(&VnetHeader::default(), &frame);
         Ok(true)
@@ -44,7 +52,11 @@ impl Host for MemoryHost {
 
     fn deliver(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<bool> {
         let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-        self.got.borrow_mut().push_back(whole[VnetHeader::LEN..].to_vec());
+        let (vnet, frame) = whole.split_first_chunk().expect("a vnet header comes first");
+        let mut pieces = Pieces::default();
+        let vnet = VnetHeader::parse(*vnet);
+        let pieces = pieces.of(&vnet, frame).expect("the host is handed what it can cut");
+        self.got.borrow_mut().extend(pieces.map(<[u8]>::to_vec));
         Ok(true)
     }
 
@@ -57,9 +69,12 @@ impl Host for MemoryHost {
     }
 }
 
+/// A wire that carries single frames. A kernel cuts super-frames before it, and joins segments behind it, unless the backend
+/// is one that has none.
 struct MemoryWire {
     arrives: Frames,
     leaves: Frames,
+    no_super_frames: Option<&'static str>,
 }
 
 impl Wire for MemoryWire {
@@ -74,8 +89,33 @@ impl Wire for MemoryWire {
         Ok(count)
     }
 
+    fn receive_joined(&mut self, most: usize, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<usize> {
+        let count = most.min(self.arrives.borrow().len());
+        let frames: Vec<Vec<u8>> = self.arrives.borrow_mut().drain(..count).collect();
+        let mut coalescer = Coalescer::default();
+        for (number, frame) in frames.iter().enumerate() {
+            coalescer.push(number, frame);
+        }
+        coalescer.flush();
+        while let Some(batch) = coalescer.pop() {
+            let mut bytes = batch.prefix()[VnetHeader::LEN..].to_vec();
+            batch.parts().iter().for_each(|part| bytes.extend_from_slice(part.of(&frames[part.handle])));
+            each(&batch.vnet(), &bytes);
+        }
+        Ok(count)
+    }
+
+    fn no_super_frames(&self) -> Option<&'static str> {
+        self.no_super_frames
+    }
+
     fn send(&mut self, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize> {
-        self.leaves.borrow_mut().extend(frames.iter().map(|frame| frame.parts(pool).concat()));
+        let mut cut = Pieces::default();
+        for run in outgoing_runs(frames, pool) {
+            let (vnet, message) = run.message(pool);
+            let pieces = cut.of(&vnet, &message).expect("a kernel can cut it");
+            self.leaves.borrow_mut().extend(pieces.map(<[u8]>::to_vec));
+        }
         Ok(frames.len())
     }
 
@@ -91,6 +131,7 @@ impl Wire for MemoryWire {
 struct End {
     link: Link,
     sends: Frames,
+    super_frames: SuperFrames,
     got: Frames,
     arrives: Frames,
     leaves: Frames,
@@ -113,11 +154,14 @@ fn end(number: usize, seal: Seal, mode: Class, change: impl Fn(&mut DatapathSetu
         rate: None,
         queue: Bytes::new(1 << 20),
         target: Some(Prob::literal(1e-8)),
+        no_stamps: None,
     };
     change(&mut setup);
-    let host = MemoryHost { sends: Rc::clone(&sends), got: Rc::clone(&got) };
-    let wire = MemoryWire { arrives: Rc::clone(&arrives), leaves: Rc::clone(&leaves) };
-    End { link: Link::new(setup, Box::new(host), Box::new(wire)), sends, got, arrives, leaves }
+    let super_frames = SuperFrames::default();
+    let host = MemoryHost { sends: Rc::clone(&sends), super_frames: Rc::clone(&super_frames), got: Rc::clone(&got) };
+    let wire =
+        MemoryWire { arrives: Rc::clone(&arrives), leaves: Rc::clone(&leaves), no_super_frames: setup.no_stamps };
+    End { link: Link::new(setup, Box::new(host), Box::new(wire)), sends, super_frames, got, arrives, leaves }
 }
 
 struct Pair {

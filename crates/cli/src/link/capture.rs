@@ -12,6 +12,8 @@ use linux::net::Netlink;
 use linux::packet::PacketSocket;
 use linux::poll;
 
+use wire::link::AddressStamp;
+
 use crate::args::CaptureArgs;
 use crate::output::{CommandResult, Failure, say};
 
@@ -26,10 +28,13 @@ pub(super) fn run(args: &CaptureArgs) -> CommandResult {
         )));
     }
     let both_ways = linux::packet::PacketSocketOptions { outgoing_too: true, ..wire_socket(link.mtu, 4_096) };
-    let mut socket = PacketSocket::open(link.index, &both_ways).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => Failure::Outside(format!("{error}; capturing needs root, or sudo")),
-        _ => outside(error),
-    })?;
+    let mut socket =
+        PacketSocket::open(link.index, &both_ways).and_then(PacketSocket::with_super_frames).map_err(|error| {
+            match error.kind() {
+                ErrorKind::PermissionDenied => Failure::Outside(format!("{error}; capturing needs root, or sudo")),
+                _ => outside(error),
+            }
+        })?;
     let mut capture = Capture::create(&args.write, &[&args.interface])
         .map_err(|error| Failure::Usage(format!("{}: {error}", args.write.display())))?;
     say(&format!("capturing protected frames on {}; Ctrl-C ends it", args.interface));
@@ -44,7 +49,7 @@ pub(super) fn run(args: &CaptureArgs) -> CommandResult {
         socket.receive(64, |frame| {
             let ours =
                 frame.bytes.get(12..14).is_some_and(|kind| kind == OWN.to_be_bytes() || kind == WHOLE.to_be_bytes());
-            if ours && kept < most && failed.is_ok() {
+            if (ours || AddressStamp::marks(frame.bytes)) && kept < most && failed.is_ok() {
                 kept += 1;
                 failed = capture.write(0, time_of_day(), frame.bytes);
             }

@@ -47,7 +47,7 @@ impl View {
     }
 
     fn draw(&self, frame: &mut Frame<'_>) {
-        let rows = [Constraint::Length(12), Constraint::Min(4), Constraint::Min(4), Constraint::Length(1)];
+        let rows = [Constraint::Length(13), Constraint::Min(4), Constraint::Min(4), Constraint::Length(1)];
         let [facts, throughput, recovered, help] = Layout::vertical(rows).areas(frame.area());
         let colour = match (self.status.is_active(), &self.status.problem) {
             (true, None) => Color::Green,

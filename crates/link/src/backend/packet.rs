@@ -8,8 +8,12 @@ use std::os::fd::RawFd;
 use linux::offload::{Pieces, VnetHeader};
 use linux::packet::{FINISHED, PacketSocket, is_full};
 
-use super::{Host, Wire, WireFrame};
+use super::outgoing::JoinedHead;
+use super::{Host, OutgoingRun, Wire, WireFrame, outgoing_runs};
 use crate::pool::FramePool;
+
+/// Where super-frames are lost for want of room they cost more than they save.
+const LEAST_ROOM: usize = 2 << 20;
 
 /// The wire side on a packet socket.
 ///
@@ -47,6 +51,15 @@ impl Wire for PacketWire {
                 Err(_) => *unfinished += 1,
             }
         }))
+    }
+
+    fn receive_joined(&mut self, most: usize, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<usize> {
+        Ok(self.socket.receive(most, |frame| each(&frame.vnet, frame.bytes)))
+    }
+
+    fn no_super_frames(&self) -> Option<&'static str> {
+        let room = self.socket.has_vnet() && self.socket.room_for_copies() >= LEAST_ROOM;
+        (!room).then_some("the socket's receive buffer is too small for super-frames; raise net.core.rmem_max to 1 MB")
     }
 
     fn send(&mut self, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize> {
@@ -114,6 +127,8 @@ struct SendBatch {
     vnet: bool,
     parts: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
+    /// Of each message: its parts, and its frames.
+    lens: Vec<(usize, usize)>,
 }
 
 impl std::fmt::Debug for SendBatch {
@@ -126,27 +141,51 @@ impl SendBatch {
     fn send(&mut self, fd: RawFd, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize> {
         self.parts.clear();
         self.messages.clear();
-        let before = usize::from(self.vnet);
-        for frame in frames {
-            let parts = frame.parts(pool);
-            for part in [&FINISHED[..]].iter().take(before).chain(&parts) {
-                self.parts.push(libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
-            }
+        self.lens.clear();
+        let runs: Vec<OutgoingRun<'_>> = outgoing_runs(frames, pool).collect();
+        for run in &runs {
+            let before = self.parts.len();
+            self.describe(run, pool);
+            self.lens.push((self.parts.len() - before, run.frames.len()));
         }
-        for (parts, frame) in self.parts.chunks_exact_mut(before + 3).zip(frames) {
+        let mut parts = self.parts.as_mut_slice();
+        for (count, _) in &self.lens {
+            let (own, rest) = parts.split_at_mut(*count);
             // SAFETY: all zeros is a valid mmsghdr: no name, no control data.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-            message.msg_hdr.msg_iov = parts.as_mut_ptr();
-            // Nearly no frame needs padding, and an empty part costs as much as another.
-            message.msg_hdr.msg_iovlen = (before + if frame.padding > 0 { 3 } else { 2 }) as _;
+            message.msg_hdr.msg_iov = own.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = *count as _;
             self.messages.push(message);
+            parts = rest;
         }
         // SAFETY: each message points to its own parts in `parts`, each of which points to constant bytes or to bytes
-        // borrowed from `frames` and `pool`; none of them moves or is written to during the call.
+        // borrowed from `runs`, `frames` and `pool`; none of them moves or is written to during the call.
         let sent = unsafe {
             let count = self.messages.len() as libc::c_uint;
             libc::sendmmsg(fd, self.messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
         };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(self.lens[..sent as usize].iter().map(|(_, frames)| frames).sum())
+    }
+
+    /// The pieces of one message.
+    fn describe(&mut self, run: &OutgoingRun<'_>, pool: &FramePool) {
+        let mut push = |part: &[u8]| {
+            self.parts.push(libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+        };
+        if let Some(JoinedHead { bytes, payload_at }) = &run.joined {
+            push(bytes);
+            let payloads = run.frames.iter().filter_map(|frame| frame.frame.as_ref());
+            return payloads.for_each(|frame| push(&pool.get(frame)[*payload_at..]));
+        }
+        if self.vnet {
+            push(&FINISHED);
+        }
+        let parts = run.frames[0].parts(pool);
+        // Nearly no frame needs padding, and an empty part costs as much as another.
+        let used = if run.frames[0].padding > 0 { 3 } else { 2 };
+        parts[..used].iter().for_each(|part| push(part));
     }
 }

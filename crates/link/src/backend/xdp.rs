@@ -24,7 +24,6 @@
 #![expect(unsafe_code, reason = "talks to the kernel")]
 
 mod program;
-mod queues;
 mod umem;
 
 use std::io;
@@ -34,6 +33,7 @@ use libc::{c_int, xdp_desc};
 
 use self::program::XdpProgram;
 use self::umem::{FromKernel, RingLocation, ToKernel, Umem};
+use super::queues;
 use super::{Wire, WireFrame};
 use crate::pool::FramePool;
 use linux::net::{self, Netlink};
@@ -77,7 +77,10 @@ impl XdpWire {
         let link = links.into_iter().find(|link| link.index == index);
         let link = link.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
         let membership = promiscuous(index).map_err(|error| failed("make the interface promiscuous", error))?;
-        queues::require_one(&membership, &link)?;
+        if queues::has_several(&link)? {
+            let fix = format!("it has several receive queues; `ethtool -L {} combined 1` first", link.name);
+            return Err(io::Error::new(io::ErrorKind::Unsupported, fix));
+        }
         let fd = socket::raw(libc::AF_XDP).map_err(|error| failed("make an AF_XDP socket", error))?;
         let umem = Umem::new(RECEIVING + SENDING, frame_size)?;
         let mut rings = Rings::new(&fd, &umem).map_err(no_locked_memory)?;
@@ -310,9 +313,9 @@ fn statistics(fd: &OwnedFd) -> io::Result<libc::xdp_statistics> {
 mod tests {
     use std::time::Duration;
 
-    use super::queues::Channels;
     use super::*;
     use crate::backend::PacketWire;
+    use crate::backend::queues::Channels;
     use crate::frame::LONGEST_HEAD;
     use crate::standin::wire_socket;
     use linux::net::Namespace;
@@ -563,7 +566,7 @@ mod tests {
             let mut channels = Channels { command: Channels::SET, rx: 2, tx: 2, ..Channels::default() };
             queues::ethtool_channels(&socket::raw(libc::AF_PACKET)?, "w0", &mut channels)?;
             let error = XdpWire::open(here, MTU).unwrap_err();
-            assert_eq!(error.to_string(), "it has 2 receive queues; `ethtool -L w0 rx 1` first");
+            assert!(error.to_string().contains("several receive queues"), "{error}");
             channels.rx = 1;
             queues::ethtool_channels(&socket::raw(libc::AF_PACKET)?, "w0", &mut channels)?;
             let error = send_some(&mut XdpWire::open(here, MTU)?, &[vec![1; 5_000]]).unwrap_err();

@@ -73,6 +73,10 @@ units::options! {
         #[arg(long)]
         pub wire: Option<String>,
 
+        /// Numbers in the Ethernet addresses of frames, so that super-frames stay whole: auto or off [default: auto].
+        #[arg(long)]
+        pub stamp: Option<String>,
+
         /// Keep the loop on this processor.
         #[arg(long, value_name = "CPU")]
         pub pin: Option<usize>,
@@ -123,6 +127,7 @@ impl LinkOptions {
         set("init-action", self.init_action, &mut config.init_action)?;
         set("backend", self.backend, &mut config.host)?;
         set("wire", self.wire, &mut config.wire)?;
+        set("stamp", self.stamp, &mut config.stamp)?;
         set("give-up-after", self.give_up_after, &mut config.give_up_after)?;
         config.rate = self.rate.as_deref().map(|rate| parse("rate", rate)).transpose()?;
         config.queue = self.queue.as_deref().map(|queue| parse("queue", queue)).transpose()?;

@@ -89,7 +89,10 @@ impl HostSide {
             let bytes = pool.get(frame);
             tally.host_tx_frames += 1;
             tally.host_tx_bytes += bytes.len() as u64;
-            self.coalescer.push(number as u32, bytes);
+            match pool.is_unfinished(frame) {
+                true => self.coalescer.push_unfinished(number as u32, bytes),
+                false => self.coalescer.push(number as u32, bytes),
+            }
             written = written.and(self.write_ready(delivered, pool, tally));
         }
         self.coalescer.flush();

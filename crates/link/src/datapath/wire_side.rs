@@ -4,12 +4,14 @@ use std::io;
 use std::os::fd::RawFd;
 
 use guard::{Endpoint, LinkPacket, SessionState, WIRE};
+use linux::offload::{Pieces, VnetHeader};
 use machine::Machine;
 use units::{Span, Time};
-use wire::link::FrameKind;
+use wire::link::{AddressStamp, FrameKind};
 
 use super::BATCH;
 use super::news::FrameFaults;
+use super::stamped_frames::StampedFrames;
 use crate::backend::{Wire, WireFrame};
 use crate::context::LinkContext;
 use crate::pool::{FramePool, PoolFrame};
@@ -27,6 +29,9 @@ pub struct WireSide {
     blocked: bool,
     /// How often in a row it had room for nothing at all.
     fruitless: u32,
+    /// What the kernel joined, cut again.
+    pieces: Pieces,
+    stamped: StampedFrames,
 }
 
 impl std::fmt::Debug for WireSide {
@@ -37,7 +42,12 @@ impl std::fmt::Debug for WireSide {
 
 impl WireSide {
     pub fn new(wire: Box<dyn Wire>) -> Self {
-        Self { wire, blocked: false, fruitless: 0 }
+        Self { wire, blocked: false, fruitless: 0, pieces: Pieces::default(), stamped: StampedFrames::default() }
+    }
+
+    /// Why super-frames cannot be sent and received here; `None` if they can.
+    pub(crate) fn no_super_frames(&self) -> Option<&'static str> {
+        self.wire.no_super_frames()
     }
 
     pub fn fd(&self) -> RawFd {
@@ -84,28 +94,20 @@ impl WireSide {
         context: &mut LinkContext,
         troubles: &mut FrameFaults,
     ) -> io::Result<bool> {
-        self.read(&mut |bytes| {
-            context.tally.wire_rx_frames += 1;
-            context.tally.wire_rx_bytes += bytes.len() as u64;
-            match context.framing.parse(bytes) {
-                Ok(arrived) => {
-                    let body = match arrived.header.has_body() {
-                        false => None,
-                        true => match context.store(arrived.body) {
-                            Some(frame) => Some(frame),
-                            None => return,
-                        },
-                    };
-                    let session = arrived.header.kind() == FrameKind::Session;
-                    endpoint.on_frame(now, WIRE, LinkPacket { header: arrived.header, body }, context);
-                    // Who greets is the peer once an epoch has begun with it, and not before: anybody can greet.
-                    if session && matches!(endpoint.state(), SessionState::Dormant | SessionState::Asking) {
-                        context.framing.forget_peer();
-                    }
-                }
-                Err(reason) => troubles.note(reason, endpoint.state(), context),
+        let Self { wire, pieces, stamped, .. } = self;
+        let mut each = |vnet: &VnetHeader, bytes: &[u8]| {
+            if context.stamper.offers() && AddressStamp::marks(bytes) {
+                return stamped.on_frame(now, vnet, bytes, endpoint, context);
             }
-        })
+            if vnet.is_finished() {
+                return on_bytes(now, bytes, endpoint, context, troubles);
+            }
+            match pieces.of(vnet, bytes) {
+                Ok(pieces) => pieces.for_each(|piece| on_bytes(now, piece, endpoint, context, troubles)),
+                Err(_) => context.tally.ring_overflow += 1,
+            }
+        };
+        Ok(wire.receive_joined(BATCH, &mut each)? > 0)
     }
 
     /// Sends what is on its way out, as far as the wire has room. True if anything was sent.
@@ -154,6 +156,36 @@ impl WireSide {
             outgoing.remove(0).frame.into_iter().for_each(|frame| pool.release(frame));
         }
         Ok(sent > 0)
+    }
+}
+
+/// Hands one frame to the endpoint.
+fn on_bytes(
+    now: Time,
+    bytes: &[u8],
+    endpoint: &mut Endpoint<PoolFrame>,
+    context: &mut LinkContext,
+    troubles: &mut FrameFaults,
+) {
+    context.tally.wire_rx_frames += 1;
+    context.tally.wire_rx_bytes += bytes.len() as u64;
+    match context.framing.parse(bytes) {
+        Ok(arrived) => {
+            let body = match arrived.header.has_body() {
+                false => None,
+                true => match context.store(arrived.body) {
+                    Some(frame) => Some(frame),
+                    None => return,
+                },
+            };
+            let session = arrived.header.kind() == FrameKind::Session;
+            endpoint.on_frame(now, WIRE, LinkPacket { header: arrived.header, body }, context);
+            // Who greets is the peer once an epoch has begun with it, and not before: anybody can greet.
+            if session && matches!(endpoint.state(), SessionState::Dormant | SessionState::Asking) {
+                context.framing.forget_peer();
+            }
+        }
+        Err(reason) => troubles.note(reason, endpoint.state(), context),
     }
 }
 

@@ -94,6 +94,7 @@ impl StandIn {
             rate: self.rate,
             queue: config.queue.unwrap_or(QUEUE),
             target: (config.mode != LinkMode::Auto).then_some(config.target_loss),
+            no_stamps: self.no_stamps,
         };
         let identity = LinkIdentity {
             name: self.name.clone(),

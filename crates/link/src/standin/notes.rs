@@ -29,6 +29,9 @@ pub(crate) enum InterfaceChange {
     SwitchedOffGro {
         interface: String,
     },
+    SwitchedOnGro {
+        interface: String,
+    },
     MovedPort {
         from: String,
         to: String,
@@ -102,6 +105,10 @@ impl InterfaceChange {
             },
             Self::SwitchedOffGro { interface } => match netlink.link(interface)? {
                 Some(_) => netlink.set_offload(interface, Offload::Gro, true),
+                None => Ok(()),
+            },
+            Self::SwitchedOnGro { interface } => match netlink.link(interface)? {
+                Some(_) => netlink.set_offload(interface, Offload::Gro, false),
                 None => Ok(()),
             },
             Self::MovedPort { from, to, bridge, settings, .. } => {
@@ -210,6 +217,15 @@ impl ChangeNotes {
         }
     }
 
+    /// Features that were switched off.
+    pub(crate) fn switched_off(&self) -> Vec<String> {
+        let features = self.changes.iter().filter_map(|change| match change {
+            InterfaceChange::SwitchedOffFeatures { features, .. } => Some(features.clone()),
+            _ => None,
+        });
+        features.flatten().collect()
+    }
+
     /// What was taken over, and whether all of it was.
     pub(crate) fn taken_over(&self) -> Option<(MovedAddresses, bool)> {
         self.changes.iter().find_map(|change| match change {
@@ -221,9 +237,9 @@ impl ChangeNotes {
     /// The interface that was protected, if the notes name it.
     pub(crate) fn wire(&self) -> Option<&str> {
         self.changes.iter().find_map(|change| match change {
-            InterfaceChange::Filtered { interface, .. } | InterfaceChange::SwitchedOffGro { interface } => {
-                Some(interface.as_str())
-            }
+            InterfaceChange::Filtered { interface, .. }
+            | InterfaceChange::SwitchedOffGro { interface }
+            | InterfaceChange::SwitchedOnGro { interface } => Some(interface.as_str()),
             InterfaceChange::TookOver { from, .. } | InterfaceChange::MovedPort { from, .. } => Some(from.as_str()),
             InterfaceChange::FailedOpen { interface, .. }
             | InterfaceChange::CopiedNeighbours { interface, .. }

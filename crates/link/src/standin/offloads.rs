@@ -13,8 +13,10 @@
 use super::attach::LARGEST_RECEIVED;
 use super::notes::InterfaceChange;
 use super::{LinkError, StandIn, far_end};
+use crate::backend::queues::has_several;
+use crate::config::LinkConfig;
 use crate::frame;
-use linux::net::{self, Netlink};
+use linux::net::{self, Netlink, Offload};
 
 /// Segmentation and checksums that a vnet header cannot describe. UDP segmentation is among them because packet
 /// sockets of kernels before 6.2 drop such frames.
@@ -38,6 +40,9 @@ const BEYOND_VNET: [&str; 15] = [
 
 /// Frames joined by the card.
 const JOINED_BY_CARD: [&str; 2] = ["rx-lro", "rx-gro-hw"];
+/// A veth that has these cuts nothing: a super-frame would cross it whole, which no cable carries.
+const UNCUT: [&str; 4] =
+    ["tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"];
 
 /// The stand-in is taken down with its link, so nothing need be put back.
 pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Result<(), LinkError> {
@@ -54,7 +59,13 @@ pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Resu
 impl StandIn {
     /// Lets the card hand over frames as they were on the wire, as far as it can.
     pub(super) fn no_joining_by_card(&mut self, interface: &str) -> Result<(), LinkError> {
-        let features = self.netlink.features_on(interface, &JOINED_BY_CARD).unwrap_or_default();
+        let is_veth = self.netlink.driver(interface).is_ok_and(|driver| driver == "veth");
+        let unwanted = [&JOINED_BY_CARD[..], if self.no_stamps.is_none() && is_veth { &UNCUT } else { &[] }].concat();
+        let mut features = self.netlink.features_on(interface, &unwanted).unwrap_or_default();
+        // What an earlier daemon switched off is to be put back as well.
+        let noted: Vec<String> =
+            self.notes.switched_off().into_iter().filter(|noted| !features.contains(noted)).collect();
+        features.extend(noted);
         if features.is_empty() {
             return Ok(());
         }
@@ -63,6 +74,30 @@ impl StandIn {
             features: features.clone(),
         })?;
         self.netlink.set_features(interface, &features, false)?;
+        Ok(())
+    }
+
+    /// Why frames are not to be stamped, whatever the peer says.
+    pub(super) fn find_no_stamps(&self, config: &LinkConfig) -> Option<&'static str> {
+        let link = self.netlink.existing_link(&config.interface);
+        // A card distributes stamped frames by flow, as any others, and their numbers would arrive out of order.
+        let has_several = link.is_ok_and(|link| has_several(&link).unwrap_or(true));
+        let looks_stamped = self.mac.0[0] == wire::link::AddressStamp::FIRST;
+        config
+            .no_stamps()
+            .or(looks_stamped.then_some("the interface's own address begins as a stamp does"))
+            .or(has_several.then_some("the interface has several receive queues; `ethtool -L IFACE combined 1` first"))
+    }
+
+    /// Lets the kernel join stamped segments. Where it cannot, they come one by one.
+    pub(super) fn join_stamped(&mut self, interface: &str) -> Result<(), LinkError> {
+        if self.netlink.offload(interface, Offload::Gro).unwrap_or(true) {
+            return Ok(());
+        }
+        self.note(InterfaceChange::SwitchedOnGro { interface: interface.to_owned() })?;
+        if let Err(error) = self.netlink.set_offload(interface, Offload::Gro, true) {
+            self.remarks.push(format!("frames are not joined on arrival: {error}"));
+        }
         Ok(())
     }
 

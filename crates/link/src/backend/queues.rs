@@ -1,27 +1,24 @@
-//! How many queues an interface receives on. The program is asked once per queue and a socket serves one, so there
-//! must be one; not from sysfs, which shows the interfaces of the namespace in which it was mounted.
+//! How many queues an interface receives on. Not from sysfs, which shows the interfaces of the namespace in which it was
+//! mounted.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 
 use linux::net;
 
-/// Frames that arrive on another queue than the first would pass us by.
-pub(crate) fn require_one(socket: &OwnedFd, link: &net::InterfaceInfo) -> io::Result<()> {
+/// Whether frames arrive on more than one queue, and so in another order than they were on the wire.
+pub(crate) fn has_several(link: &net::InterfaceInfo) -> io::Result<bool> {
+    let socket = OwnedFd::from(UnixDatagram::unbound()?);
     let mut channels = Channels { command: Channels::GET, ..Channels::default() };
-    let (queues, kind) = match ethtool_channels(socket, &link.name, &mut channels) {
-        Ok(()) if channels.combined > 0 => (channels.rx + channels.combined, "combined"),
-        Ok(()) => (channels.rx, "rx"),
+    let queues = match ethtool_channels(&socket, &link.name, &mut channels) {
+        Ok(()) => channels.rx + channels.combined,
         // The driver cannot say, so it is what the kernel has made room for.
-        Err(_) => (link.num_rx_queues, "combined"),
+        Err(_) => link.num_rx_queues,
     };
-    if queues <= 1 {
-        return Ok(());
-    }
-    let fix = format!("it has {queues} receive queues; `ethtool -L {} {kind} 1` first", link.name);
-    Err(io::Error::new(io::ErrorKind::Unsupported, fix))
+    Ok(queues > 1)
 }
 
 /// `struct ethtool_channels`.
@@ -38,7 +35,7 @@ pub(crate) struct Channels {
 
 impl Channels {
     pub(crate) const GET: u32 = 0x3c;
-    #[cfg(test)]
+    #[cfg(all(test, feature = "xdp"))]
     pub(crate) const SET: u32 = 0x3d;
 }
 

@@ -1,0 +1,67 @@
+//! What goes out in one message: a frame, or the segments that the kernel is handed as one super-frame.
+
+use linux::offload::{SegmentRun, VnetHeader};
+
+use super::{RunPlace, WireFrame};
+use crate::pool::FramePool;
+
+/// Frames for one message.
+#[derive(Debug)]
+pub struct OutgoingRun<'a> {
+    pub frames: &'a [WireFrame],
+    /// If the kernel has something left to do: cut them, or complete a checksum.
+    pub joined: Option<JoinedHead>,
+}
+
+/// What goes before the payloads of a run.
+#[derive(Debug)]
+pub struct JoinedHead {
+    /// The vnet header, then the headers of the super-frame.
+    pub bytes: Vec<u8>,
+    /// Where the payload of each frame begins.
+    pub payload_at: usize,
+}
+
+impl OutgoingRun<'_> {
+    /// The vnet header and the bytes, as a kernel would get them.
+    pub fn message(&self, pool: &FramePool) -> (VnetHeader, Vec<u8>) {
+        let Some(JoinedHead { bytes, payload_at }) = &self.joined else {
+            return (VnetHeader::default(), self.frames[0].parts(pool).concat());
+        };
+        let (vnet, head) = bytes
+            .split_first_chunk()
+            .map_or_else(Default::default, |(vnet, head)| (VnetHeader::parse(*vnet), head.to_vec()));
+        let payloads = self.frames.iter().filter_map(|frame| frame.frame.as_ref());
+        let payloads = payloads.flat_map(|frame| pool.get(frame)[*payload_at..].iter().copied());
+        (vnet, head.into_iter().chain(payloads).collect())
+    }
+}
+
+/// Frames in order, by message.
+pub fn outgoing_runs<'a>(frames: &'a [WireFrame], pool: &'a FramePool) -> impl Iterator<Item = OutgoingRun<'a>> {
+    frames
+        .chunk_by(|_, next| next.run == RunPlace::Next)
+        .map(|frames| OutgoingRun { frames, joined: joined(frames, pool) })
+}
+
+fn joined(frames: &[WireFrame], pool: &FramePool) -> Option<JoinedHead> {
+    let first = &frames[0];
+    let frame = first.frame.as_ref()?;
+    let is_whole = frames.len() == 1 && !pool.is_unfinished(frame);
+    if first.run == RunPlace::Alone || is_whole {
+        return None;
+    }
+    let mut run = SegmentRun::begin(pool.get(frame))?;
+    for next in &frames[1..] {
+        run.join(pool.get(next.frame.as_ref()?));
+    }
+    debug_assert_eq!(run.frames(), frames.len());
+    let payload_at = run.payload_at();
+    let (vnet, headers) = run.head();
+    let mut bytes = Vec::with_capacity(VnetHeader::LEN + headers.len());
+    bytes.extend_from_slice(&vnet.emit());
+    // The addresses are the stamp.
+    bytes.extend_from_slice(&first.head[..first.head_len]);
+    bytes.extend_from_slice(&headers[first.head_len..]);
+    Some(JoinedHead { bytes, payload_at })
+}
