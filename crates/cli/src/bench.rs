@@ -54,19 +54,21 @@ fn table(results: &BenchResults) -> String {
         ("", Align::Left),
         ("Gbit/s", Align::Right),
         ("of B1", Align::Right),
+        ("CPU per frame", Align::Right),
         ("p50", Align::Right),
         ("p99", Align::Right),
         ("p99.9", Align::Right),
     ]);
     for row in &results.rows {
         if let Some(why) = &row.missing {
-            table.row([vec![row.name.clone(), why.clone()], vec![String::new(); 4]].concat());
+            table.row([vec![row.name.clone(), why.clone()], vec![String::new(); 5]].concat());
             continue;
         }
         table.row(vec![
             row.name.clone(),
             format!("{:.3}", row.throughput_gbps),
             format!("{:.2}", row.of_b1),
+            format!("{:.2} µs", row.cpu_per_frame_us),
             us(row.pingpong_p50_us),
             us(row.pingpong_p99_us),
             us(row.pingpong_p999_us),

@@ -14,7 +14,7 @@ use units::{Prob, Rate, StopFlag};
 
 use crate::demo::median;
 use crate::stage::{self, Stage, StageDaemon};
-use link::config::{HostBackend, LinkConfig, LinkMode, WireBackend};
+use link::config::{HostBackend, LinkConfig, LinkMode, StampUse, WireBackend};
 use linux::LinkError;
 use linux::net::{Namespace, Netlink, Offload};
 use load::{self, Bulk, KernelCongestion, PingPong};
@@ -36,8 +36,8 @@ enum BenchPath {
     Cable { joined: bool },
     /// The wire itself.
     Wire,
-    /// The link over a cable, in order.
-    LinkOverCable,
+    /// The link over a cable, in order, with numbers in addresses or without.
+    LinkOverCable { stamp: bool },
     /// The link over the wire, in order or as frames come.
     Link(LinkMode),
 }
@@ -50,7 +50,7 @@ struct BenchRow {
     congestion: KernelCongestion,
 }
 
-const ROWS: [BenchRow; 14] = {
+const ROWS: [BenchRow; 15] = {
     const fn row(name: &'static str, path: BenchPath, loss: f64, congestion: KernelCongestion) -> BenchRow {
         BenchRow { name, path, loss, congestion }
     }
@@ -63,7 +63,8 @@ const ROWS: [BenchRow; 14] = {
         row("wire, cubic, loss 1e-2", BenchPath::Wire, 1e-2, Cubic),
         row("wire, bbr, loss 1e-3", BenchPath::Wire, 1e-3, Bbr),
         row("wire, bbr, loss 1e-2", BenchPath::Wire, 1e-2, Bbr),
-        row("ordered, over a cable", BenchPath::LinkOverCable, 0.0, Cubic),
+        row("userspace, over a cable", BenchPath::LinkOverCable { stamp: true }, 0.0, Cubic),
+        row("the same without stamps", BenchPath::LinkOverCable { stamp: false }, 0.0, Cubic),
         row("ordered, no loss", BenchPath::Link(LinkMode::Ordered), 0.0, Cubic),
         row("ordered, loss 1e-3", BenchPath::Link(LinkMode::Ordered), 1e-3, Cubic),
         row("ordered, loss 1e-2", BenchPath::Link(LinkMode::Ordered), 1e-2, Cubic),
@@ -73,6 +74,9 @@ const ROWS: [BenchRow; 14] = {
     ]
 };
 
+/// What a full frame carries of a TCP connection's data, with time stamps.
+const PAYLOAD_BITS: f64 = 1_448.0 * 8.0;
+
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchFigures {
     pub name: String,
@@ -80,6 +84,8 @@ pub struct BenchFigures {
     pub throughput_gbps: f64,
     /// Of the first row's, round by round.
     pub of_b1: f64,
+    /// Processor time of this program, which is both ends and their traffic, for each full frame of the bulk transfer.
+    pub cpu_per_frame_us: f64,
     pub pingpong_p50_us: f64,
     pub pingpong_p99_us: f64,
     pub pingpong_p999_us: f64,
@@ -98,6 +104,7 @@ pub struct BenchResults {
 #[derive(Clone, Copy, Debug)]
 struct BenchMeasurement {
     gbps: f64,
+    cpu: f64,
     p50: f64,
     p99: f64,
     p999: f64,
@@ -106,7 +113,8 @@ struct BenchMeasurement {
 /// Where everything is.
 struct BenchHosts<'a> {
     cable: &'a [Namespace; 2],
-    protected_cable: &'a [Namespace; 2],
+    /// With stamps and without.
+    protected_cables: [&'a [Namespace; 2]; 2],
     wire: &'a Stage,
     links: [&'a Stage; 2],
 }
@@ -114,9 +122,9 @@ struct BenchHosts<'a> {
 /// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
 pub fn run(plan: &BenchPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Result<Option<BenchResults>, LinkError> {
     let (wire, ordered, unordered) = (Stage::new(1_500)?, Stage::new(1_600)?, Stage::new(1_600)?);
-    let (cable, protected_cable) = (stage::cable(1_500)?, stage::cable(1_600)?);
-    let places =
-        BenchHosts { cable: &cable, protected_cable: &protected_cable, wire: &wire, links: [&ordered, &unordered] };
+    let (cable, stamped, unstamped) = (stage::cable(1_500)?, stage::cable(1_600)?, stage::cable(1_600)?);
+    let protected_cables = [&stamped, &unstamped];
+    let places = BenchHosts { cable: &cable, protected_cables, wire: &wire, links: [&ordered, &unordered] };
     let ended = StopFlag::new();
     std::thread::scope(|scope| {
         let run = || {
@@ -125,11 +133,14 @@ pub fn run(plan: &BenchPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Resu
                 stage::give_address(namespace, end, stage::plug(end))?;
             }
             stage::serve(&cable[1], scope, &ended)?;
-            stage::serve(&protected_cable[1], scope, &ended)?;
+            for cable in protected_cables {
+                stage::serve(&cable[1], scope, &ended)?;
+            }
             wire.serve(scope, &ended)?;
-            let mut daemons = protect(plan, &protected_cable, LinkMode::Ordered, scope)?;
+            let mut daemons = protect(plan, &stamped, LinkMode::Ordered, StampUse::Auto, scope)?;
+            daemons.extend(protect(plan, &unstamped, LinkMode::Ordered, StampUse::Off, scope)?);
             for (link, mode) in [(&ordered, LinkMode::Ordered), (&unordered, LinkMode::NonBlocking)] {
-                daemons.extend(protect(plan, &link.ends, mode, scope)?);
+                daemons.extend(protect(plan, &link.ends, mode, StampUse::Auto, scope)?);
                 link.serve(scope, &ended)?;
             }
             if !daemons.iter().all(|daemon| daemon.wait_until_active(stop)) {
@@ -152,6 +163,7 @@ fn protect<'scope>(
     plan: &BenchPlan,
     ends: &'scope [Namespace; 2],
     mode: LinkMode,
+    stamp: StampUse,
     scope: &'scope std::thread::Scope<'scope, '_>,
 ) -> Result<Vec<StageDaemon<'scope>>, LinkError> {
     let mut daemons = Vec::new();
@@ -162,6 +174,7 @@ fn protect<'scope>(
             mode,
             host: plan.host,
             wire: plan.wire,
+            stamp,
             ..LinkConfig::new(stage::plug(end))
         };
         daemons.push(stage::protect(namespace, scope, config, |_| ())?);
@@ -206,6 +219,7 @@ fn rounds(
         loss: row.loss,
         throughput_gbps: middle(&measured[at], |row| row.gbps),
         of_b1: median(measured[at].iter().zip(&measured[0]).map(|(row, b1)| row.gbps / b1.gbps).collect()),
+        cpu_per_frame_us: middle(&measured[at], |row| row.cpu),
         pingpong_p50_us: middle(&measured[at], |row| row.p50),
         pingpong_p99_us: middle(&measured[at], |row| row.p99),
         pingpong_p999_us: middle(&measured[at], |row| row.p999),
@@ -231,7 +245,7 @@ fn measure(
             }
             &places.cable[0]
         }
-        BenchPath::LinkOverCable => &places.protected_cable[0],
+        BenchPath::LinkOverCable { stamp } => &places.protected_cables[usize::from(!stamp)][0],
         BenchPath::Wire => {
             places.wire.set_loss(Prob::literal(row.loss))?;
             &places.wire.ends[0]
@@ -248,18 +262,34 @@ fn measure(
     let within = Duration::from_secs(15);
     let requests = PingPong { count: plan.requests, congestion: row.congestion, within, ..PingPong::default() };
     let to_trouble = |error: std::io::Error| LinkError(error.to_string());
-    let (bulk, trips) = left.with(|| {
+    let (bulk, spent, trips) = left.with(|| {
+        let before = process_time();
         let bulk = load::bulk::run(to, &bulk, stop).map_err(to_trouble)?;
+        let spent = process_time().saturating_sub(before);
         let trips = load::pingpong::run(to, &requests, stop).map_err(to_trouble)?;
-        Ok::<_, LinkError>((bulk, trips))
+        Ok::<_, LinkError>((bulk, spent, trips))
     })??;
     let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;
     Ok(BenchMeasurement {
         gbps: bulk.bits_per_second() as f64 / 1e9,
+        // The measured rate over all the time that was spent, the warm-up included.
+        cpu: us(spent) * PAYLOAD_BITS / (bulk.bits_per_second() as f64 * (plan.bulk + plan.bulk / 5).as_secs_f64()),
         p50: us(trips.p50()),
         p99: us(trips.p99()),
         p999: us(trips.p999()),
     })
+}
+
+/// Processor time of all threads of this program.
+#[expect(unsafe_code, reason = "the standard library has no door to it")]
+fn process_time() -> Duration {
+    // SAFETY: all zeros is a valid timespec, and the kernel writes nothing else.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
+        time
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn set_offloads(end: usize, joined: bool) -> linux::net::Result<()> {
