@@ -103,18 +103,18 @@ impl FramePool {
 
     /// The frame has no TCP checksum: it can do without one as part of a super-frame.
     #[inline]
-    pub fn leave_unfinished(&mut self, frame: &PoolFrame) {
+    pub(crate) fn leave_unfinished(&mut self, frame: &PoolFrame) {
         self.unfinished[frame.slot as usize] = true;
     }
 
     #[inline]
-    pub fn is_unfinished(&self, frame: &PoolFrame) -> bool {
+    pub(crate) fn is_unfinished(&self, frame: &PoolFrame) -> bool {
         self.unfinished[frame.slot as usize]
     }
 
     /// Writes the TCP checksum of a frame that was left without.
     #[inline]
-    pub fn finish(&mut self, frame: &PoolFrame) {
+    pub(crate) fn finish(&mut self, frame: &PoolFrame) {
         if std::mem::take(&mut self.unfinished[frame.slot as usize]) {
             linux::offload::finish_tcp(self.get_mut(frame));
         }

@@ -86,17 +86,13 @@ impl Stamper {
         *self = Self::new(self.refusal);
     }
 
-    pub fn refusal(&self) -> Option<&'static str> {
-        self.refusal
-    }
-
     #[inline]
-    pub fn offers(&self) -> bool {
+    pub(crate) fn offers(&self) -> bool {
         self.refusal.is_none()
     }
 
     /// Both ends offer it, so stamped frames are listened to.
-    pub fn is_agreed(&self) -> bool {
+    pub(crate) fn is_agreed(&self) -> bool {
         self.offers() && self.peer_offers
     }
 

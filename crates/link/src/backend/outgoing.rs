@@ -1,6 +1,6 @@
 //! What goes out in one message: a frame, or the segments that the kernel is handed as one super-frame.
 
-use linux::offload::{SegmentRun, VnetHeader};
+use linux::offload::{GsoRun, VnetHeader};
 
 use super::{RunPlace, WireFrame};
 use crate::pool::FramePool;
@@ -51,7 +51,7 @@ fn joined(frames: &[WireFrame], pool: &FramePool) -> Option<JoinedHead> {
     if first.run == RunPlace::Alone || is_whole {
         return None;
     }
-    let mut run = SegmentRun::begin(pool.get(frame))?;
+    let mut run = GsoRun::begin(pool.get(frame))?;
     for next in &frames[1..] {
         run.join(pool.get(next.frame.as_ref()?));
     }

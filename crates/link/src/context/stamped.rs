@@ -1,7 +1,7 @@
 //! Stamped frames: on their way out, where those that follow each other become one super-frame, and off the wire.
 
 use guard::LinkPacket;
-use linux::offload::{FrameSink, SegmentRun};
+use linux::offload::{FrameSink, GsoRun};
 use wire::Seq;
 use wire::checksum::Sum;
 use wire::ethernet::IPV4;
@@ -19,7 +19,7 @@ pub(super) struct StampedRun {
     addresses: [u8; AddressStamp::LEN],
     /// The number of the frame that may follow.
     next: Seq,
-    segments: SegmentRun,
+    segments: GsoRun,
 }
 
 impl StampedRun {
@@ -82,8 +82,8 @@ impl LinkContext {
     }
 
     fn begin_run(&mut self, stamp: StampedData, frame: &PoolFrame) -> ([u8; AddressStamp::LEN], RunPlace) {
-        let segments = SegmentRun::begin(self.pool.get(frame))
-            .filter(|segments| segments.size() <= usize::from(SegmentSpan::LONGEST));
+        let segments =
+            GsoRun::begin(self.pool.get(frame)).filter(|segments| segments.size() <= usize::from(SegmentSpan::LONGEST));
         let run = segments
             .as_ref()
             .map(|segments| SegmentSpan { first: segments.first_seq() as u16, size: segments.size() as u16 });

@@ -111,13 +111,13 @@ impl JoinedSegments {
 
 /// Segments on their way out that the kernel is to be handed as one super-frame.
 #[derive(Debug)]
-pub struct SegmentRun {
+pub struct GsoRun {
     segments: JoinedSegments,
     headers: [u8; LONGEST_HEADERS],
     is_over: bool,
 }
 
-impl SegmentRun {
+impl GsoRun {
     /// A run of this frame alone; `None` if it is no TCP segment with data, or has anything that a segment of a super-frame
     /// cannot have.
     pub fn begin(frame: &[u8]) -> Option<Self> {
@@ -310,7 +310,7 @@ mod tests {
                 segment(&sample.vnet(), &sample.frame(), &mut cut).unwrap();
                 let Unfinished(Frames(mut frames), marked) = cut;
                 assert_eq!(marked, frames.len());
-                let mut run = SegmentRun::begin(&frames[0]).unwrap();
+                let mut run = GsoRun::begin(&frames[0]).unwrap();
                 assert!(frames[1..].iter().all(|frame| run.join(frame)));
                 assert_eq!((run.first_seq(), run.size(), run.frames()), (sample.seq, 100, frames.len()));
                 let at = run.payload_at();
@@ -330,17 +330,17 @@ mod tests {
     fn a_run_ends_where_its_segments_no_longer_follow_each_other() {
         let sample = Super::tcp(IpVersion::V4, 10 * 100, 100);
         let frames = sample.segments();
-        let mut run = SegmentRun::begin(&frames[0]).unwrap();
+        let mut run = GsoRun::begin(&frames[0]).unwrap();
         assert!(!run.join(&frames[2]), "one is missing between them");
         assert!(run.join(&frames[1]) && !run.join(&frames[1]));
         let other = Super { port: 9, ..sample.clone() }.segments();
         assert!(!run.join(&other[2]), "another connection");
-        let mut last = SegmentRun::begin(&frames[9]).unwrap();
+        let mut last = GsoRun::begin(&frames[9]).unwrap();
         assert!(!last.join(&frames[9]), "nothing follows a push");
-        assert!(SegmentRun::begin(&Super::udp(IpVersion::V4, 100, 0).frame()).is_none());
-        assert!(SegmentRun::begin(&Super::tcp(IpVersion::V4, 0, 100).frame()).is_none());
+        assert!(GsoRun::begin(&Super::udp(IpVersion::V4, 100, 0).frame()).is_none());
+        assert!(GsoRun::begin(&Super::tcp(IpVersion::V4, 0, 100).frame()).is_none());
         let padded = [&frames[0][..], &[0; 3]].concat();
-        assert!(SegmentRun::begin(&padded).is_none());
-        assert!((0..frames[0].len()).all(|len| SegmentRun::begin(&frames[0][..len]).is_none()));
+        assert!(GsoRun::begin(&padded).is_none());
+        assert!((0..frames[0].len()).all(|len| GsoRun::begin(&frames[0][..len]).is_none()));
     }
 }
