@@ -190,9 +190,10 @@ fn frames_for_others_broadcasts_and_all_but_new_frames_keep_the_header() {
 
 #[test]
 fn a_peer_without_stamps_or_with_a_seal_gets_none() {
-    let without = |setup: &mut DatapathSetup| setup.no_stamps = Some("not here");
     for (here, there) in [(false, true), (true, false)] {
-        let make = |number, has| end(number, Seal::None, Class::Ordered, |setup| if has { () } else { without(setup) });
+        let make = |number, has: bool| {
+            end(number, Seal::None, Class::Ordered, |setup| setup.no_stamps = (!has).then_some("not here"))
+        };
         let mut pair = Pair::new([make(0, here), make(1, there)]);
         pair.activate();
         pair.ends[0].super_frames.borrow_mut().push_back(TcpSample::new(5_000, 1_000, 1).super_frame());
