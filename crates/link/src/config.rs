@@ -59,8 +59,9 @@ pub enum WireBackend {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StampUse {
     /// Where both ends and the cable between them can.
-    #[default]
     Auto,
+    /// The default, until it is shown on a quiet machine that stamps are worth it.
+    #[default]
     Off,
 }
 
@@ -157,7 +158,7 @@ impl LinkConfig {
     /// Why frames are not stamped, whatever the peer says; in one line.
     pub(crate) fn no_stamps(&self) -> Option<&'static str> {
         match (self.stamp, &self.sealing) {
-            (StampUse::Off, _) => Some("switched off (--stamp off)"),
+            (StampUse::Off, _) => Some("not asked for (--stamp auto)"),
             (StampUse::Auto, Sealing::Crc | Sealing::Key(_)) => Some("frames are sealed"),
             (StampUse::Auto, Sealing::None) => None,
         }

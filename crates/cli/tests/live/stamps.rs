@@ -2,6 +2,15 @@
 
 use super::*;
 
+const STAMPED: [&str; 4] = ["--mtu", "1500", "--stamp", "auto"];
+
+fn stamped(lab: &Lab) -> [Daemon; 2] {
+    let daemons = [0, 1].map(|end| lab.up(end, &STAMPED));
+    (0..2).for_each(|end| lab.stage.address(end, "hit0").unwrap());
+    lab.wait_until_protected();
+    daemons
+}
+
 fn wait_until_stamped(lab: &Lab) {
     wait_for("stamps", || (0..2).all(|end| lab.ask(end).is_some_and(|status| status.stamp.state == "used")));
 }
@@ -28,7 +37,7 @@ fn count(status: &LinkStatus, name: &str) -> u64 {
 fn stamped_super_frames_over_a_lossy_wire_arrive_whole_with_either_backend() {
     for backend in ["tap", "veth"] {
         let Some(lab) = Lab::new() else { return };
-        let _daemons = [0, 1].map(|end| lab.up(end, &["--mtu", "1500", "--backend", backend]));
+        let _daemons = [0, 1].map(|end| lab.up(end, &["--mtu", "1500", "--stamp", "auto", "--backend", backend]));
         (0..2).for_each(|end| lab.stage.address(end, "hit0").unwrap());
         lab.wait_until_protected();
         wait_until_stamped(&lab);
@@ -52,7 +61,7 @@ fn stamped_super_frames_over_a_lossy_wire_arrive_whole_with_either_backend() {
 #[test]
 fn bursts_of_losses_are_recovered_whatever_becomes_of_the_stamp() {
     let Some(lab) = Lab::new() else { return };
-    let _daemons = lab.protected();
+    let _daemons = stamped(&lab);
     wait_until_stamped(&lab);
     transfer(&lab, 40_000_000, |done| {
         while !done.is_stopped() {
@@ -70,13 +79,13 @@ fn bursts_of_losses_are_recovered_whatever_becomes_of_the_stamp() {
 #[test]
 fn a_daemon_that_is_killed_and_started_again_is_stamped_to_again() {
     let Some(lab) = Lab::new() else { return };
-    let mut daemons = lab.protected();
+    let mut daemons = stamped(&lab);
     wait_until_stamped(&lab);
     for end in 0..2 {
         transfer(&lab, 20_000_000, |_| {
             std::thread::sleep(Duration::from_millis(5));
             daemons[end].kill();
-            daemons[end] = lab.up(end, &["--mtu", "1500"]);
+            daemons[end] = lab.up(end, &STAMPED);
         });
         lab.wait_until_protected();
         wait_until_stamped(&lab);
@@ -86,7 +95,7 @@ fn a_daemon_that_is_killed_and_started_again_is_stamped_to_again() {
 #[test]
 fn with_stamps_at_one_end_only_there_are_none_and_both_ends_say_why() {
     let Some(lab) = Lab::new() else { return };
-    let _daemons = [lab.up(0, &["--mtu", "1500", "--stamp", "off"]), lab.up(1, &["--mtu", "1500"])];
+    let _daemons = [lab.up(0, &["--mtu", "1500"]), lab.up(1, &STAMPED)];
     (0..2).for_each(|end| lab.stage.address(end, "hit0").unwrap());
     lab.wait_until_protected();
     lab.stage.set_loss(units::Prob::literal(1e-3)).unwrap();
@@ -94,7 +103,7 @@ fn with_stamps_at_one_end_only_there_are_none_and_both_ends_say_why() {
     let stamps = [0, 1].map(|end| lab.ask(end).unwrap().stamp);
     assert_eq!(stamps.each_ref().map(|stamp| stamp.state.as_str()), ["off"; 2]);
     let why = stamps.map(|stamp| stamp.why.unwrap());
-    assert!(why[0].contains("--stamp off") && why[1].contains("peer"), "{why:?}");
+    assert!(why[0].contains("--stamp auto") && why[1].contains("peer"), "{why:?}");
     assert_eq!([0, 1].map(|end| lab.ask(end).unwrap().counters["tx_stamped"]), [0; 2]);
 }
 
@@ -112,10 +121,10 @@ fn down_puts_back_the_offloads_that_stamps_need_also_after_a_kill() {
     for gro in [true, false] {
         let set = || Netlink::open().unwrap().set_offload("w0", linux::net::Offload::Gro, gro).unwrap();
         lab.stage.ends[0].with(set).unwrap();
-        let mut daemon = lab.up(0, &[]);
+        let mut daemon = lab.up(0, &["--stamp", "auto"]);
         assert_eq!(offloads(), [true, false]);
         daemon.kill();
-        let mut again = lab.up(0, &[]);
+        let mut again = lab.up(0, &["--stamp", "auto"]);
         assert_eq!(lab.run(0, &["link", "down"]).0, 0);
         assert!(again.0.wait().unwrap().success());
         assert_eq!(offloads(), [gro, true]);
