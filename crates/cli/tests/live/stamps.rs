@@ -81,11 +81,11 @@ fn a_daemon_that_is_killed_and_started_again_is_stamped_to_again() {
     let Some(lab) = Lab::new() else { return };
     let mut daemons = stamped(&lab);
     wait_until_stamped(&lab);
-    for end in 0..2 {
+    for (end, daemon) in daemons.iter_mut().enumerate() {
         transfer(&lab, 20_000_000, |_| {
             std::thread::sleep(Duration::from_millis(5));
-            daemons[end].kill();
-            daemons[end] = lab.up(end, &STAMPED);
+            daemon.kill();
+            *daemon = lab.up(end, &STAMPED);
         });
         lab.wait_until_protected();
         wait_until_stamped(&lab);

@@ -375,7 +375,7 @@ mod tests {
         pool.get_mut(&frame).copy_from_slice(body);
         let mut head = [0; LONGEST_HEAD];
         head[..14].copy_from_slice(&bytes[..14]);
-        WireFrame { head, head_len: 14, frame: Some(frame), skip: 14, padding }
+        WireFrame { head, head_len: 14, frame: Some(frame), skip: 14, padding, run: crate::backend::RunPlace::Alone }
     }
 
     fn send_some(wire: &mut dyn Wire, frames: &[Vec<u8>]) -> io::Result<usize> {
