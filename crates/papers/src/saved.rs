@@ -74,7 +74,7 @@ impl SavedResults {
     pub fn write(&self, folder: &Path) -> Result<(), String> {
         let path = self.run.path(folder);
         let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let text = serde_json::to_string_pretty(self).map_err(|error| wrong(&error))?;
+        let text = serde_json::to_string(self).map_err(|error| wrong(&error))?;
         let partial = path.with_extension("partial");
         fs::write(&partial, format!("{text}\n"))
             .and_then(|()| fs::rename(&partial, &path))
