@@ -72,7 +72,7 @@ fn bursts_of_losses_are_recovered_whatever_becomes_of_the_stamp() {
         }
         lab.stage.set_loss(units::Prob::literal(0.0)).unwrap();
     });
-    wait_until_stamped(&lab);
+    // Bursts that lose most stamped frames may have switched stamps off for a minute.
     assert!(lab.ask(1).unwrap().recovered > 50);
 }
 
