@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::time::Duration;
 
 use faults::{FaultSchedule, Random, RunningSchedule};
 use units::{Bytes, Rate, Span, Time};
@@ -76,23 +77,30 @@ impl WireDirection {
         self.rate.is_none() && self.delay == Span::ZERO
     }
 
-    /// When a frame that enters now comes out; none if the queue before the wire is full.
-    /// It came at some time since the port was last found empty, and the wire may have been busy with it since then.
-    fn admit(&mut self, now: Time, len: usize, queue: Bytes) -> Option<Time> {
-        let Some(rate) = self.rate else { return Some(now + self.delay) };
-        let waiting = rate.bytes_in(self.free_at.since(now));
+    /// When a frame came that the kernel saw `ago`, by a clock that may be set meanwhile: since the port was last found
+    /// empty, or it counts from now.
+    pub(super) fn arrived(&self, now: Time, ago: Duration) -> Time {
+        let waited = Span::from_ps(u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1_000));
+        let since_empty = now.since(self.empty_at);
+        if waited <= since_empty { self.empty_at + since_empty.saturating_sub(waited) } else { now }
+    }
+
+    /// When a frame that came then comes out; none if the queue before the wire is full.
+    fn admit(&mut self, arrived: Time, len: usize, queue: Bytes) -> Option<Time> {
+        let Some(rate) = self.rate else { return Some(arrived + self.delay) };
+        let waiting = rate.bytes_in(self.free_at.since(arrived));
         if waiting + Bytes::new(len as u64) > queue {
             self.counters.overflowed += 1;
             return None;
         }
-        self.free_at = self.free_at.max(self.empty_at) + rate.span_of(Bytes::new(u64::from(on_wire(len as u32 + 4))));
+        self.free_at = self.free_at.max(arrived) + rate.span_of(Bytes::new(u64::from(on_wire(len as u32 + 4))));
         Some(self.free_at + self.delay)
     }
 }
 
 /// False if the frame was corrupted.
 pub(super) fn carry_one(
-    now: Time,
+    arrived: Time,
     bytes: &[u8],
     direction: &mut WireDirection,
     exit: &mut Exit<'_>,
@@ -103,8 +111,8 @@ pub(super) fn carry_one(
     direction.counters.offered += 1;
     direction.counters.offered_bytes += bytes.len() as u64;
     direction.counters.too_long += u64::from(bytes.len() > longest);
-    let Some(out_at) = direction.admit(now, bytes.len(), queue) else { return Ok(true) };
-    let corrupted = direction.faults.at(now).corrupts(bytes.len() as u32 + 4);
+    let Some(out_at) = direction.admit(arrived, bytes.len(), queue) else { return Ok(true) };
+    let corrupted = direction.faults.at(arrived).corrupts(bytes.len() as u32 + 4);
     direction.counters.dropped += u64::from(corrupted);
     if corrupted && flip.is_none() {
         return Ok(false);
@@ -126,4 +134,46 @@ pub(super) fn carry_one(
     }
     direction.in_flight.push_back((out_at, frame));
     Ok(!corrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUEUE: Bytes = Bytes::new(1_000_000);
+
+    fn at_us(us: u64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    fn direction(rate: Option<Rate>) -> WireDirection {
+        let lane = DirectionConfig { rate, delay: Span::from_ms(10), ..DirectionConfig::default() };
+        WireDirection { empty_at: at_us(1_000), ..WireDirection::new(&lane, 1, 0) }
+    }
+
+    #[test]
+    fn a_frame_enters_when_it_came_however_long_the_wire_slept_before_or_after() {
+        for rate in [None, Some(Rate::gbps(1))] {
+            let mut direction = direction(rate);
+            let arrived = direction.arrived(at_us(9_000), Duration::from_micros(50));
+            assert_eq!(arrived, at_us(8_950), "not when the port was last found empty, nor when it was read");
+            let out = direction.admit(arrived, 64, QUEUE).unwrap();
+            assert!((at_us(18_950)..at_us(18_952)).contains(&out), "{out:?}");
+        }
+    }
+
+    #[test]
+    fn a_stamp_that_cannot_be_true_counts_from_now() {
+        let direction = direction(None);
+        for ago in [Duration::from_micros(8_001), Duration::from_secs(1_700_000_000), Duration::MAX] {
+            assert_eq!(direction.arrived(at_us(9_000), ago), at_us(9_000));
+        }
+    }
+
+    #[test]
+    fn frames_that_came_together_leave_one_after_the_other() {
+        let mut direction = direction(Some(Rate::gbps(1)));
+        let [first, second] = [1_514, 1_514].map(|len| direction.admit(at_us(2_000), len, QUEUE).unwrap());
+        assert_eq!(second.since(first), Rate::gbps(1).span_of(Bytes::new(1_538)));
+    }
 }

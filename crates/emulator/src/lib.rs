@@ -31,7 +31,7 @@ use faults::Random;
 use units::{Bytes, Span, Time};
 
 use linux::capture::Capture;
-use linux::clock::{Clock, time_of_day};
+use linux::clock::{Clock, KernelClock, time_of_day};
 use linux::offload::Pieces;
 use linux::packet::PacketSocket;
 use linux::poll;
@@ -212,11 +212,12 @@ impl Medium {
         let (mut entrance, repeat) = if from == 0 { (repeat.as_mut(), None) } else { (None, repeat.as_mut()) };
         let mut exit = Exit { sink, repeat, rewrite: rewrite.as_mut(), forth: from == 0 };
         let direction = &mut directions[from];
+        let wall = Duration::from_nanos(KernelClock::Real.nanoseconds());
         let mut result = Ok(());
-        let mut carry = |bytes: &[u8], direction: &mut WireDirection| {
+        let mut carry = |bytes: &[u8], arrived: Time, direction: &mut WireDirection| {
             let times = entrance.as_mut().map_or(1, |repeat| repeat.on_leaving(bytes));
             for _ in 0..times {
-                let carried = carry_one(now, bytes, direction, &mut exit, *queue, flip.as_mut(), *longest);
+                let carried = carry_one(arrived, bytes, direction, &mut exit, *queue, flip.as_mut(), *longest);
                 let logged = match (carried, log.as_mut()) {
                     (Ok(false), Some(log)) => log.write(from as u32, time_of_day(), bytes),
                     (carried, _) => carried.map(drop),
@@ -227,11 +228,12 @@ impl Medium {
             }
         };
         let received = source.receive(BATCH, |frame| {
+            let arrived = direction.arrived(now, wall.saturating_sub(frame.at));
             if frame.vnet.is_finished() {
-                return carry(frame.bytes, direction);
+                return carry(frame.bytes, arrived, direction);
             }
             match pieces.of(&frame.vnet, frame.bytes) {
-                Ok(pieces) => pieces.for_each(|piece| carry(piece, direction)),
+                Ok(pieces) => pieces.for_each(|piece| carry(piece, arrived, direction)),
                 Err(_) => direction.counters.refuse(frame.len),
             }
         });
