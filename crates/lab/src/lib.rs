@@ -6,7 +6,6 @@
 //! | `load` | traffic to try them with |
 //! | `demo`, `bench`, `soak` | what protection gains, what it costs, and whether it lasts |
 //! | `rack_demo` | GETs beside incast, around a software switch |
-//! | `reality` | the simulator held against real TCP |
 //!
 //! Where namespaces are forbidden, the demonstration runs in the simulator.
 
@@ -15,6 +14,5 @@ pub mod clock_demo;
 pub mod demo;
 pub mod rack_demo;
 pub mod rack_soak;
-pub mod reality;
 pub mod soak;
 pub mod stage;

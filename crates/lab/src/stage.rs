@@ -70,7 +70,7 @@ pub(crate) fn everyone() -> IpAddr {
 }
 
 /// What may wait for a wire of this rate.
-pub(crate) fn queue_of(rate: Rate) -> Bytes {
+pub fn queue_of(rate: Rate) -> Bytes {
     rate.bytes_in(Span::from_ms(1)).max(Bytes::new(64 << 10))
 }
 
@@ -143,7 +143,7 @@ impl Stage {
     }
 
     /// Two ends that nothing joins until [`Stage::carry`] does.
-    pub(crate) fn unjoined(mtu: u32) -> net::Result<Self> {
+    pub fn unjoined(mtu: u32) -> net::Result<Self> {
         let CabledHosts { hosts, between, middle, ports } = CabledHosts::new(2, mtu)?;
         let (Ok(ends), Ok(wire)) = (<[_; 2]>::try_from(hosts), <[_; 2]>::try_from(ports)) else {
             unreachable!("two were asked for")
@@ -211,7 +211,7 @@ impl Stage {
     }
 
     /// The same with directions of their own: from the first end to the second, and back.
-    pub(crate) fn carry_lanes<'scope>(
+    pub fn carry_lanes<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         lanes: [DirectionConfig; 2],
@@ -224,7 +224,7 @@ impl Stage {
     }
 
     /// Sees the beginnings of all that passes an end's interface, either way.
-    pub(crate) fn sniffer(&self, end: usize, snap: usize, frames: usize) -> Result<PacketSocket, LinkError> {
+    pub fn sniffer(&self, end: usize, snap: usize, frames: usize) -> Result<PacketSocket, LinkError> {
         self.ends[end].with(|| {
             let index = Netlink::open()?.existing_link(plug(end))?.index;
             PacketSocket::sniffer(index, snap, frames)

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lab::reality::{self, CheckPlan};
 use linux::net::become_root_of_own_namespaces;
 use load::KernelCongestion;
+use reality::CheckPlan;
 
 use crate::args::{CheckedCongestion, SimCheckArgs};
 use crate::output::{CommandResult, Failure, print, say};

@@ -1,10 +1,12 @@
 //! One flow over a wire between two hosts of this machine, then requests one after the other.
 
+use std::fs;
 use std::io;
 use std::time::Duration;
 
 use emulator::DirectionConfig;
 use faults::FaultSchedule;
+use lab::stage::{self, Stage};
 use linux::LinkError;
 use linux::packet::PacketSocket;
 use linux::poll;
@@ -13,7 +15,6 @@ use units::StopFlag;
 use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
 use super::plan::{CheckCase, CheckPlan};
-use crate::stage::{self, Stage};
 
 /// As much of a frame as captures keep, and how many a capture may fall behind.
 const SNAP: usize = 128;
@@ -107,6 +108,7 @@ fn run(
         let run = || {
             for end in 0..2 {
                 stage.address(end, stage::plug(end))?;
+                stage.ends[end].with(lift_buffers)??;
             }
             let lanes = faults.map(|faults| DirectionConfig { faults, rate: Some(case.rate), delay: case.delay });
             pin(last)?;
@@ -129,6 +131,15 @@ fn run(
         ended.stop();
         seen
     })
+}
+
+/// Socket buffers that grow as far as a flow needs: the simulator's connections have none.
+fn lift_buffers() -> Result<(), LinkError> {
+    for (setting, value) in [("tcp_wmem", "4096 16384 67108864"), ("tcp_rmem", "4096 131072 67108864")] {
+        let path = format!("/proc/sys/net/ipv4/{setting}");
+        fs::write(&path, value).map_err(|error| LinkError(format!("set {path} in a namespace of our own: {error}")))?;
+    }
+    Ok(())
 }
 
 fn measure(load: &LiveLoad, stage: &Stage, stop: &StopFlag) -> Result<Option<LiveOutcome>, LinkError> {

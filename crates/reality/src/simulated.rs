@@ -100,7 +100,7 @@ fn setup(case: &CheckCase, plan: &CheckPlan, hosts: HostLatency, faults: [FaultS
     let transport = TransportSetup::Tcp(transport(case.congestion, plan.hz));
     let nothing = Workload::Open(FlowSchedule::list(Vec::new()));
     NetworkSetup {
-        switches: SwitchSettings { port_limit: Some(crate::stage::queue_of(case.rate)), ..SwitchSettings::default() },
+        switches: SwitchSettings { port_limit: Some(lab::stage::queue_of(case.rate)), ..SwitchSettings::default() },
         switch_latency: Span::ZERO,
         host_latency: hosts,
         links: vec![wire],

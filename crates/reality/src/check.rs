@@ -14,30 +14,33 @@ const CLEAN_REQUESTS: u32 = 5_000;
 
 /// `None` if it was stopped.
 pub fn check(plan: &CheckPlan, stop: &StopFlag, say: &dyn Fn(&str)) -> Result<Option<SimCheckReport>, LinkError> {
-    say("requests over a clean wire, to see what the hosts take");
-    let Some(hosts) = clean_hosts(plan, stop)? else { return Ok(None) };
-    let mut points = Vec::new();
-    for case in plan.cases() {
+    let (mut points, mut typical) = (Vec::new(), Vec::new());
+    let cases = plan.cases();
+    let Some(shortest) = cases.iter().min_by_key(|case| case.delay) else {
+        return Err(LinkError("nothing to compare: expected a loss, a round trip and a congestion control".to_owned()));
+    };
+    for case in &cases {
         let round_trip = case.delay * 2;
         say(&format!("{}, loss {}, {round_trip}", case.congestion, case.loss));
-        let Some(of_case) = compare(&case, plan, hosts, stop)? else { return Ok(None) };
+        // Before each case: what hosts take changes with what else this machine does.
+        let Some(clean) = clean_trips(shortest, plan, stop)? else { return Ok(None) };
+        let hosts = hosts(shortest, &clean);
+        typical.push(hosts.typical().as_us());
+        let Some(of_case) = compare(case, plan, hosts, &clean, stop)? else { return Ok(None) };
         points.extend(of_case);
     }
     let median_error = median_error(&points);
     let rate_gbps = plan.rate.bits_per_second() as f64 / 1e9;
-    let host_latency_us = hosts.typical().as_us();
+    typical.sort_by(f64::total_cmp);
+    let host_latency_us = quantile(&typical, 0.5);
     Ok(Some(SimCheckReport { points, rate_gbps, rounds: plan.rounds, host_latency_us, median_error }))
 }
 
-/// What hosts take, from requests over the clean wire with the shortest delay.
-fn clean_hosts(plan: &CheckPlan, stop: &StopFlag) -> Result<Option<HostLatency>, LinkError> {
-    let Some(case) = plan.cases().into_iter().min_by_key(|case| case.delay) else {
-        return Err(LinkError("nothing to compare: expected a loss, a round trip and a congestion control".to_owned()));
-    };
-    let case = CheckCase { loss: Prob::literal(0.0), ..case };
+/// Requests over a wire like this one that loses nothing: what hosts take.
+fn clean_trips(like: &CheckCase, plan: &CheckPlan, stop: &StopFlag) -> Result<Option<RoundTrips>, LinkError> {
+    let case = CheckCase { loss: Prob::literal(0.0), ..*like };
     let plan = CheckPlan { requests: CLEAN_REQUESTS, ..plan.clone() };
-    let Some(trips) = live::requests(&case, &plan, 0, stop)? else { return Ok(None) };
-    Ok(Some(hosts(&case, &trips)))
+    live::requests(&case, &plan, 0, stop)
 }
 
 /// Half of what a round trip takes besides the wire, and how much that varies.
@@ -62,6 +65,7 @@ fn compare(
     case: &CheckCase,
     plan: &CheckPlan,
     hosts: HostLatency,
+    clean: &RoundTrips,
     stop: &StopFlag,
 ) -> Result<Option<Vec<CheckPoint>>, LinkError> {
     let (mut live_gbps, mut simulated_gbps) = (0.0, 0.0);
@@ -89,12 +93,17 @@ fn compare(
     let mut points: Vec<CheckPoint> =
         measured.map(|(measure, simulated, live)| point(case, measure, simulated, live)).into();
     for point in points.iter_mut().filter(|point| point.verdict == CheckVerdict::Differs) {
-        let why = match point.measure {
-            CheckMeasure::Throughput => causes::of_bulk(case, plan, hosts, stop)?,
-            CheckMeasure::P50 | CheckMeasure::P99 => Some(causes::of_requests(&live_trips, &simulated_trips)),
+        let (time, chance) = match point.measure {
+            CheckMeasure::Throughput => {
+                (causes::of_bulk(case, plan, hosts, stop)?, causes::chance_of_bulk(case, plan, hosts, stop)?)
+            }
+            CheckMeasure::P50 | CheckMeasure::P99 => (
+                Some(causes::of_requests(&live_trips, &simulated_trips, clean)),
+                causes::chance_of_requests(case, plan, stop)?,
+            ),
         };
-        let Some(why) = why else { return Ok(None) };
-        point.why = why;
+        let (Some(time), Some(chance)) = (time, chance) else { return Ok(None) };
+        point.why = format!("{time}; {chance}");
     }
     Ok(Some(points))
 }

@@ -19,6 +19,8 @@ use super::{live, simulated};
 const SMALL: f64 = 0.03;
 /// Causes that are named.
 const MOST: usize = 4;
+/// Rounds whose losses no other round has.
+const OTHER_ROUNDS: std::ops::Range<u32> = 1_000..1_008;
 
 /// What both spent their time on, as a sentence; `None` if it was stopped.
 pub(super) fn of_bulk(
@@ -32,6 +34,37 @@ pub(super) fn of_bulk(
     let imitated = file(&packets).map_err(|error| LinkError(format!("a capture of the simulated flow: {error}")))?;
     let [real, imitated] = [real, imitated].map(|capture| explained(&capture, plan.hz));
     Ok(Some(sentence(&BulkTime::of(&real?), &BulkTime::of(&imitated?))))
+}
+
+/// How far the throughput is a matter of chance: simulated with other losses, and live once more with the same; `None` if it
+/// was stopped.
+pub(super) fn chance_of_bulk(
+    case: &CheckCase,
+    plan: &CheckPlan,
+    hosts: HostLatency,
+    stop: &StopFlag,
+) -> Result<Option<String>, LinkError> {
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    for round in OTHER_ROUNDS {
+        let Some(gbps) = simulated::bulk(case, plan, hosts, round, stop)? else { return Ok(None) };
+        (least, most) = (least.min(gbps), most.max(gbps));
+    }
+    let Some(again) = live::bulk(case, plan, 0, stop)? else { return Ok(None) };
+    Ok(Some(format!(
+        "simulated with {} other draws of losses {least:.4} to {most:.4} Gb/s; the first round once more live {again:.4}",
+        OTHER_ROUNDS.len()
+    )))
+}
+
+/// The same of requests: live once more, with the same losses.
+pub(super) fn chance_of_requests(
+    case: &CheckCase,
+    plan: &CheckPlan,
+    stop: &StopFlag,
+) -> Result<Option<String>, LinkError> {
+    let Some(again) = live::requests(case, plan, 0, stop)? else { return Ok(None) };
+    let [p50, p99] = [0.5, 0.99].map(|share| again.quantile(share).as_nanos() as f64 / 1e3);
+    Ok(Some(format!("the first round once more live: p50 {p50:.0} µs, p99 {p99:.0} µs")))
 }
 
 /// Headers alone, as the live capture has them.
@@ -113,18 +146,21 @@ fn sentence(live: &BulkTime, simulated: &BulkTime) -> String {
     format!("of the sender's time: {}; {} live, {} simulated", parts.join("; "), timers(live), timers(simulated))
 }
 
-/// How many requests waited for a timer on both sides, and what the others took.
-pub(super) fn of_requests(live: &RoundTrips, simulated: &[f64]) -> String {
+/// How many requests waited for a timer on both sides, what the others took, and the tail that hosts alone have.
+pub(super) fn of_requests(live: &RoundTrips, simulated: &[f64], clean: &RoundTrips) -> String {
     const TIMER_US: f64 = 100_000.0;
     let slow = simulated.iter().filter(|trip| **trip > TIMER_US).count();
     let slow_live = live.over(std::time::Duration::from_micros(TIMER_US as u64));
-    let of_live = |share| live.quantile(share).as_nanos() as f64 / 1e3;
+    let of = |trips: &RoundTrips, share| trips.quantile(share).as_nanos() as f64 / 1e3;
     format!(
-        "p90 {:.0} µs live, {:.0} µs simulated; {slow_live} of {} waited for a timer live, {slow} of {} simulated",
-        of_live(0.9),
+        "p90 {:.0} µs live, {:.0} µs simulated; {slow_live} of {} waited for a timer live, {slow} of {} simulated; \
+         without loss and with the shortest round trip the live median is {:.0} µs, p99 {:.0} µs",
+        of(live, 0.9),
         quantile(simulated, 0.9),
         live.count(),
-        simulated.len()
+        simulated.len(),
+        of(clean, 0.5),
+        of(clean, 0.99)
     )
 }
 
@@ -155,7 +191,10 @@ mod tests {
     fn requests_that_waited_are_counted_on_both_sides() {
         let mut live = RoundTrips::default();
         [20, 21, 22, 210_000].iter().for_each(|us| live.record(std::time::Duration::from_micros(*us)));
-        let said = of_requests(&live, &[30.0, 31.0, 32.0, 33.0]);
+        let mut clean = RoundTrips::default();
+        [20, 20, 90].iter().for_each(|us| clean.record(std::time::Duration::from_micros(*us)));
+        let said = of_requests(&live, &[30.0, 31.0, 32.0, 33.0], &clean);
         assert!(said.contains("1 of 4 waited for a timer live, 0 of 4 simulated"), "{said}");
+        assert!(said.contains("live median is 20 µs, p99 90 µs"), "{said}");
     }
 }
