@@ -269,6 +269,7 @@ impl TrackedConnection {
             window: segment.window,
             blocks,
             block_count: given.len() as u8,
+            stamp: segment.options.timestamps.map(|(stamp, _)| stamp),
             echo: segment.options.timestamps.map(|(_, echo)| echo),
             is_pure: segment.len == 0,
         };

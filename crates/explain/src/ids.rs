@@ -20,15 +20,19 @@ pub(crate) struct IdGap {
     pub position: u64,
     /// What was missing of its data before: a copy of that may be what is missing now.
     pub hole: Option<(u64, u32)>,
-    /// The packet behind it sent data again, right behind another packet: what is missing is no earlier copy of that, but new
-    /// data.
-    is_new_data: bool,
+    /// How many of the numbers may be copies of data that was missing before. The others are new data.
+    copies: u16,
 }
 
 impl IdGap {
     /// Numbers of which nothing else is known.
     pub(crate) fn unexplained(&self) -> u16 {
         self.count.saturating_sub(self.explained)
+    }
+
+    /// Those of them that may be copies of what was missing.
+    pub(crate) fn unexplained_copies(&self) -> u16 {
+        self.unexplained().min(self.copies)
     }
 }
 
@@ -71,7 +75,7 @@ impl IdSequence {
                         at,
                         position,
                         hole: None,
-                        is_new_data: false,
+                        copies: u16::MAX,
                     });
                 }
                 IdStep::Ahead
@@ -99,10 +103,10 @@ impl IdSequence {
         IdStep::InOrder
     }
 
-    /// What the gap that was found last may have held.
-    pub(crate) fn suspect(&mut self, hole: Option<(u64, u32)>, is_new_data: bool) {
+    /// What the gap that was found last may have held: copies of a hole, as many at most, and new data.
+    pub(crate) fn suspect(&mut self, hole: Option<(u64, u32)>, copies: u16) {
         if let Some(gap) = self.gaps.last_mut() {
-            (gap.hole, gap.is_new_data) = (hole.filter(|_| !is_new_data), is_new_data);
+            (gap.hole, gap.copies) = (hole, copies);
         }
     }
 
@@ -110,7 +114,7 @@ impl IdSequence {
     pub(crate) fn was_in_gap(&mut self, position: u64, mss: u32, before: u64) -> Option<u64> {
         let held = |gap: &&mut IdGap| {
             let end = gap.position + u64::from(gap.count) * u64::from(mss);
-            gap.is_new_data && gap.unexplained() > 0 && gap.at < before && (gap.position..end).contains(&position)
+            gap.unexplained() > gap.copies && gap.at < before && (gap.position..end).contains(&position)
         };
         let gap = self.gaps.iter_mut().rev().find(held)?;
         gap.explained += 1;

@@ -58,7 +58,8 @@ pub(crate) struct AckNews {
     pub window: u16,
     pub blocks: SackBlocks,
     pub block_count: u8,
-    /// TSecr.
+    /// TSval and TSecr.
+    pub stamp: Option<u32>,
     pub echo: Option<u32>,
     /// Without payload.
     pub is_pure: bool,
@@ -259,8 +260,9 @@ impl TrackedSender {
         self.shadow.as_ref().map_or(1_000_000_000, |shadow| shadow.rto())
     }
 
-    pub(crate) fn probe_timeout(&self) -> u64 {
-        let segments = self.segments.len();
+    /// How long a probe waits, with this many more segments in flight than were seen.
+    pub(crate) fn probe_timeout(&self, missing: usize) -> u64 {
+        let segments = self.segments.len() + missing;
         self.shadow.as_ref().map_or(1_000_000_000, |shadow| shadow.probe_timeout(segments))
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct Shadow {
     tick: u64,
     /// The machine's time, which never goes back: a timer that the real host fired early is fired at its own deadline.
     latest: Time,
+    /// When a segment left last, by the capture and by the machine.
+    last_sent: (u64, Time),
 }
 
 impl Shadow {
@@ -45,11 +47,27 @@ impl Shadow {
         let config = TcpConfig { mss, profile, handshake_rtt, receive_buffer: 1 << 30, ..TcpConfig::default() };
         let tick = 1_000_000_000 / u64::from(hz.max(1));
         let machine = TcpConnection::new(&config, Time::ZERO);
-        Self { machine, sink: TcpSink::default(), start, origin, tick, latest: Time::ZERO }
+        Self {
+            machine,
+            sink: TcpSink::default(),
+            start,
+            origin,
+            tick,
+            latest: Time::ZERO,
+            last_sent: (start, Time::ZERO),
+        }
     }
 
     fn time(&self, at: u64) -> Time {
         (Time::ZERO + Span::from_ns(at.saturating_sub(self.start))).max(self.latest)
+    }
+
+    /// When what left at `at` left the machine.
+    fn sent_at(&self, at: u64) -> Time {
+        match self.last_sent {
+            (last, sent) if last == at => sent,
+            _ => Time::ZERO + Span::from_ns(at.saturating_sub(self.start)),
+        }
     }
 
     pub(crate) fn on_ack(&mut self, ack: &ShadowAck<'_>) {
@@ -63,7 +81,7 @@ impl Shadow {
                 sack.push(from, to);
             }
         }
-        let micros = ack.echo_of.saturating_sub(self.start) / 1_000;
+        let micros = self.sent_at(ack.echo_of).as_ps() / 1_000_000;
         let segment = TcpSegment {
             ack: position,
             window: u32::try_from(ack.room).unwrap_or(u32::MAX),
@@ -86,6 +104,7 @@ impl Shadow {
         let len = u16::try_from(len).unwrap_or(u16::MAX);
         let now = self.time(at);
         self.latest = now;
+        self.last_sent = (at, now);
         let agrees = self.machine.follow(now, seq, len, &mut self.sink);
         self.forget();
         agrees

@@ -332,3 +332,40 @@ fn the_wait_in_which_a_copy_is_acknowledged_belongs_to_the_repair() {
     let connection = tape.explain();
     assert!(time_of(&connection, TimeCause::Recovery) > 38 * MS, "{connection:#?}");
 }
+
+/// An acknowledgement of a copy measures the round trip of the copy.
+#[test]
+fn after_many_repairs_a_probe_still_waits_for_two_round_trips() {
+    let mut tape = Tape::new();
+    let (mut at, mut first) = (21 * MS, 0);
+    for _ in 0..3 {
+        tape.send(at, Client, 4);
+        tape.sack(at + 20 * MS, Server, first, &[(first + MSS, first + 4 * MSS)]);
+        tape.data(at + 20 * MS + 50_000, Client, first, MSS);
+        first += 4 * MSS;
+        tape.ack(at + 40 * MS + 50_000, Server, first);
+        at += 40 * MS + 100_000;
+    }
+    tape.send(at, Client, 2);
+    // Its probe, with new data.
+    tape.send(at + 49 * MS, Client, 1);
+    tape.sack(at + 69 * MS, Server, first, &[(first + 2 * MSS, first + 3 * MSS)]);
+    for number in 0..2 {
+        tape.data(at + 69 * MS + 50_000, Client, first + number * MSS, MSS);
+    }
+    let connection = tape.explain();
+    assert_eq!((connection.probes, connection.timeouts), (1, 0), "{connection:#?}");
+}
+
+/// Newer kernels add two milliseconds to two round trips, older ones two ticks.
+#[test]
+fn on_a_short_path_a_probe_of_a_newer_kernel_is_no_timeout() {
+    let mut tape = Tape::default();
+    tape.syn(0).syn_ack(5 * MS).ack(5 * MS + 50_000, Client, 0);
+    tape.send(6 * MS, Client, 10);
+    tape.ack(11 * MS + 100_000, Server, 8 * MSS);
+    tape.data(23 * MS + 300_000, Client, 9 * MSS, MSS);
+    tape.ack(28 * MS + 300_000, Server, 10 * MSS);
+    let connection = tape.explain();
+    assert_eq!((connection.probes, connection.timeouts), (1, 0), "{connection:#?}");
+}

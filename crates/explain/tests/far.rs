@@ -3,7 +3,7 @@
 mod tape;
 
 use explain::answer::ConnectionAnswer;
-use explain::terms::{EndSide, LossWitness, TimeCause, TimerReason};
+use explain::terms::{EndSide, LossWitness, RepairKind, TimeCause, TimerReason};
 use tape::{Client, MS, MSS, Server, Tape};
 
 fn time_of(connection: &ConnectionAnswer, cause: TimeCause) -> u64 {
@@ -109,6 +109,64 @@ fn new_data_that_was_lost_behind_a_copy_is_named_once_it_comes() {
     assert_eq!((connection.timeouts, connection.probes), (0, 0));
 }
 
+/// Two copies of the same data are a round trip apart: in less than that, only new data can have left.
+#[test]
+fn new_data_that_was_lost_less_than_a_round_trip_before_a_copy_is_no_earlier_copy() {
+    let mut tape = asked();
+    tape.send(41 * MS + 50_000, Server, 3);
+    tape.lose(Server, MSS);
+    tape.send(41 * MS + 90_000, Server, 6);
+    tape.sack(41 * MS + 200_000, Client, 3 * MSS, &[(4 * MSS, 10 * MSS)]);
+    tape.send(61 * MS + 200_000, Server, 2);
+    tape.lose(Server, MSS).lose(Server, MSS);
+    tape.data(75 * MS, Server, 3 * MSS, MSS);
+    tape.ack(75 * MS + 10_000, Client, 12 * MSS);
+    tape.data(95 * MS + 10_000, Server, 12 * MSS, MSS);
+    tape.data(95 * MS + 20_000, Server, 13 * MSS, MSS);
+    let connection = tape.explain();
+    assert_eq!(losses(&connection), [(3 * MSS, MSS), (12 * MSS, MSS), (13 * MSS, MSS)], "{connection:#?}");
+    assert_eq!((connection.timeouts, connection.probes), (0, 0));
+}
+
+/// A second and a third copy would have waited for longer.
+#[test]
+fn a_window_that_never_came_and_one_timeout_are_no_three_copies_of_a_segment() {
+    let mut tape = asked();
+    tape.send(41 * MS + 50_000, Server, 2);
+    tape.ack(41 * MS + 70_000, Client, 2 * MSS);
+    tape.lose(Server, MSS).lose(Server, MSS).lose(Server, MSS);
+    tape.data(290 * MS, Server, 2 * MSS, MSS);
+    tape.ack(290 * MS + 10_000, Client, 3 * MSS);
+    tape.data(310 * MS + 20_000, Server, 3 * MSS, MSS);
+    tape.data(310 * MS + 30_000, Server, 4 * MSS, MSS);
+    tape.ack(310 * MS + 40_000, Client, 5 * MSS);
+    let connection = tape.explain();
+    assert_eq!(losses(&connection), [(2 * MSS, MSS), (3 * MSS, MSS), (4 * MSS, MSS)], "{connection:#?}");
+    assert_eq!((connection.timeouts, connection.probes), (1, 0), "{connection:#?}");
+    let repairs: Vec<_> = connection.losses.iter().map(|loss| loss.repaired_by).collect();
+    assert_eq!(repairs, [RepairKind::Timeout; 3]);
+}
+
+#[test]
+fn new_data_behind_a_window_that_never_came_is_a_probe_if_it_comes_when_one_is_due() {
+    let probes_at = |at: u64| {
+        let mut tape = asked();
+        tape.send(41 * MS + 50_000, Server, 2);
+        tape.ack(41 * MS + 70_000, Client, 2 * MSS);
+        tape.lose(Server, MSS).lose(Server, MSS).lose(Server, MSS);
+        tape.send(at, Server, 1);
+        tape.sack(at + 10_000, Client, 2 * MSS, &[(5 * MSS, 6 * MSS)]);
+        for number in 2..5 {
+            tape.data(at + 20 * MS, Server, number * MSS, MSS);
+        }
+        let connection = tape.explain();
+        assert_eq!(losses(&connection).len(), 3, "{connection:#?}");
+        (connection.probes, why(&connection, TimeCause::Probe))
+    };
+    assert_eq!(probes_at(111 * MS), (1, Some(TimerReason::WholeWindow)));
+    assert_eq!(probes_at(150 * MS), (0, None), "its application");
+}
+
 #[test]
 fn an_original_that_comes_behind_its_copy_was_late_and_not_lost() {
     let mut tape = asked();
@@ -178,7 +236,11 @@ fn held_by_the_window(at: u64) -> ConnectionAnswer {
     let mut tape = asked();
     tape.send(41 * MS, Server, 10);
     tape.window(Client, 120).ack(41 * MS + 100_000, Client, MSS);
+    let before = tape.clone();
     tape.ack(84 * MS, Client, 10 * MSS);
+    if at < 104 * MS {
+        tape.echo_as(&before, Client);
+    }
     tape.send(at, Server, 1);
     tape.window(Client, 512).ack(at + 40 * MS, Client, 11 * MSS);
     tape.send(at + 60 * MS, Server, 2);
@@ -191,4 +253,24 @@ fn new_data_that_came_too_soon_for_an_answer_and_just_in_time_for_a_probe_was_on
     assert_eq!((connection.probes, connection.timeouts), (1, 0), "{connection:#?}");
     let connection = held_by_the_window(104 * MS);
     assert_eq!((connection.probes, connection.timeouts), (0, 0), "an answer: {connection:#?}");
+}
+
+/// An answer echoes the timestamp of what it answers, however soon it comes.
+#[test]
+fn new_data_with_an_earlier_echo_left_before_the_acknowledgement_was_heard() {
+    let probes = |is_answer: bool| {
+        let mut tape = asked();
+        tape.send(41 * MS, Server, 10);
+        tape.window(Client, 120).ack(41 * MS + 100_000, Client, MSS);
+        let before = tape.clone();
+        tape.ack(84 * MS, Client, 10 * MSS);
+        if !is_answer {
+            tape.echo_as(&before, Client);
+        }
+        tape.send(104 * MS - 200_000, Server, 1);
+        tape.window(Client, 512).ack(144 * MS, Client, 11 * MSS);
+        tape.send(164 * MS, Server, 2);
+        tape.explain().probes
+    };
+    assert_eq!((probes(false), probes(true)), (1, 0));
 }

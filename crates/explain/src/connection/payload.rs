@@ -29,8 +29,11 @@ impl TrackedConnection {
             // The way was measured once or twice: what left just before it had to be heard was an answer to it, unless its
             // time was that of a probe.
             let slack = (self.way(end) / 4).min(5_000_000);
-            if end != side || !self.is_timely_probe(segment, side, at) {
+            if end != side {
                 self.senders[end.index()].hear_until(at, slack);
+            } else if !self.is_timely_probe(segment, side, at) {
+                let echo = self.echoed(segment, side);
+                self.senders[end.index()].hear_echoed(at, slack, echo);
             }
         }
         let start = self.senders[side.index()].position(segment.seq);
@@ -42,9 +45,9 @@ impl TrackedConnection {
         let handed = if kind == PayloadKind::New { self.handed_over(side, &payload) } else { None };
         let context = GapContext { handed, ..self.context(side, at, segment.len, starts) };
         match kind {
-            PayloadKind::New => match self.hidden_originals(&context, &payload, side, step) {
-                0 => self.on_new(&context, payload, side),
-                lost => self.on_hidden_copy(&context, payload, side, lost),
+            PayloadKind::New => match self.hidden_copies(&context, &payload, side, step) {
+                None => self.on_new(&context, payload, side),
+                Some(hidden) => self.on_hidden_copy(&context, payload, side, hidden),
             },
             PayloadKind::Late => {
                 self.spend_all(&context.before_late(&self.senders[side.index()]), side, segment.number, None);
@@ -57,11 +60,19 @@ impl TrackedConnection {
 
     /// Whether new data of a sender far away left before the next acknowledgement could let it go, just when a probe was due.
     fn is_timely_probe(&mut self, segment: &CapturedSegment, side: EndSide, at: u64) -> bool {
-        let way = self.way(side);
+        let (way, echo) = (self.way(side), self.echoed(segment, side));
         let sender = &mut self.senders[side.index()];
-        sender.hear_until(at, way / 32);
-        let is_new = sender.position(segment.seq) + u64::from(segment.len) > sender.nxt;
-        way > 0 && is_new && sender.is_new_probe(at, segment.len)
+        sender.hear_echoed(at, way / 32, echo);
+        let start = sender.position(segment.seq);
+        let is_new = start + u64::from(segment.len) > sender.nxt;
+        way > 0 && is_new && sender.is_new_probe(at, segment.len, start.saturating_sub(sender.nxt))
+    }
+
+    /// The timestamp that a sender far away echoes, if it is that of the last packet that reached it: with data to acknowledge, it
+    /// would be an earlier one (RFC 7323 §4.3).
+    fn echoed(&self, segment: &CapturedSegment, side: EndSide) -> Option<u32> {
+        let is_latest = self.owed_nothing && self.way(side) > 0;
+        segment.options.timestamps.map(|(_, echo)| echo).filter(|_| is_latest)
     }
 
     fn note_payload(&mut self, segment: &CapturedSegment, side: EndSide, at: u64, kind: PayloadKind) {
@@ -113,7 +124,8 @@ impl TrackedConnection {
 
     pub(super) fn follow_id(&mut self, segment: &CapturedSegment, side: EndSide, segments: u16) -> IdStep {
         let rtt = self.rtt();
-        let is_behind_another = segment.at - self.last_packets[side.index()] < rtt / 4;
+        // What is missing left within this time. Two copies of the same data are a round trip apart.
+        let is_within_rtt = segment.at - self.last_packets[side.index()] < rtt / 8 * 7;
         let sender = &mut self.senders[side.index()];
         let position = sender.nxt;
         let step = match segment.ip_id {
@@ -126,8 +138,9 @@ impl TrackedConnection {
             let filled = sender.segment_at(start).filter(|segment| segment.is_unseen);
             // A copy that comes a round trip behind what showed the loss is the first one.
             let is_first_copy = filled.is_some_and(|hole| segment.at < hole.first_at + rtt / 2 * 3);
-            let is_copy = segment.len > 0 && start < position && (is_behind_another || is_first_copy);
-            sender.ids.suspect(hole, is_copy && self.owed_nothing);
+            let is_copy = segment.len > 0 && start < position && (is_within_rtt || is_first_copy);
+            let copies = if is_copy && self.owed_nothing { sender.unseen_below(start) } else { u16::MAX };
+            sender.ids.suspect(hole, copies);
         }
         step
     }
@@ -155,7 +168,9 @@ impl TrackedConnection {
         let rtt = Some(self.rtt()).filter(|rtt| *rtt > 0);
         let lost_at = self.lost_original(&payload, side, context.rtt);
         let sender = &self.senders[side.index()];
-        let is_probe = lost_at.is_none() && sender.is_new_probe(payload.at, payload.len);
+        // What a sender next to the capture sent is in the capture.
+        let hole = if context.way > 0 { payload.start.saturating_sub(sender.nxt) } else { 0 };
+        let is_probe = lost_at.is_none() && sender.is_new_probe(payload.at, payload.len, hole);
         let pieces = match lost_at {
             Some(_) => context.before_copy(sender, CopyTrigger::repair(sender.repair_in_phase()), payload.start),
             None => context.before_new(sender, is_probe),
@@ -185,41 +200,52 @@ impl TrackedConnection {
         sender.ids.was_in_gap(payload.start, sender.mss, payload.at.saturating_sub(rtt / 2))
     }
 
-    /// How many earlier copies of new data never came this far: its sender numbered more packets than the bytes that are
-    /// missing explain, after a silence, and had nothing to acknowledge.
-    fn hidden_originals(&self, context: &GapContext, payload: &Payload, side: EndSide, step: IdStep) -> u16 {
+    /// Earlier copies of new data that never came this far: its sender numbered more packets than the bytes that are missing
+    /// explain, after a silence, and had nothing to acknowledge.
+    fn hidden_copies(
+        &self,
+        context: &GapContext,
+        payload: &Payload,
+        side: EndSide,
+        step: IdStep,
+    ) -> Option<HiddenCopies> {
         let sender = &self.senders[side.index()];
         let is_far = self.way(side) > 0 && sender.ids.counts_a_little();
         let silence = context.at - context.from;
         // No timer waits for less.
         let is_short = silence < context.rtt / 2 * 3 + sender.tick();
         if !is_far || step != IdStep::Ahead || is_short || !self.owed_nothing {
-            return 0;
+            return None;
         }
         let missing = payload.start.saturating_sub(sender.nxt).div_ceil(u64::from(sender.mss));
-        u64::from(sender.ids.last_gap(payload.at)).saturating_sub(missing) as u16
-    }
-
-    /// New to the capture, and sent before.
-    fn on_hidden_copy(&mut self, context: &GapContext, payload: Payload, side: EndSide, lost: u16) {
-        let rtt = Some(self.rtt()).filter(|rtt| *rtt > 0);
-        let sender = &mut self.senders[side.index()];
+        let count = u64::from(sender.ids.last_gap(payload.at)).saturating_sub(missing) as u16;
         let last_heard_of = sender.last_sent.max(sender.last_heard).max(self.last_packets[side.index()]);
         let hidden = HiddenCopies {
-            count: lost,
+            count,
+            others: 0,
             is_lone: payload.start <= sender.nxt,
             goes_on: context.previous == Some(side),
             silence: payload.at.saturating_sub(last_heard_of),
             rtt: context.rtt,
         };
+        (count > 0).then(|| sender.without_others(hidden))
+    }
+
+    /// New to the capture, and sent before.
+    fn on_hidden_copy(&mut self, context: &GapContext, payload: Payload, side: EndSide, hidden: HiddenCopies) {
+        let rtt = Some(self.rtt()).filter(|rtt| *rtt > 0);
+        let sender = &mut self.senders[side.index()];
         let trigger = sender.hidden_trigger(hidden);
         let pieces = context.before_hidden(sender, trigger, sender.hidden_wait(hidden));
         let why = TrackedSender::hidden_reason(hidden);
-        for number in 0..lost {
-            let repaired_by = if number == 0 && lost > 1 { RepairKind::Probe } else { trigger.repair };
+        for number in 0..hidden.count {
+            let repaired_by = if number == 0 && hidden.count > 1 { RepairKind::Probe } else { trigger.repair };
             sender.losses.push(payload.lost_before(context.from, repaired_by));
         }
-        sender.ids.explain_last(lost);
+        sender.ids.explain_last(hidden.count);
+        if hidden.others > 0 {
+            sender.ids.suspect(None, 0);
+        }
         if context.starts_request {
             self.open_request(context.from);
         }

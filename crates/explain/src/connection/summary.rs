@@ -154,7 +154,7 @@ fn unexplained_gaps(sender: &TrackedSender, losses: &mut Vec<(EndSide, LossNote,
             seen_by: LossWitness::IpId,
             is_spurious: false,
         };
-        let missing = usize::from(gap.unexplained()).saturating_sub(named);
+        let missing = usize::from(gap.unexplained_copies()).saturating_sub(named);
         losses.extend((0..missing).map(|_| (sender.side, note, sender.sequence(position))));
     }
 }

@@ -15,7 +15,16 @@ impl TrackedSender {
 
     /// Takes what has reached the sender by then, or would have a little later.
     pub(crate) fn hear_until(&mut self, at: u64, slack: u64) {
-        while self.on_way.front().is_some_and(|news| news.at <= at.saturating_add(slack)) {
+        self.hear_echoed(at, slack, None);
+    }
+
+    /// The same of a sender that echoes the timestamp of the last packet which reached it: that decides what has.
+    pub(crate) fn hear_echoed(&mut self, at: u64, slack: u64, echo: Option<u32>) {
+        let has_come = |news: &AckNews| match (news.stamp, echo) {
+            (Some(stamp), Some(echo)) => (stamp.wrapping_sub(echo) as i32) <= 0,
+            _ => news.at <= at.saturating_add(slack),
+        };
+        while self.on_way.front().is_some_and(has_come) {
             if let Some(news) = self.on_way.pop_front() {
                 self.hear(&AckNews { at: news.at.min(at), ..news });
             }
@@ -123,6 +132,9 @@ impl TrackedSender {
                 self.sacked_segments -= 1;
             }
             // A timestamp that comes back is that of the first segment that is acknowledged with it (RFC 7323 §4.3).
+            if segment.copies > 0 && segment.start <= self.una {
+                echo_of = segment.last_at;
+            }
             // Those behind it had arrived, it was not sent again, and came all the same.
             self.reordering_seen |= self.sacked > 0 && !segment.is_sacked && segment.copies == 0;
             let is_original = |echo: u32| segment.start <= self.una && (echo.wrapping_sub(segment.stamp) as i32) < 0;

@@ -29,6 +29,8 @@ pub(crate) struct CopyClock {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HiddenCopies {
     pub count: u16,
+    /// Packets that are missing as well, with data behind it: there was no time for as many copies.
+    pub others: u16,
     /// Nothing else was missing.
     pub is_lone: bool,
     /// The same end had sent payload just before.
@@ -103,14 +105,21 @@ impl TrackedSender {
         let may_probe =
             self.sack_permitted && self.sacked == 0 && !is_repairing && !self.is_probing && !self.probes_off;
         // Nor does it know then that all but one have arrived.
-        let wait = if is_far { probe_wait(self.srtt().unwrap_or(rtt), 2, self.tick()) } else { self.probe_timeout() };
-        if may_probe && is_last && waited >= wait / 10 * 7 {
+        let wait = if is_far { probe_wait(self.srtt().unwrap_or(rtt), 2, self.tick()) } else { self.probe_timeout(0) };
+        if may_probe && is_last && waited >= self.soonest_probe(wait, 7) {
             CopyTrigger::timer(TimerKind::Probe)
         } else if is_patient && silence < rtt.max(self.tick()) {
             CopyTrigger::repair(by_ack)
         } else {
             CopyTrigger::timer(TimerKind::Retransmit)
         }
+    }
+
+    /// How soon a probe may leave whose timer is estimated: after that many tenths of it. Newer kernels add two milliseconds to two
+    /// round trips where older ones add two ticks.
+    fn soonest_probe(&self, wait: u64, tenths: u64) -> u64 {
+        let newer = (wait + 2_000_000).saturating_sub(2 * self.tick()).max(self.tick());
+        (wait / 10 * tenths).min(newer / 10 * 9)
     }
 
     /// Whether a probe came sooner than one of a sender that knows that all but one segment have arrived.
@@ -126,25 +135,31 @@ impl TrackedSender {
         self.dup_acks > 3 && at.saturating_sub(first) > patience
     }
 
-    /// Whether new data at `at` is a probe: it was held back, and nothing came for as long as a probe waits.
-    pub(crate) fn is_new_probe(&self, at: u64, len: u32) -> bool {
-        let (silence, wait) = (self.silence(at), self.probe_timeout());
-        let fits = silence >= wait / 10 * 8 && silence <= wait / 2 * 3 + 3 * self.tick();
+    /// Whether new data at `at` is a probe: it was held back, and nothing came for as long as a probe waits. `hole` bytes before it
+    /// left and never came this far.
+    pub(crate) fn is_new_probe(&self, at: u64, len: u32, hole: u64) -> bool {
+        let missing = hole.div_ceil(u64::from(self.mss.max(1))) as usize;
+        let (silence, wait) = (self.silence(at), self.probe_timeout(missing));
+        let fits = silence >= self.soonest_probe(wait, 8) && silence <= wait / 2 * 3 + 3 * self.tick();
         let may_probe = self.sack_permitted && self.sacked == 0 && self.phase == LossPhase::Open && !self.is_probing;
         let held = self.held_now();
+        let (flight, room) = (held.flight + hole, held.room.saturating_sub(hole));
         let full = u64::from(len.min(self.mss));
         // Of a transfer that pauses for as long as a probe waits, the probe is likelier than its application.
         let is_on_time = silence >= wait / 10 * 9 && silence <= wait / 10 * 11 + 2 * self.tick();
-        let is_transfer = is_on_time && !held.is_small_out && held.segments > 1;
-        let is_held = held.flight + full > held.window || held.is_small_out && len < self.mss || held.room < full * 3;
-        let is_held = is_held || is_transfer;
-        self.flight() > 0 && fits && may_probe && is_held
+        let is_transfer = is_on_time && !held.is_small_out && held.segments + missing > 1;
+        let is_held = flight + full > held.window || held.is_small_out && len < self.mss || room < full * 3;
+        flight > 0 && fits && may_probe && (is_held || is_transfer)
     }
 
     /// Why a timer was necessary, as far as it is known when it goes off.
     pub(crate) fn timer_reason(&self, start: u64) -> TimerReason {
         if start < self.una {
             return TimerReason::AcksLost;
+        }
+        // All that was in flight never came this far.
+        if self.segments.is_empty() && start == self.nxt {
+            return TimerReason::WholeWindow;
         }
         let Some(segment) = self.segment_at(start) else { return TimerReason::Unknown };
         if segment.copies > 0 {
@@ -194,10 +209,25 @@ impl TrackedSender {
         CopyTrigger::timer(if is_first { TimerKind::Probe } else { TimerKind::Retransmit })
     }
 
-    /// How many of the timers that sent it were a probe's: one or none.
+    /// Each timer waits for twice as long as the one before it: of more packets than the silence had timers for, the others had
+    /// the data behind it.
+    pub(crate) fn without_others(&self, hidden: HiddenCopies) -> HiddenCopies {
+        let is_too_soon = |count: u16| {
+            let time = match self.hidden_probes(hidden) {
+                0 => timeouts_before(count + 1) * self.rto(),
+                _ => self.hidden_probe_timeout(hidden) + timeouts_before(count) * self.rto(),
+            };
+            hidden.silence < time / 4 * 3
+        };
+        let count = (2..=hidden.count).rev().find(|count| !is_too_soon(*count)).unwrap_or(1);
+        HiddenCopies { count, others: hidden.count - count, ..hidden }
+    }
+
+    /// How many of the timers that sent it were a probe's: one or none. With data behind it that was sent and missing, too, a probe
+    /// would have sent the last of that.
     fn hidden_probes(&self, hidden: HiddenCopies) -> u32 {
-        let may_probe = self.sack_permitted && !self.probes_off && self.phase == LossPhase::Open;
-        u32::from(may_probe && hidden.silence >= self.hidden_probe_timeout(hidden) / 10 * 7)
+        let may_probe = hidden.others == 0 && self.sack_permitted && !self.probes_off && self.phase == LossPhase::Open;
+        u32::from(may_probe && hidden.silence >= self.soonest_probe(self.hidden_probe_timeout(hidden), 7))
     }
 
     fn hidden_probe_timeout(&self, hidden: HiddenCopies) -> u64 {
@@ -211,16 +241,15 @@ impl TrackedSender {
         if self.hidden_probes(hidden) == 0 || hidden.goes_on && !hidden.is_lone {
             return hidden.silence;
         }
-        let timeouts = (1 << (hidden.count - 1).min(16)) - 1;
-        (self.hidden_probe_timeout(hidden) + timeouts * self.rto()).min(hidden.silence)
+        (self.hidden_probe_timeout(hidden) + timeouts_before(hidden.count) * self.rto()).min(hidden.silence)
     }
 
     pub(crate) fn hidden_reason(hidden: HiddenCopies) -> TimerReason {
         match (hidden.count, hidden.is_lone) {
             (2.., _) => TimerReason::CopyLost,
-            (_, true) => TimerReason::LoneTail,
-            (_, false) if hidden.goes_on => TimerReason::Tail,
-            (_, false) => TimerReason::WholeWindow,
+            (_, true) if hidden.others == 0 => TimerReason::LoneTail,
+            _ if hidden.goes_on => TimerReason::Tail,
+            _ => TimerReason::WholeWindow,
         }
     }
 
@@ -230,6 +259,9 @@ impl TrackedSender {
         self.probes += probes;
         self.timeouts += u32::from(hidden.count) - probes;
         self.is_probing = probes > 0;
+        if hidden.others > 0 {
+            self.phase = LossPhase::Loss(self.nxt + u64::from(self.mss) * (1 + u64::from(hidden.others)));
+        }
     }
 
     /// A FIN left again: by a probe the first time, unless data was missing, too, and then by the retransmission timer.
@@ -254,4 +286,9 @@ impl TrackedSender {
     pub(crate) fn duplicates(&self) -> u32 {
         self.dup_acks.max(self.sacked_segments as u32)
     }
+}
+
+/// In units of the first, how long timeouts take until the segment leaves for this time: each takes twice as long as the one before.
+fn timeouts_before(copy: u16) -> u64 {
+    (1 << (copy - 1).min(16)) - 1
 }

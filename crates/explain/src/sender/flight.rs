@@ -142,6 +142,12 @@ impl TrackedSender {
         self.segments.iter().find(|segment| segment.is_unseen)
     }
 
+    /// Segments below this position that have not been seen.
+    pub(crate) fn unseen_below(&self, position: u64) -> u16 {
+        let below = self.segments.iter().take_while(|segment| segment.start < position);
+        below.filter(|segment| segment.is_unseen).count() as u16
+    }
+
     /// An original that others overtook.
     pub(crate) fn on_late(&mut self, payload: Payload) {
         self.reordering_seen = true;
