@@ -27,6 +27,21 @@ pub struct BenchPlan {
     pub requests: u32,
     pub host: HostBackend,
     pub wire: WireBackend,
+    /// Rows with one of these in their name, and the first; all if there are none.
+    pub only: Vec<String>,
+}
+
+impl BenchPlan {
+    fn rows(&self) -> Vec<&'static BenchRow> {
+        let is_wanted = |row: &BenchRow| self.only.iter().any(|part| row.name.contains(part.as_str()));
+        let rows = ROWS.iter().enumerate();
+        rows.filter(|(at, row)| *at == 0 || self.only.is_empty() || is_wanted(row)).map(|(_, row)| row).collect()
+    }
+
+    /// Whether any traffic goes there.
+    fn uses(&self, path: BenchPath) -> bool {
+        self.rows().iter().any(|row| row.path == path)
+    }
 }
 
 /// Where a row's traffic goes.
@@ -137,11 +152,18 @@ pub fn run(plan: &BenchPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Resu
                 stage::serve(&cable[1], scope, &ended)?;
             }
             wire.serve(scope, &ended)?;
-            let mut daemons = protect(plan, &stamped, LinkMode::Ordered, StampUse::Auto, scope)?;
-            daemons.extend(protect(plan, &unstamped, LinkMode::Ordered, StampUse::Off, scope)?);
+            let mut daemons = Vec::new();
+            for (cable, stamp) in [(&stamped, true), (&unstamped, false)] {
+                if plan.uses(BenchPath::LinkOverCable { stamp }) {
+                    let stamp = if stamp { StampUse::Auto } else { StampUse::Off };
+                    daemons.extend(protect(plan, cable, LinkMode::Ordered, stamp, scope)?);
+                }
+            }
             for (link, mode) in [(&ordered, LinkMode::Ordered), (&unordered, LinkMode::NonBlocking)] {
-                daemons.extend(protect(plan, &link.ends, mode, StampUse::Auto, scope)?);
-                link.serve(scope, &ended)?;
+                if plan.uses(BenchPath::Link(mode)) {
+                    daemons.extend(protect(plan, &link.ends, mode, StampUse::Auto, scope)?);
+                    link.serve(scope, &ended)?;
+                }
             }
             if !daemons.iter().all(|daemon| daemon.wait_until_active(stop)) {
                 let why = "the two ends did not find each other within five seconds";
@@ -150,7 +172,7 @@ pub fn run(plan: &BenchPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Resu
             for stage in [&wire, places.links[0], places.links[1]] {
                 stage.set_rate(plan.rate)?;
             }
-            let backend = daemons[0].backend.clone();
+            let backend = daemons.first().map_or("none".to_owned(), |daemon| daemon.backend.clone());
             Ok(rounds(plan, &places, stop, begin)?.map(|rows| BenchResults { rows: rows.0, rounds: rows.1, backend }))
         };
         let results = run();
@@ -190,11 +212,12 @@ fn rounds(
     stop: &StopFlag,
     begin: &dyn Fn(u32, &str),
 ) -> Result<Option<(Vec<BenchFigures>, u32)>, LinkError> {
-    let mut measured: Vec<Vec<BenchMeasurement>> = vec![Vec::new(); ROWS.len()];
-    let mut missing: Vec<Option<String>> = vec![None; ROWS.len()];
+    let rows = plan.rows();
+    let mut measured: Vec<Vec<BenchMeasurement>> = vec![Vec::new(); rows.len()];
+    let mut missing: Vec<Option<String>> = vec![None; rows.len()];
     let mut completed = 0;
     'rounds: for round in 0..plan.rounds {
-        for (at, row) in ROWS.iter().enumerate() {
+        for (at, row) in rows.iter().enumerate() {
             if missing[at].is_some() {
                 continue;
             }
@@ -214,7 +237,7 @@ fn rounds(
     if completed == 0 {
         return Ok(None);
     }
-    let figures = ROWS.iter().enumerate().map(|(at, row)| BenchFigures {
+    let figures = rows.iter().enumerate().map(|(at, row)| BenchFigures {
         name: row.name.to_owned(),
         loss: row.loss,
         throughput_gbps: middle(&measured[at], |row| row.gbps),

@@ -35,6 +35,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value = "auto")]
     pub wire: String,
 
+    /// Only rows with this in their name, beside the first; may be given several times.
+    #[arg(long, value_name = "TEXT")]
+    pub only: Vec<String>,
+
     /// Do without root even where there is root.
     #[arg(long)]
     pub rootless: bool,
