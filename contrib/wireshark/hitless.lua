@@ -19,7 +19,9 @@
 --   to        a6:8 5:4   acknowledges:1 of class:1 latest:17   number:17
 --   from      a6:8 a:4   kind:2 lower:1 class:1 epoch:2   first:16 size:14
 --
--- The number of a segment is that of the first plus (its TCP sequence number - first) / size.
+-- The number of a segment is that of the first plus (its TCP sequence number - first) / size. Kinds are data 0, probe 1,
+-- answer 2, and 3 for data whose last segment got its PSH from the sender of the stamp. A lesson is a probe with the two
+-- addresses exchanged.
 --
 -- Load it with `wireshark -X lua_script:hitless.lua`, or copy it to the personal Lua plugins folder.
 -- No frame says how it is sealed: set the preference, `-o hitless.seal:crc` on the command line.
@@ -459,6 +461,8 @@ local STAMPS = {
     [STAMP_ANSWER] = "Answer",
     [STAMP_LESSON] = "Lesson",
 }
+-- On the wire.
+local DATA_PUSHED = 3
 local MOST_SEGMENTS = 64
 
 local stamp = Proto("hitless_stamp", "Protected link, number in addresses")
@@ -476,6 +480,7 @@ local stamped = {
     first = ProtoField.uint16("hitless.stamp.first", "First segment's TCP sequence number, lower half", base.DEC),
     size = ProtoField.uint16("hitless.stamp.size", "Payload of a segment", base.DEC),
     index = ProtoField.uint8("hitless.stamp.index", "Segment", base.DEC),
+    pushed = ProtoField.bool("hitless.stamp.pushed", "PSH of the last segment was added"),
     token = ProtoField.uint16("hitless.stamp.token", "Token", base.DEC),
 }
 stamp.fields = stamped
@@ -497,13 +502,13 @@ local function segment_index(first, size)
     return ahead % size == 0 and index < MOST_SEGMENTS and index or nil
 end
 
-local function read_stamped_data(to, from, tree)
+local function read_stamped_data(to, from, is_pushed, tree)
     local has_ack, ack_class = to:bitfield(12, 1), to:bitfield(13, 1)
     local ack_era, latest = to:bitfield(14, 1), to:bitfield(15, 16)
     local era, number = to:bitfield(31, 1), to:bitfield(32, 16)
     local class, epoch = from:bitfield(15, 1), from:bitfield(16, 2)
     local first, size = from:bitfield(18, 16), from:bitfield(34, 14)
-    if has_ack == 0 and ack_class + ack_era + latest ~= 0 or size == 0 and first ~= 0 then
+    if has_ack == 0 and ack_class + ack_era + latest ~= 0 or size == 0 and (first ~= 0 or is_pushed) then
         tree:add_proto_expert_info(stamp_malformed, "Bits that mean nothing are set")
         return "malformed"
     end
@@ -517,6 +522,7 @@ local function read_stamped_data(to, from, tree)
     if size > 0 then
         tree:add(stamped.first, from, first)
         tree:add(stamped.size, from, size)
+        tree:add(stamped.pushed, from, is_pushed)
         local index = segment_index(first, size)
         if not index then
             tree:add_proto_expert_info(stamp_malformed, "The frame is none of the segments")
@@ -548,12 +554,13 @@ function stamp.dissector(tvb, pinfo, root)
     end
     local kind = from:bitfield(12, 2)
     local tree = root:add(stamp, tvb:range(0, 12))
-    tree:add(stamped.kind, from, is_lesson and STAMP_LESSON or kind)
+    local is_pushed = kind == DATA_PUSHED
+    tree:add(stamped.kind, from, is_lesson and STAMP_LESSON or is_pushed and STAMP_DATA or kind)
     tree:add(stamped.lower, from, from:bitfield(14, 1) == 1)
     local text
-    if kind == STAMP_DATA and not is_lesson then
-        text = read_stamped_data(to, from, tree)
-    elseif kind == 3 or is_lesson and kind ~= STAMP_PROBE or to:bitfield(12, 20) + from:bitfield(15, 32) + from:bitfield(47, 1) ~= 0 then
+    if (kind == STAMP_DATA or is_pushed) and not is_lesson then
+        text = read_stamped_data(to, from, is_pushed, tree)
+    elseif is_lesson and kind ~= STAMP_PROBE or to:bitfield(12, 20) + from:bitfield(15, 32) + from:bitfield(47, 1) ~= 0 then
         tree:add_proto_expert_info(stamp_malformed, "No such stamp")
         text = "malformed"
     else

@@ -629,24 +629,29 @@ fn stamped_examples() -> Vec<(AddressStamp, String)> {
         number: Seq::new(17, false),
         acknowledges: None,
         run: None,
+        pushed: false,
     };
     let probe = StampProbe { lower: false, token: 4_711 };
     // The segment's TCP sequence number is 1.
     let run = |first: u16, size| Some(SegmentSpan { first, size });
     let acknowledges = Some((Class::NonBlocking, Seq::new(65_535, true)));
     vec![
-        (AddressStamp::Data(data), "0|1|0|2|17|0||||||".to_owned()),
+        (AddressStamp::Data(data), "0|1|0|2|17|0|||||||".to_owned()),
         (
             AddressStamp::Data(StampedData { acknowledges, class: Class::NonBlocking, ..data }),
-            "0|1|1|2|17|0|1|65535|1|||".to_owned(),
+            "0|1|1|2|17|0|1|65535|1||||".to_owned(),
         ),
         (
             AddressStamp::Data(StampedData { number: Seq::new(65_534, true), run: run(65_534, 1), ..data }),
-            "0|1|0|2|1|0||||65534|1|3".to_owned(),
+            "0|1|0|2|1|0||||65534|1|3|0".to_owned(),
         ),
-        (AddressStamp::Probe(probe), "1|0||||||||||".to_owned()),
-        (AddressStamp::Answer(probe), "2|0||||||||||".to_owned()),
-        (AddressStamp::Lesson(probe), "3|0||||||||||".to_owned()),
+        (
+            AddressStamp::Data(StampedData { run: run(1, 1_448), pushed: true, ..data }),
+            "0|1|0|2|17|0||||1|1448|0|1".to_owned(),
+        ),
+        (AddressStamp::Probe(probe), "1|0|||||||||||".to_owned()),
+        (AddressStamp::Answer(probe), "2|0|||||||||||".to_owned()),
+        (AddressStamp::Lesson(probe), "3|0|||||||||||".to_owned()),
     ]
 }
 
@@ -663,7 +668,7 @@ fn stamps_say_what_was_put_in_and_what_we_refuse_is_marked() {
     let examples = stamped_examples();
     let mut frames: Vec<Vec<u8>> = examples.iter().map(|(stamp, _)| behind(stamp.emit())).collect();
     let file = folder.capture(&frames).unwrap();
-    let names = "kind lower class epoch seq era ack.class ack.latest ack.era first size index";
+    let names = "kind lower class epoch seq era ack.class ack.latest ack.era first size index pushed";
     let names: Vec<String> = names.split(' ').map(|name| format!("hitless.stamp.{name}")).collect();
     let mut args = vec!["-T", "fields", "-E", "separator=|"];
     args.extend(names.iter().flat_map(|name| ["-e", name.as_str()]));

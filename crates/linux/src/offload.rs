@@ -22,7 +22,7 @@ mod segment;
 mod tunnel;
 
 pub use coalesce::{Coalescer, FramePart, HostWrite};
-pub use joined::{GsoRun, MOST_JOINED, finish_tcp, tcp_seq};
+pub use joined::{GsoRun, MOST_JOINED, finish_tcp, tcp_seq, unpush};
 pub use pieces::Pieces;
 pub use segment::{FrameSink, MalformedSuperFrame, SegmentCounts, segment};
 

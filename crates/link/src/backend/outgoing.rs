@@ -1,6 +1,7 @@
 //! What goes out in one message: a frame, or the segments that the kernel is handed as one super-frame.
 
 use linux::offload::{GsoRun, VnetHeader};
+use wire::link::{AddressStamp, StampedData};
 
 use super::{RunPlace, WireFrame};
 use crate::pool::FramePool;
@@ -23,6 +24,20 @@ pub struct JoinedHead {
 }
 
 impl OutgoingRun<'_> {
+    /// Whether the kernel is to cut it.
+    pub(super) fn is_super_frame(&self) -> bool {
+        self.frames.len() > 1
+    }
+
+    /// What was joined, the vnet header first; nothing if it was not.
+    pub(super) fn parts<'a>(&'a self, pool: &'a FramePool) -> impl Iterator<Item = &'a [u8]> {
+        let payloads = self.joined.iter().flat_map(move |head| {
+            let frames = self.frames.iter().filter_map(|frame| frame.frame.as_ref());
+            frames.map(move |frame| &pool.get(frame)[head.payload_at..])
+        });
+        self.joined.iter().map(|head| &head.bytes[..]).chain(payloads)
+    }
+
     /// The vnet header and the bytes, as a kernel would get them.
     pub fn message(&self, pool: &FramePool) -> (VnetHeader, Vec<u8>) {
         let Some(JoinedHead { bytes, payload_at }) = &self.joined else {
@@ -47,8 +62,7 @@ pub fn outgoing_runs<'a>(frames: &'a [WireFrame], pool: &'a FramePool) -> impl I
 fn joined(frames: &[WireFrame], pool: &FramePool) -> Option<JoinedHead> {
     let first = &frames[0];
     let frame = first.frame.as_ref()?;
-    let is_whole = frames.len() == 1 && !pool.is_unfinished(frame);
-    if first.run == RunPlace::Alone || is_whole {
+    if first.run == RunPlace::Alone {
         return None;
     }
     let mut run = GsoRun::begin(pool.get(frame))?;
@@ -56,12 +70,22 @@ fn joined(frames: &[WireFrame], pool: &FramePool) -> Option<JoinedHead> {
         run.join(pool.get(next.frame.as_ref()?));
     }
     debug_assert_eq!(run.frames(), frames.len());
+    let is_whole = frames.len() == 1 && !pool.is_unfinished(frame);
+    let pushed = run.push();
+    if is_whole && !pushed {
+        return None;
+    }
     let payload_at = run.payload_at();
     let (vnet, headers) = run.head();
     let mut bytes = Vec::with_capacity(VnetHeader::LEN + headers.len());
     bytes.extend_from_slice(&vnet.emit());
     // The addresses are the stamp.
-    bytes.extend_from_slice(&first.head[..first.head_len]);
+    match AddressStamp::parse(&first.head[..first.head_len]) {
+        Ok(Some(AddressStamp::Data(data))) if pushed => {
+            bytes.extend_from_slice(&AddressStamp::Data(StampedData { pushed, ..data }).emit());
+        }
+        _ => bytes.extend_from_slice(&first.head[..first.head_len]),
+    }
     bytes.extend_from_slice(&headers[first.head_len..]);
     Some(JoinedHead { bytes, payload_at })
 }

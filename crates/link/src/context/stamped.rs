@@ -58,19 +58,23 @@ impl LinkContext {
         let is_for_peer = |frame: &PoolFrame| self.framing.is_for_peer(self.pool.get(frame));
         match (stamp, packet.body) {
             (Some(stamp), Some(frame)) if is_for_peer(&frame) => {
-                self.put_stamped_frame(stamp, frame);
-                None
+                let body = self.put_stamped_frame(stamp, frame);
+                body.map(|frame| LinkPacket { body: Some(frame), ..packet })
             }
             (_, body) => Some(LinkPacket { body, ..packet }),
         }
     }
 
-    fn put_stamped_frame(&mut self, stamp: StampedData, frame: PoolFrame) {
+    /// Gives the frame back if it cannot be part of a super-frame.
+    fn put_stamped_frame(&mut self, stamp: StampedData, frame: PoolFrame) -> Option<PoolFrame> {
         let bytes = self.pool.get(&frame);
         let joined = self.run.as_mut().filter(|run| run.admits(&stamp)).and_then(|run| run.join(bytes));
         let (addresses, run) = match joined {
             Some(addresses) => (addresses, RunPlace::Next),
-            None => self.begin_run(stamp, &frame),
+            None => match self.begin_run(stamp, &frame) {
+                Some(addresses) => (addresses, RunPlace::First),
+                None => return Some(frame),
+            },
         };
         let mut head = [0; LONGEST_HEAD];
         head[..AddressStamp::LEN].copy_from_slice(&addresses);
@@ -79,23 +83,20 @@ impl LinkContext {
         self.tally.tx_stamped += 1;
         self.occupy_wire(outgoing.bytes());
         self.outgoing.push(outgoing);
+        None
     }
 
-    fn begin_run(&mut self, stamp: StampedData, frame: &PoolFrame) -> ([u8; AddressStamp::LEN], RunPlace) {
-        let segments =
-            GsoRun::begin(self.pool.get(frame)).filter(|segments| segments.size() <= usize::from(SegmentSpan::LONGEST));
-        let run = segments
-            .as_ref()
-            .map(|segments| SegmentSpan { first: segments.first_seq() as u16, size: segments.size() as u16 });
-        let stamp = StampedData { lower: self.framing.is_lower(), run, ..stamp };
+    /// The addresses of a frame that others may follow; none for what is no TCP segment with data. Such a frame gains
+    /// nothing from a stamp, and what joins frames on arrival might hold it back, as it may with any protocol it knows.
+    fn begin_run(&mut self, stamp: StampedData, frame: &PoolFrame) -> Option<[u8; AddressStamp::LEN]> {
+        let is_short = |segments: &GsoRun| segments.size() <= usize::from(SegmentSpan::LONGEST);
+        let segments = GsoRun::begin(self.pool.get(frame)).filter(is_short)?;
+        let run = SegmentSpan { first: segments.first_seq() as u16, size: segments.size() as u16 };
+        let stamp = StampedData { lower: self.framing.is_lower(), run: Some(run), ..stamp };
         let addresses = AddressStamp::Data(stamp).emit();
         self.tally.tx_stamped_runs += 1;
-        let place = if segments.is_some() { RunPlace::First } else { RunPlace::Alone };
-        if place == RunPlace::Alone {
-            self.pool.finish(frame);
-        }
-        self.run = segments.map(|segments| StampedRun { stamp, addresses, next: stamp.number.next(), segments });
-        (addresses, place)
+        self.run = Some(StampedRun { stamp, addresses, next: stamp.number.next(), segments });
+        Some(addresses)
     }
 
     /// Sends the probe that is due, if one is.

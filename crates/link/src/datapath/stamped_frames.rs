@@ -5,7 +5,7 @@
 //! stamp never drives the life cycle.
 
 use guard::{Endpoint, LinkPacket, SessionState, WIRE};
-use linux::offload::{VnetHeader, segment, tcp_seq};
+use linux::offload::{VnetHeader, segment, tcp_seq, unpush};
 use machine::Machine;
 use units::Time;
 use wire::link::{AddressStamp, Feedback, FlowControl, FrameKind, LinkHeader, StampedData};
@@ -67,6 +67,10 @@ impl StampedFrames {
             Err(_) => return context.tally.rx_stamp_bad += 1,
         }
         context.tally.rx_stamped_runs += 1;
+        if let Some(last) = self.0.last().filter(|_| stamp.pushed) {
+            let is_unfinished = context.pool.is_unfinished(last);
+            unpush(context.pool.get_mut(last), is_unfinished);
+        }
         // One acknowledgement for all of them.
         let mut feedback = stamp.acknowledges.map(|(class, latest)| Feedback::new(class, latest, FlowControl::Flow));
         for (number, frame) in (first..).zip(self.0.drain(..)) {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use wire::checksum::Sum;
+use wire::checksum::{Sum, update};
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion, Layers};
 
@@ -146,6 +146,16 @@ impl GsoRun {
         self.segments.frames
     }
 
+    /// Lets the last segment ask for delivery, so that what joins segments on arrival hands them over before any that
+    /// follow. True if it did not ask by itself.
+    pub fn push(&mut self) -> bool {
+        let asks = (self.segments.first.flags | self.segments.last_only) & (TCP_PSH | TCP_FIN) != 0;
+        if !asks {
+            self.segments.last_only |= TCP_PSH;
+        }
+        !asks
+    }
+
     /// TCP sequence number of the first segment.
     pub fn first_seq(&self) -> u32 {
         self.segments.first.seq
@@ -171,6 +181,18 @@ impl GsoRun {
 /// TCP sequence number of a frame; `None` if it is no whole TCP segment.
 pub fn tcp_seq(frame: &[u8]) -> Option<u32> {
     GsoSegment::of(frame).map(|segment| segment.seq)
+}
+
+/// Takes back [`GsoRun::push`] in a segment; its checksum follows, unless it has none yet. Anything else stays as it is.
+pub fn unpush(frame: &mut [u8], is_unfinished: bool) {
+    let Some(GsoSegment { layout, .. }) = GsoSegment::of(frame) else { return };
+    let (flags, field) = (layout.transport + 12, layout.transport + TCP_CHECKSUM);
+    let before = [frame[flags], frame[flags + 1]];
+    frame[flags + 1] &= !TCP_PSH;
+    if !is_unfinished {
+        let checksum = update([frame[field], frame[field + 1]], &before, &frame[flags..flags + 2]);
+        put(frame, field, &checksum);
+    }
 }
 
 /// Writes the checksum of a TCP segment anew. Anything else stays as it is.
@@ -324,6 +346,33 @@ mod tests {
                 assert_eq!(again.0, sample.segments());
             }
         }
+    }
+
+    #[test]
+    fn a_push_that_was_added_is_on_the_last_segment_and_can_be_taken_back() {
+        for version in [IpVersion::V4, IpVersion::V6] {
+            for payload in [100, 950] {
+                let sample = Super { flags: TCP_ACK, ..Super::tcp(version, payload, 100) };
+                let frames = sample.segments();
+                let mut run = GsoRun::begin(&frames[0]).unwrap();
+                assert!(frames[1..].iter().all(|frame| run.join(frame)));
+                assert!(run.push() && !run.push());
+                let at = run.payload_at();
+                let (vnet, head) = run.head();
+                let joined: Vec<u8> =
+                    head.iter().copied().chain(frames.iter().flat_map(|frame| frame[at..].to_vec())).collect();
+                let mut again = Frames::default();
+                segment(&vnet, &joined, &mut again).unwrap();
+                let last = again.0.len() - 1;
+                assert_eq!(again.0[..last], frames[..last]);
+                assert!(again.0[last] != frames[last] && sample.verifies(&again.0[last]));
+                unpush(&mut again.0[last], false);
+                assert!(sample.verifies(&again.0[last]));
+                assert_eq!(again.0, frames);
+            }
+        }
+        let asking = Super::tcp(IpVersion::V4, 100, 100).segments();
+        assert!(!GsoRun::begin(&asking[0]).unwrap().push());
     }
 
     #[test]

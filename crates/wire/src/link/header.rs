@@ -171,6 +171,7 @@ impl LinkHeader {
             number: self.seq(),
             acknowledges: self.bit(FEEDBACK_AT).then_some(acknowledged),
             run: None,
+            pushed: false,
         })
     }
 

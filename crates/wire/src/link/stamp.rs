@@ -11,7 +11,12 @@
 //!
 //! Both are unicast and locally administered. `number` is that of the first segment; the number of a segment follows from
 //! its TCP sequence number ([`StampedData::index`]). `lower` says which end sent it: that of the lower address.
-//! Besides data (kind 0) there are probes (1) and their answers (2), with a token in place of the number, and the lesson:
+//!
+//! A receiver that joins segments hands over what it has joined when a segment asks for it (PSH), and else when it likes: a
+//! super-frame that does not ask could be overtaken by the next. So the sender lets the last segment of each super-frame ask.
+//! Kind 3 is data whose PSH is the sender's own addition, which the receiver takes off again.
+//!
+//! Besides data (kinds 0 and 3) there are probes (1) and their answers (2), with a token in place of the number, and the lesson:
 //! a probe with its two addresses exchanged. What it teaches a learning switch keeps the switch from passing the probe
 //! on, so that only a cable answers.
 //!
@@ -30,12 +35,13 @@ const BITS: u32 = 36;
 const DATA: u64 = 0;
 const PROBE: u64 = 1;
 const ANSWER: u64 = 2;
+const DATA_PUSHED: u64 = 3;
 
 /// The most segments of a super-frame.
 pub const MOST_SEGMENTS: u32 = 64;
 
 /// Behind a life-cycle message of an end that can read and write stamps. Ends that cannot take it for padding.
-pub const STAMP_OFFER: [u8; 4] = *b"adr1";
+pub const STAMP_OFFER: [u8; 4] = *b"adr2";
 
 /// What two addresses say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +71,8 @@ pub struct StampedData {
     pub acknowledges: Option<(Class, Seq)>,
     /// How the TCP sequence number of a segment gives its number, if there may be several segments.
     pub run: Option<SegmentSpan>,
+    /// The PSH of the last segment is not its own.
+    pub pushed: bool,
 }
 
 /// Where the segments of a super-frame begin, and how long they are.
@@ -109,7 +117,7 @@ impl StampedData {
             .map_or(0, |(class, latest)| 1 << 35 | (class as u64) << 34 | u64::from(latest.bits()) << 17);
         let run = self.run.map_or(0, |run| u64::from(run.first) << 14 | u64::from(run.size & SegmentSpan::LONGEST));
         let to = acknowledged | u64::from(self.number.bits());
-        let from = DATA << 34
+        let from = if self.pushed { DATA_PUSHED } else { DATA } << 34
             | u64::from(self.lower) << 33
             | (self.class as u64) << 32
             | u64::from(self.epoch.number()) << 30
@@ -129,9 +137,11 @@ impl StampedData {
             number: Seq::from_bits(to as u32 & 0x1_ffff),
             acknowledges,
             run: (size > 0).then_some(SegmentSpan { first, size }),
+            pushed: from >> 34 == DATA_PUSHED,
         };
         // Bits that mean nothing where they are must be zero.
-        if stamp.halves() == (to, from) { Ok(stamp) } else { Err(MalformedStamp) }
+        let is_regular = stamp.run.is_some() || !stamp.pushed;
+        if is_regular && stamp.halves() == (to, from) { Ok(stamp) } else { Err(MalformedStamp) }
     }
 }
 
@@ -181,7 +191,7 @@ impl AddressStamp {
         }
         let (to, from) = (to & ((1 << BITS) - 1), from & ((1 << BITS) - 1));
         let stamp = match from >> 34 {
-            DATA => Self::Data(StampedData::from_halves(to, from)?),
+            DATA | DATA_PUSHED => Self::Data(StampedData::from_halves(to, from)?),
             kind => {
                 let probe = StampProbe { lower: from >> 33 & 1 != 0, token: to as u16 };
                 match kind {
@@ -211,6 +221,7 @@ mod tests {
             number: Seq::new(65_535, true),
             acknowledges: Some((Class::Ordered, Seq::new(7, true))),
             run: Some(SegmentSpan { first: 65_000, size: 1_448 }),
+            pushed: false,
         }
     }
 
@@ -250,9 +261,8 @@ mod tests {
         for frame in [&[][..], &[0xa6; 11], &[0x02; 64], &[0xff; 64], &[0xa6; 64]] {
             assert_eq!(AddressStamp::parse(frame), Ok(None), "{frame:?}");
         }
-        let mut third_kind = AddressStamp::Data(data()).emit();
-        third_kind[7] |= 0x0c;
-        assert_eq!(AddressStamp::parse(&third_kind), Err(MalformedStamp));
+        let pushed = AddressStamp::Data(StampedData { pushed: true, run: None, ..data() }).emit();
+        assert_eq!(AddressStamp::parse(&pushed), Err(MalformedStamp), "only a segment can have been pushed");
     }
 
     fn any_seq() -> impl Strategy<Value = Seq> {
@@ -266,11 +276,12 @@ mod tests {
     fn any_stamp() -> impl Strategy<Value = AddressStamp> {
         let run = (any::<u16>(), 1..=SegmentSpan::LONGEST).prop_map(|(first, size)| SegmentSpan { first, size });
         let ack = proptest::option::of((any_class(), any_seq()));
-        let data = (any::<bool>(), any_class(), 0..4u32, any_seq(), ack, proptest::option::of(run)).prop_map(
-            |(lower, class, epoch, number, acknowledges, run)| {
-                AddressStamp::Data(StampedData { lower, class, epoch: Epoch::new(epoch), number, acknowledges, run })
-            },
-        );
+        let data = (any::<bool>(), any_class(), 0..4u32, any_seq(), ack, proptest::option::of((run, any::<bool>())))
+            .prop_map(|(lower, class, epoch, number, acknowledges, run)| {
+                let epoch = Epoch::new(epoch);
+                let (run, pushed) = (run.map(|(run, _)| run), run.is_some_and(|(_, pushed)| pushed));
+                AddressStamp::Data(StampedData { lower, class, epoch, number, acknowledges, run, pushed })
+            });
         let probe = (any::<bool>(), any::<u16>(), 0..3u8).prop_map(|(lower, token, kind)| {
             let probe = StampProbe { lower, token };
             [AddressStamp::Probe(probe), AddressStamp::Answer(probe), AddressStamp::Lesson(probe)][usize::from(kind)]
