@@ -11,6 +11,7 @@
 #![expect(unsafe_code, reason = "talks to the kernel")]
 
 mod ring;
+mod transmit;
 
 use std::io;
 use std::mem::size_of;
@@ -18,6 +19,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use self::ring::PacketRing;
+pub use self::transmit::TransmitRing;
 use crate::offload::VnetHeader;
 use crate::socket::{self, get, set, take_error};
 
@@ -90,7 +92,7 @@ impl PacketSocket {
             socket::set_promiscuous(&fd, interface)?;
         }
         // Last, so that nothing arrives before there is a ring to put it into.
-        bind(&fd, interface)?;
+        bind(&fd, interface, libc::ETH_P_ALL as u16)?;
         Ok(Self { fd, ring, vnet: opened.vnet, scratch: Vec::new(), beginnings: false, copy: Vec::new(), cut_short: 0 })
     }
 
@@ -193,12 +195,13 @@ fn set_buffer(fd: &OwnedFd, option: libc::c_int, by_force: libc::c_int, bytes: u
     set(fd, libc::SOL_SOCKET, by_force, &bytes).or_else(|_| set(fd, libc::SOL_SOCKET, option, &bytes))
 }
 
-fn bind(fd: &OwnedFd, interface: u32) -> io::Result<()> {
+/// Binds to an interface, to receive frames of a protocol; 0 is none.
+fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: all zeros is a valid sockaddr_ll, and the kernel reads no more than its size.
     let result = unsafe {
         let mut address: libc::sockaddr_ll = std::mem::zeroed();
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_protocol = protocol.to_be();
         address.sll_ifindex = interface as libc::c_int;
         libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as u32)
     };

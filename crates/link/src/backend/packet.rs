@@ -6,9 +6,8 @@ use std::io;
 use std::os::fd::RawFd;
 
 use linux::offload::{Pieces, VnetHeader};
-use linux::packet::{FINISHED, PacketSocket, is_full};
+use linux::packet::{FINISHED, PacketSocket, TransmitRing, is_full};
 
-use super::outgoing::JoinedHead;
 use super::{Host, OutgoingRun, Wire, WireFrame, outgoing_runs};
 use crate::pool::FramePool;
 
@@ -22,6 +21,7 @@ const LEAST_ROOM: usize = 2 << 20;
 #[derive(Debug)]
 pub(crate) struct PacketWire {
     socket: PacketSocket,
+    super_frames: Option<TransmitRing>,
     batch: SendBatch,
     pieces: Pieces,
     /// Frames that could not be finished.
@@ -29,9 +29,21 @@ pub(crate) struct PacketWire {
 }
 
 impl PacketWire {
-    pub(crate) fn new(socket: PacketSocket) -> Self {
+    /// Super-frames leave through a ring of their own, where there is one.
+    pub(crate) fn new(socket: PacketSocket, super_frames: Option<TransmitRing>) -> Self {
         let batch = SendBatch { vnet: socket.has_vnet(), ..SendBatch::default() };
-        Self { socket, batch, pieces: Pieces::default(), unfinished: 0 }
+        Self { socket, super_frames, batch, pieces: Pieces::default(), unfinished: 0 }
+    }
+
+    /// Sends runs that are all of one kind; how many found room.
+    fn send_alike(&mut self, runs: &[OutgoingRun<'_>], pool: &FramePool) -> io::Result<usize> {
+        match &mut self.super_frames {
+            Some(ring) if runs[0].is_super_frame() => ring.send(runs.iter().map(|run| run.parts(pool))),
+            _ => match self.batch.send(self.socket.fd(), runs, pool) {
+                Err(error) if is_full(&error) => Ok(0),
+                sent => sent,
+            },
+        }
     }
 }
 
@@ -63,10 +75,20 @@ impl Wire for PacketWire {
     }
 
     fn send(&mut self, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize> {
-        match self.batch.send(self.socket.fd(), frames, pool) {
-            Err(error) if is_full(&error) => Ok(0),
-            sent => sent,
+        let runs: Vec<OutgoingRun<'_>> = outgoing_runs(frames, pool).collect();
+        let mut sent = 0;
+        for alike in runs.chunk_by(|run, next| run.is_super_frame() == next.is_super_frame()) {
+            let taken = match self.send_alike(alike, pool) {
+                // What was sent is reported first; the error will come again.
+                Err(_) if sent > 0 => return Ok(sent),
+                taken => taken?,
+            };
+            sent += alike[..taken].iter().map(|run| run.frames.len()).sum::<usize>();
+            if taken < alike.len() {
+                break;
+            }
         }
+        Ok(sent)
     }
 
     fn overflowed(&mut self) -> u64 {
@@ -127,8 +149,8 @@ struct SendBatch {
     vnet: bool,
     parts: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
-    /// Of each message: its parts, and its frames.
-    lens: Vec<(usize, usize)>,
+    /// Parts of each message.
+    lens: Vec<usize>,
 }
 
 impl std::fmt::Debug for SendBatch {
@@ -138,18 +160,17 @@ impl std::fmt::Debug for SendBatch {
 }
 
 impl SendBatch {
-    fn send(&mut self, fd: RawFd, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize> {
+    fn send(&mut self, fd: RawFd, runs: &[OutgoingRun<'_>], pool: &FramePool) -> io::Result<usize> {
         self.parts.clear();
         self.messages.clear();
         self.lens.clear();
-        let runs: Vec<OutgoingRun<'_>> = outgoing_runs(frames, pool).collect();
-        for run in &runs {
+        for run in runs {
             let before = self.parts.len();
             self.describe(run, pool);
-            self.lens.push((self.parts.len() - before, run.frames.len()));
+            self.lens.push(self.parts.len() - before);
         }
         let mut parts = self.parts.as_mut_slice();
-        for (count, _) in &self.lens {
+        for count in &self.lens {
             let (own, rest) = parts.split_at_mut(*count);
             // SAFETY: all zeros is a valid mmsghdr: no name, no control data.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
@@ -159,7 +180,7 @@ impl SendBatch {
             parts = rest;
         }
         // SAFETY: each message points to its own parts in `parts`, each of which points to constant bytes or to bytes
-        // borrowed from `runs`, `frames` and `pool`; none of them moves or is written to during the call.
+        // borrowed from `runs` and `pool`; none of them moves or is written to during the call.
         let sent = unsafe {
             let count = self.messages.len() as libc::c_uint;
             libc::sendmmsg(fd, self.messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
@@ -167,7 +188,7 @@ impl SendBatch {
         if sent < 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(self.lens[..sent as usize].iter().map(|(_, frames)| frames).sum())
+        Ok(sent as usize)
     }
 
     /// The pieces of one message.
@@ -175,10 +196,8 @@ impl SendBatch {
         let mut push = |part: &[u8]| {
             self.parts.push(libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
         };
-        if let Some(JoinedHead { bytes, payload_at }) = &run.joined {
-            push(bytes);
-            let payloads = run.frames.iter().filter_map(|frame| frame.frame.as_ref());
-            return payloads.for_each(|frame| push(&pool.get(frame)[*payload_at..]));
+        if run.joined.is_some() {
+            return run.parts(pool).for_each(push);
         }
         if self.vnet {
             push(&FINISHED);

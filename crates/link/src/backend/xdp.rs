@@ -353,7 +353,7 @@ mod tests {
     }
 
     fn packet(index: u32) -> PacketWire {
-        PacketWire::new(PacketSocket::open(index, &wire_socket(MTU, 8_192)).unwrap())
+        PacketWire::new(PacketSocket::open(index, &wire_socket(MTU, 8_192)).unwrap(), None)
     }
 
     /// Frames of all lengths, no two alike; some have a tag.

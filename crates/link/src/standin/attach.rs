@@ -20,7 +20,7 @@ use crate::keeper;
 use crate::seal::Seal;
 use crate::status::LinkIdentity;
 use linux::clock::instance;
-use linux::packet::{PacketSocket, PacketSocketOptions};
+use linux::packet::{PacketSocket, PacketSocketOptions, TransmitRing};
 use linux::{LinkError, no_permission};
 
 /// Room is kept for frames of a wire's MTU up to this; on interfaces without a wire it can be 65,535.
@@ -165,7 +165,10 @@ impl StandIn {
         let frames = 2 * config.window.max(512) as usize;
         let options = PacketSocketOptions { vnet: true, ..wire_socket(self.wire_mtu, frames) };
         match PacketSocket::open(self.wire_index, &options).and_then(PacketSocket::with_super_frames) {
-            Ok(socket) => Ok((Box::new(PacketWire::new(socket)), WireBackend::Packet)),
+            Ok(socket) => {
+                let super_frames = TransmitRing::open(self.wire_index, options.send_buffer).ok();
+                Ok((Box::new(PacketWire::new(socket, super_frames)), WireBackend::Packet))
+            }
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(no_permission(&error)),
             Err(error) => Err(LinkError(format!("packet socket on {interface}: {error}"))),
         }

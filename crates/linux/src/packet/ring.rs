@@ -155,7 +155,7 @@ impl<'a> RingSlot<'a> {
     }
 }
 
-fn map_shared(fd: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
+pub(super) fn map_shared(fd: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
     // SAFETY: a new mapping at an address of the kernel's choosing touches no memory of ours.
     let memory = unsafe {
         let access = libc::PROT_READ | libc::PROT_WRITE;

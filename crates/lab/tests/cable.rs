@@ -1,0 +1,64 @@
+//! Stamped super-frames on a cable of two interfaces: the kernel cuts them and joins them again, and nothing overtakes.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use lab::stage::{self, StageDaemon};
+use link::config::{LinkConfig, StampUse};
+use link::status::LinkStatus;
+use linux::net::{Namespace, become_root_of_own_namespaces};
+use load::PingPong;
+use units::StopFlag;
+
+const WITHIN: Duration = Duration::from_secs(60);
+
+fn status(daemon: &StageDaemon<'_>) -> LinkStatus {
+    daemon.handle.status().expect("a daemon that runs")
+}
+
+fn wait_until_stamped(daemons: &[StageDaemon<'_>]) {
+    let started = Instant::now();
+    while daemons.iter().any(|daemon| status(daemon).stamp.state != "used") {
+        assert!(started.elapsed() < WITHIN, "{:?}", status(&daemons[0]));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Messages of many segments there and back, one at a time: too few on their way for a queue of the cable to overflow.
+fn exchange() -> [LinkStatus; 2] {
+    become_root_of_own_namespaces(false).expect("a network of its own");
+    let ends = stage::cable(1_600).expect("a cable");
+    let stop = StopFlag::new();
+    std::thread::scope(|scope| {
+        let daemons: Vec<StageDaemon<'_>> = (0..2)
+            .map(|end| {
+                let config =
+                    LinkConfig { mtu: Some(1_500), stamp: StampUse::Auto, ..LinkConfig::new(stage::plug(end)) };
+                stage::protect(&ends[end], scope, config, |_| ()).expect("a link")
+            })
+            .collect();
+        (0..2).for_each(|end| stage::give_address(&ends[end], end, "hit0").expect("an address"));
+        stage::serve(&ends[1], scope, &stop).expect("a server");
+        wait_until_stamped(&daemons);
+        let messages = PingPong { count: 300, size: 40_000, within: WITHIN, ..PingPong::default() };
+        let to = SocketAddr::new(stage::address(1), stage::PORT);
+        let trips = ends[0].with(|| load::pingpong::run(to, &messages, &stop)).expect("its namespace");
+        trips.expect("messages that are answered");
+        stop.stop();
+        [status(&daemons[0]), status(&daemons[1])]
+    })
+}
+
+#[test]
+fn super_frames_on_a_cable_are_joined_again_and_nothing_overtakes_them() {
+    let Some(_) = testkit::permitted(Namespace::new()) else { return };
+    // On a thread of its own, which alone moves.
+    let ends = std::thread::scope(|scope| scope.spawn(exchange).join().expect("no panic"));
+    for (status, peer) in [(&ends[0], &ends[1]), (&ends[1], &ends[0])] {
+        let count = |status: &LinkStatus, name: &str| status.counters[name];
+        assert!(count(status, "tx_stamped") > 5_000, "{status:?}");
+        assert!(count(status, "tx_stamped") > 3 * count(status, "tx_stamped_runs"), "{status:?}");
+        assert!(count(peer, "rx_stamped") > count(peer, "rx_stamped_runs"), "{peer:?}");
+        assert_eq!((count(peer, "rx_missing_seq"), count(status, "tx_replay")), (0, 0), "{status:?} {peer:?}");
+    }
+}
