@@ -59,9 +59,8 @@ pub enum WireBackend {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StampUse {
     /// Where both ends and the cable between them can.
-    Auto,
-    /// The default, until it is shown on a quiet machine that stamps are worth it.
     #[default]
+    Auto,
     Off,
 }
 
@@ -157,8 +156,12 @@ pub struct LinkConfig {
 impl LinkConfig {
     /// Why frames are not stamped, whatever the peer says; in one line.
     pub(crate) fn no_stamps(&self) -> Option<&'static str> {
+        #[cfg(feature = "xdp")]
+        if self.wire == WireBackend::Xdp {
+            return Some("AF_XDP has no super-frames");
+        }
         match (self.stamp, &self.sealing) {
-            (StampUse::Off, _) => Some("not asked for (--stamp auto)"),
+            (StampUse::Off, _) => Some("switched off (--stamp off)"),
             (StampUse::Auto, Sealing::Crc | Sealing::Key(_)) => Some("frames are sealed"),
             (StampUse::Auto, Sealing::None) => None,
         }

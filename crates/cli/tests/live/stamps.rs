@@ -2,7 +2,7 @@
 
 use super::*;
 
-const STAMPED: [&str; 4] = ["--mtu", "1500", "--stamp", "auto"];
+const STAMPED: [&str; 2] = ["--mtu", "1500"];
 
 fn stamped(lab: &Lab) -> [Daemon; 2] {
     let daemons = [0, 1].map(|end| lab.up(end, &STAMPED));
@@ -37,7 +37,7 @@ fn count(status: &LinkStatus, name: &str) -> u64 {
 fn stamped_super_frames_over_a_lossy_wire_arrive_whole_with_either_backend() {
     for backend in ["tap", "veth"] {
         let Some(lab) = Lab::new() else { return };
-        let _daemons = [0, 1].map(|end| lab.up(end, &["--mtu", "1500", "--stamp", "auto", "--backend", backend]));
+        let _daemons = [0, 1].map(|end| lab.up(end, &["--mtu", "1500", "--backend", backend]));
         (0..2).for_each(|end| lab.stage.address(end, "hit0").unwrap());
         lab.wait_until_protected();
         wait_until_stamped(&lab);
@@ -95,7 +95,7 @@ fn a_daemon_that_is_killed_and_started_again_is_stamped_to_again() {
 #[test]
 fn with_stamps_at_one_end_only_there_are_none_and_both_ends_say_why() {
     let Some(lab) = Lab::new() else { return };
-    let _daemons = [lab.up(0, &["--mtu", "1500"]), lab.up(1, &STAMPED)];
+    let _daemons = [lab.up(0, &["--mtu", "1500", "--stamp", "off"]), lab.up(1, &STAMPED)];
     (0..2).for_each(|end| lab.stage.address(end, "hit0").unwrap());
     lab.wait_until_protected();
     lab.stage.set_loss(units::Prob::literal(1e-3)).unwrap();
@@ -103,7 +103,7 @@ fn with_stamps_at_one_end_only_there_are_none_and_both_ends_say_why() {
     let stamps = [0, 1].map(|end| lab.ask(end).unwrap().stamp);
     assert_eq!(stamps.each_ref().map(|stamp| stamp.state.as_str()), ["off"; 2]);
     let why = stamps.map(|stamp| stamp.why.unwrap());
-    assert!(why[0].contains("--stamp auto") && why[1].contains("peer"), "{why:?}");
+    assert!(why[0].contains("--stamp off") && why[1].contains("peer"), "{why:?}");
     assert_eq!([0, 1].map(|end| lab.ask(end).unwrap().counters["tx_stamped"]), [0; 2]);
 }
 
@@ -121,10 +121,10 @@ fn down_puts_back_the_offloads_that_stamps_need_also_after_a_kill() {
     for gro in [true, false] {
         let set = || Netlink::open().unwrap().set_offload("w0", linux::net::Offload::Gro, gro).unwrap();
         lab.stage.ends[0].with(set).unwrap();
-        let mut daemon = lab.up(0, &["--stamp", "auto"]);
+        let mut daemon = lab.up(0, &[]);
         assert_eq!(offloads(), [true, false]);
         daemon.kill();
-        let mut again = lab.up(0, &["--stamp", "auto"]);
+        let mut again = lab.up(0, &[]);
         assert_eq!(lab.run(0, &["link", "down"]).0, 0);
         assert!(again.0.wait().unwrap().success());
         assert_eq!(offloads(), [gro, true]);

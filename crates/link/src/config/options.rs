@@ -73,7 +73,7 @@ units::options! {
         #[arg(long)]
         pub wire: Option<String>,
 
-        /// Numbers in the Ethernet addresses of frames, so that super-frames stay whole: auto or off [default: off].
+        /// Numbers in the Ethernet addresses of frames, so that super-frames stay whole: auto or off [default: auto].
         #[arg(long)]
         pub stamp: Option<String>,
 

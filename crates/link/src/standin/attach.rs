@@ -166,7 +166,9 @@ impl StandIn {
         let options = PacketSocketOptions { vnet: true, ..wire_socket(self.wire_mtu, frames) };
         match PacketSocket::open(self.wire_index, &options).and_then(PacketSocket::with_super_frames) {
             Ok(socket) => {
-                let super_frames = TransmitRing::open(self.wire_index, options.send_buffer).ok();
+                // Without it they leave by the socket, and are not joined on every wire.
+                let open = || TransmitRing::open(self.wire_index, options.send_buffer);
+                let super_frames = self.no_stamps.is_none().then(open).and_then(Result::ok);
                 Ok((Box::new(PacketWire::new(socket, super_frames)), WireBackend::Packet))
             }
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(no_permission(&error)),
