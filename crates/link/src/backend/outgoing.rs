@@ -26,7 +26,7 @@ pub struct JoinedHead {
 impl OutgoingRun<'_> {
     /// Whether the kernel is to cut it.
     pub(super) fn is_super_frame(&self) -> bool {
-        self.frames.len() > 1
+        self.joined.is_some() && self.frames.len() > 1
     }
 
     /// What was joined, the vnet header first; nothing if it was not.

@@ -49,8 +49,9 @@ impl TransmitRing {
         };
         set(&fd, libc::SOL_PACKET, libc::PACKET_TX_RING, &request)?;
         let memory = map_shared(&fd, SLOT * SLOTS)?;
-        bind(&fd, interface, 0)?;
-        Ok(Self { fd, memory, next: 0 })
+        let ring = Self { fd, memory, next: 0 };
+        bind(&ring.fd, interface, 0)?;
+        Ok(ring)
     }
 
     /// Sends frames from the first on, each in parts, of which the first is the vnet header; how many found room.
@@ -60,10 +61,11 @@ impl TransmitRing {
     {
         let (first, mut filled) = (self.next, 0);
         for parts in frames.take(SLOTS) {
-            if !self.fill(parts)? {
-                break;
+            match self.fill(parts) {
+                Ok(true) => filled += 1,
+                Err(error) if filled == 0 => return Err(error),
+                Ok(false) | Err(_) => break,
             }
-            filled += 1;
         }
         if filled == 0 {
             return Ok(0);
