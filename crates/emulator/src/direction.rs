@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::time::Duration;
 
 use faults::{FaultSchedule, Random, RunningSchedule};
 use units::{Bytes, Rate, Span, Time};
@@ -77,14 +76,6 @@ impl WireDirection {
         self.rate.is_none() && self.delay == Span::ZERO
     }
 
-    /// When a frame came that the kernel saw `ago`, by a clock that may be set meanwhile: since the port was last found
-    /// empty, or it counts from now.
-    pub(super) fn arrived(&self, now: Time, ago: Duration) -> Time {
-        let waited = Span::from_ps(u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1_000));
-        let since_empty = now.since(self.empty_at);
-        if waited <= since_empty { self.empty_at + since_empty.saturating_sub(waited) } else { now }
-    }
-
     /// When a frame that came then comes out; none if the queue before the wire is full.
     fn admit(&mut self, arrived: Time, len: usize, queue: Bytes) -> Option<Time> {
         let Some(rate) = self.rate else { return Some(arrived + self.delay) };
@@ -152,21 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_enters_when_it_came_however_long_the_wire_slept_before_or_after() {
+    fn a_frame_enters_when_it_came_however_long_the_port_was_empty_before() {
         for rate in [None, Some(Rate::gbps(1))] {
-            let mut direction = direction(rate);
-            let arrived = direction.arrived(at_us(9_000), Duration::from_micros(50));
-            assert_eq!(arrived, at_us(8_950), "not when the port was last found empty, nor when it was read");
-            let out = direction.admit(arrived, 64, QUEUE).unwrap();
+            let out = direction(rate).admit(at_us(8_950), 64, QUEUE).unwrap();
             assert!((at_us(18_950)..at_us(18_952)).contains(&out), "{out:?}");
-        }
-    }
-
-    #[test]
-    fn a_stamp_that_cannot_be_true_counts_from_now() {
-        let direction = direction(None);
-        for ago in [Duration::from_micros(8_001), Duration::from_secs(1_700_000_000), Duration::MAX] {
-            assert_eq!(direction.arrived(at_us(9_000), ago), at_us(9_000));
         }
     }
 

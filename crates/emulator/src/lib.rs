@@ -31,7 +31,7 @@ use faults::Random;
 use units::{Bytes, Span, Time};
 
 use linux::capture::Capture;
-use linux::clock::{Clock, KernelClock, time_of_day};
+use linux::clock::{Clock, TwoClocks, time_of_day};
 use linux::offload::Pieces;
 use linux::packet::PacketSocket;
 use linux::poll;
@@ -146,10 +146,11 @@ impl Medium {
         let clock = Clock::start();
         let (mut last_busy, mut next_look) = (Time::ZERO, Time::ZERO + self.look_every);
         loop {
-            let now = clock.now();
+            let clocks = TwoClocks::read(&clock);
+            let now = clocks.now;
             let mut busy = false;
             for from in 0..2 {
-                busy |= self.carry(now, from)?;
+                busy |= self.carry(&clocks, from)?;
                 busy |= self.let_out(now, from)?;
             }
             if busy {
@@ -205,14 +206,13 @@ impl Medium {
     }
 
     /// Takes what waits at one end into the wire.
-    fn carry(&mut self, now: Time, from: usize) -> io::Result<bool> {
+    fn carry(&mut self, clocks: &TwoClocks, from: usize) -> io::Result<bool> {
         let Self { sockets, directions, queue, flip, longest, log, repeat, rewrite, pieces, .. } = self;
         let [first, second] = sockets;
         let (source, sink) = if from == 0 { (first, second) } else { (second, first) };
         let (mut entrance, repeat) = if from == 0 { (repeat.as_mut(), None) } else { (None, repeat.as_mut()) };
         let mut exit = Exit { sink, repeat, rewrite: rewrite.as_mut(), forth: from == 0 };
         let direction = &mut directions[from];
-        let wall = Duration::from_nanos(KernelClock::Real.nanoseconds());
         let mut result = Ok(());
         let mut carry = |bytes: &[u8], arrived: Time, direction: &mut WireDirection| {
             let times = entrance.as_mut().map_or(1, |repeat| repeat.on_leaving(bytes));
@@ -228,7 +228,7 @@ impl Medium {
             }
         };
         let received = source.receive(BATCH, |frame| {
-            let arrived = direction.arrived(now, wall.saturating_sub(frame.at));
+            let arrived = clocks.arrival(frame.at, direction.empty_at);
             if frame.vnet.is_finished() {
                 return carry(frame.bytes, arrived, direction);
             }
@@ -238,7 +238,7 @@ impl Medium {
             }
         });
         if received < BATCH {
-            direction.empty_at = now;
+            direction.empty_at = clocks.now;
         }
         result.map(|()| received > 0)
     }

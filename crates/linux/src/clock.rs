@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use units::Time;
+use units::{Span, Time};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -23,6 +23,41 @@ impl Clock {
     #[inline]
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
+    }
+}
+
+/// The two clocks are read again if more time than this passed between them, and how often at most.
+const AT_ONCE: Span = Span::from_us(5);
+const TRIES: u32 = 4;
+
+/// A moment by two clocks: the loop's, and the time of day, which the kernel stamps frames with.
+#[derive(Clone, Copy, Debug)]
+pub struct TwoClocks {
+    pub now: Time,
+    pub time_of_day: Duration,
+}
+
+impl TwoClocks {
+    /// What they show now. To be read after the frames: one that came while others were read would otherwise seem to have
+    /// come before.
+    pub fn read(clock: &Clock) -> Self {
+        let mut tries = 0;
+        loop {
+            let clocks = Self { now: clock.now(), time_of_day: time_of_day() };
+            tries += 1;
+            // Another thread may have had the processor between the two.
+            if clock.now().since(clocks.now) < AT_ONCE || tries == TRIES {
+                return clocks;
+            }
+        }
+    }
+
+    /// When a frame arrived that carries this stamp, not before `earliest`, when its ring was last found empty. A time that
+    /// makes no sense is replaced by the closest one that does.
+    pub fn arrival(&self, stamp: Duration, earliest: Time) -> Time {
+        let age = self.time_of_day.saturating_sub(stamp).min(Duration::from_secs(3_600));
+        let age = Span::from_ns(age.as_nanos() as u64);
+        Time::from_ps(self.now.as_ps().saturating_sub(age.as_ps())).max(earliest).min(self.now)
     }
 }
 
@@ -175,5 +210,24 @@ pub fn random() -> std::io::Result<u128> {
         if error.kind() != std::io::ErrorKind::Interrupted {
             return Err(error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    #[test]
+    fn a_stamp_becomes_a_time_of_the_loop_within_what_is_possible() {
+        let day = Duration::from_secs(1_700_000_000);
+        let clocks = TwoClocks { now: at(1_000), time_of_day: day };
+        assert_eq!(clocks.arrival(day - Duration::from_micros(300), at(500)), at(700));
+        assert_eq!(clocks.arrival(day - Duration::from_micros(900), at(500)), at(500), "the ring was empty then");
+        assert_eq!(clocks.arrival(Duration::from_secs(7), at(500)), at(500), "no time of day");
+        assert_eq!(clocks.arrival(day + Duration::from_secs(1), at(500)), at(1_000), "the clock was set back");
     }
 }

@@ -1,18 +1,13 @@
 //! Frames that were read from several interfaces, in the order in which they arrived.
 //!
 //! The kernel notes when it put a frame into a ring. A loop that has slept finds many frames in each ring, and by these
-//! times it can serve them as if it had been awake. A time that makes no sense is replaced by the closest one that does:
-//! after the ring was last found empty, and not later than now.
+//! times it can serve them as if it had been awake.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use linux::clock::{Clock, time_of_day};
-use units::{Span, Time};
-
-/// The two clocks are read again if more time than this passed between them, and how often at most.
-const AT_ONCE: Span = Span::from_us(5);
-const TRIES: u32 = 4;
+use linux::clock::TwoClocks;
+use units::Time;
 
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
@@ -26,36 +21,6 @@ struct ArrivedFrame {
     at: Time,
     port: usize,
     bytes: Range<usize>,
-}
-
-/// A moment by two clocks: the loop's, and the time of day, which the kernel stamps frames with.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TwoClocks {
-    pub now: Time,
-    pub time_of_day: Duration,
-}
-
-impl TwoClocks {
-    /// What they show now. To be read after the frames: one that came while others were read would otherwise seem to have
-    /// come before.
-    pub(super) fn read(clock: &Clock) -> Self {
-        let mut tries = 0;
-        loop {
-            let clocks = Self { now: clock.now(), time_of_day: time_of_day() };
-            tries += 1;
-            // Another thread may have had the processor between the two.
-            if clock.now().since(clocks.now) < AT_ONCE || tries == TRIES {
-                return clocks;
-            }
-        }
-    }
-
-    /// When a frame arrived that carries this stamp, not before `earliest`.
-    pub(super) fn arrival(&self, stamp: Duration, earliest: Time) -> Time {
-        let age = self.time_of_day.saturating_sub(stamp).min(Duration::from_secs(3_600));
-        let age = Span::from_ns(age.as_nanos() as u64);
-        Time::from_ps(self.now.as_ps().saturating_sub(age.as_ps())).max(earliest).min(self.now)
-    }
 }
 
 impl Arrivals {
@@ -87,20 +52,12 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
+    use units::Span;
+
     use super::*;
 
     fn at(us: u64) -> Time {
         Time::ZERO + Span::from_us(us)
-    }
-
-    #[test]
-    fn a_stamp_becomes_a_time_of_the_loop_within_what_is_possible() {
-        let day = Duration::from_secs(1_700_000_000);
-        let clocks = TwoClocks { now: at(1_000), time_of_day: day };
-        assert_eq!(clocks.arrival(day - Duration::from_micros(300), at(500)), at(700));
-        assert_eq!(clocks.arrival(day - Duration::from_micros(900), at(500)), at(500), "the ring was empty then");
-        assert_eq!(clocks.arrival(Duration::from_secs(7), at(500)), at(500), "no time of day");
-        assert_eq!(clocks.arrival(day + Duration::from_secs(1), at(500)), at(1_000), "the clock was set back");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use linux::clock::{Clock, instance, thread_time};
+use linux::clock::{Clock, TwoClocks, instance, thread_time};
 use linux::mailbox::MailboxReader;
 use linux::offload::Pieces;
 use linux::packet::PacketSocket;
@@ -11,7 +11,7 @@ use linux::poll::{self, Readiness, YieldCost};
 use reserve::{RackParamError, ReservingSwitch};
 use units::{Span, Time};
 
-use super::arrivals::{Arrivals, TwoClocks};
+use super::arrivals::Arrivals;
 use super::core::SwitchCore;
 use super::port::PortConfig;
 use super::status::{PortRates, SwitchStatus};
