@@ -39,7 +39,7 @@ pub(crate) fn run(args: &BenchArgs, json: bool) -> CommandResult {
         requests: args.requests.0.clamp(1, 100_000_000) as u32,
         host: args.backend.parse().map_err(|error| usage("backend", &args.backend, error))?,
         wire: args.wire.parse().map_err(|error| usage("wire", &args.wire, error))?,
-        only: args.only.clone(),
+        only: BenchPlan::known_rows(&args.only).map_err(Failure::Usage)?,
     };
     become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;
     let stop = stop_on_ctrl_c();

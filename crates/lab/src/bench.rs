@@ -38,6 +38,14 @@ impl BenchPlan {
         rows.filter(|(at, row)| *at == 0 || self.only.is_empty() || is_wanted(row)).map(|(_, row)| row).collect()
     }
 
+    /// For [`BenchPlan::only`]; refuses what is in no row's name.
+    pub fn known_rows(only: &[String]) -> Result<Vec<String>, String> {
+        let is_known = |part: &&String| ROWS.iter().any(|row| row.name.contains(part.as_str()));
+        let Some(unknown) = only.iter().find(|part| !is_known(part)) else { return Ok(only.to_vec()) };
+        let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+        Err(format!("--only {unknown}: no row has this in its name; rows are: {}", names.join("; ")))
+    }
+
     /// Whether any traffic goes there.
     fn uses(&self, path: BenchPath) -> bool {
         self.rows().iter().any(|row| row.path == path)
