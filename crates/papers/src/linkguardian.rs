@@ -4,6 +4,7 @@
 mod fig2;
 mod fig20;
 mod monitoring;
+mod sender_loop;
 mod tab4;
 
 use report::runner::Compute;
@@ -18,6 +19,7 @@ pub(crate) const PAPER: Paper = Paper {
            with TCP and RDMA on top. The paper's value stands beside ours, and what differs says why.",
     computations: &[
         (&["lg.fig2"], Compute::One(fig2::compute)),
+        (&["lg.fig14.loop"], Compute::One(sender_loop::compute)),
         (&["lg.fig20"], Compute::One(fig20::compute)),
         (&["lg.tab4"], Compute::One(tab4::compute)),
         (&["lg.monitor"], Compute::One(monitoring::compute)),

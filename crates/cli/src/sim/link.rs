@@ -99,6 +99,7 @@ fn describe(args: &LinkArgs, config: &LinkSimConfig) -> String {
     let load = match config.load {
         OfferedLoad::Saturated => "at line rate".into(),
         OfferedLoad::Poisson(share) => format!("at random, filling {:.0} %", share * 100.0),
+        OfferedLoad::Periodic(share) => format!("by a timer, filling {:.0} %", share * 100.0),
     };
     format!("{}, {size} {load}, {loss}, {}, {profile} profile, seed {}", config.rate, config.mode.name(), config.seed)
 }

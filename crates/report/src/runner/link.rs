@@ -197,7 +197,7 @@ impl PointSetup {
         let known = [LinkSimMode::Ordered, LinkSimMode::NonBlocking];
         let mode = known.into_iter().find(|known| known.name() == mode).ok_or_else(unknown)?;
         let rate = rate.parse().map_err(|error| ClaimError::new(format_args!("rate: {error}")))?;
-        let load = point.load.map_or(OfferedLoad::Saturated, OfferedLoad::Poisson);
+        let load = point.load.map_or(OfferedLoad::Saturated, OfferedLoad::Periodic);
         Ok(Some(Self { rate, loss: loss(point)?, mode, load }))
     }
 

@@ -93,6 +93,18 @@ pub enum OfferedLoad {
     Saturated,
     /// At random, filling this share of the link.
     Poisson(f64),
+    /// One every so often, as a packet generator's timer has it, filling this share of the link.
+    Periodic(f64),
+}
+
+impl OfferedLoad {
+    /// The share of the link that is offered, of 1.
+    pub fn share(self) -> f64 {
+        match self {
+            Self::Saturated => 1.0,
+            Self::Poisson(share) | Self::Periodic(share) => share,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -207,9 +219,8 @@ impl LinkSimConfig {
                 return wrong(format!("frame size {len}: expected {MIN_FRAME} to {MAX_FRAME} bytes"));
             }
         }
-        if let OfferedLoad::Poisson(load) = self.load
-            && !(load > 0.0 && load <= 1.0)
-        {
+        let load = self.load.share();
+        if !(load > 0.0 && load <= 1.0) {
             return wrong(format!("load {load}: expected more than 0 and at most 1"));
         }
         if self.is_dead() && (self.mode == LinkSimMode::UecLlr || self.endless_dummies) {
@@ -240,7 +251,6 @@ impl LinkSimConfig {
             }
         }
         let slowest = self.rate.span_of(Bytes::new(u64::from(self.sizes.longest()))).as_secs() * self.frames as f64;
-        let load = if let OfferedLoad::Poisson(load) = self.load { load } else { 1.0 };
         if slowest / load > LONGEST_RUN_SECS {
             return wrong(format!("{} frames at {}: expected less than 170 days of link time", self.frames, self.rate));
         }

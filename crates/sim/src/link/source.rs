@@ -26,7 +26,7 @@ impl FrameBody for SimFrame {
     }
 }
 
-/// Random traffic that finds this many frames waiting is dropped, as at any switch.
+/// A frame that finds this many waiting is dropped, as at any switch.
 const QUEUE_LIMIT: usize = 16_384;
 
 #[derive(Debug)]
@@ -114,12 +114,9 @@ impl FrameSource {
         self.left -= frames;
     }
 
-    /// When the next frame of random traffic arrives, if there is one.
+    /// When the next frame arrives, if there is one and the queue is not always full.
     pub(super) fn next_arrival(&mut self) -> Option<Span> {
-        let Some(OfferedLoad::Poisson(load)) = self.load else { return None };
-        if self.left == 0 {
-            return None;
-        }
+        let load = self.load.filter(|load| *load != OfferedLoad::Saturated && self.left > 0)?;
         let mean = match &self.sizes {
             FrameSizes::Fixed(len) => f64::from(on_wire(*len)),
             FrameSizes::Mix(parts) => {
@@ -127,11 +124,14 @@ impl FrameSource {
                 parts.iter().map(|(len, weight)| f64::from(on_wire(*len)) * weight / total).sum()
             }
         };
-        let span = self.rate.span_of(Bytes::new(1_000)).scale(mean / 1_000.0 / load);
-        Some(span.scale(self.random.exponential()))
+        let span = self.rate.span_of(Bytes::new(1_000)).scale(mean / 1_000.0 / load.share());
+        Some(match load {
+            OfferedLoad::Saturated | OfferedLoad::Periodic(_) => span,
+            OfferedLoad::Poisson(_) => span.scale(self.random.exponential()),
+        })
     }
 
-    /// A frame of random traffic arrives.
+    /// A frame arrives.
     pub(super) fn arrive(&mut self) {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;
@@ -168,19 +168,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_traffic_fills_the_share_asked_for() {
-        let mix = FrameSizes::Mix(vec![(64, 1.0), (1_518, 1.0)]);
+    fn traffic_fills_the_share_asked_for() {
         let rate = Rate::gbps(10);
-        let mut source = FrameSource::new(mix, Some(OfferedLoad::Poisson(0.4)), rate, 100_000, 0..1, Random::new(1, 0));
-        let (mut time, mut wire_time) = (Span::ZERO, Span::ZERO);
-        while let Some(gap) = source.next_arrival() {
-            time += gap;
-            source.arrive();
-            let frame = source.take(Time::ZERO, QueueId(0)).unwrap();
-            wire_time += rate.span_of(Bytes::new(u64::from(on_wire(frame.len))));
+        for load in [OfferedLoad::Poisson(0.4), OfferedLoad::Periodic(0.4)] {
+            let mix = FrameSizes::Mix(vec![(64, 1.0), (1_518, 1.0)]);
+            let mut source = FrameSource::new(mix, Some(load), rate, 100_000, 0..1, Random::new(1, 0));
+            let (mut time, mut wire_time) = (Span::ZERO, Span::ZERO);
+            while let Some(gap) = source.next_arrival() {
+                time += gap;
+                source.arrive();
+                let frame = source.take(Time::ZERO, QueueId(0)).unwrap();
+                wire_time += rate.span_of(Bytes::new(u64::from(on_wire(frame.len))));
+            }
+            let share = wire_time.as_secs() / time.as_secs();
+            assert!((share - 0.4).abs() < 0.01, "{load:?}: {share}");
+            assert!(source.is_exhausted());
         }
-        let load = wire_time.as_secs() / time.as_secs();
-        assert!((load - 0.4).abs() < 0.01, "{load}");
-        assert!(source.is_exhausted());
+    }
+
+    #[test]
+    fn a_generator_sends_by_its_timer() {
+        let load = Some(OfferedLoad::Periodic(0.5));
+        let rate = Rate::gbps(10);
+        let mut source = FrameSource::new(FrameSizes::Fixed(1_518), load, rate, 3, 0..1, Random::new(1, 0));
+        let twice = rate.span_of(Bytes::new(2 * 1_538));
+        for _ in 0..3 {
+            assert_eq!(source.next_arrival(), Some(twice));
+            source.arrive();
+        }
+        assert_eq!(source.next_arrival(), None);
     }
 }
