@@ -12,6 +12,7 @@ use units::{StopFlag, Time, Unwatched};
 use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
 use super::check::quantile;
+use super::loop_waits::LoopWaits;
 use super::plan::{CheckCase, CheckPlan};
 use super::{live, simulated};
 
@@ -32,8 +33,40 @@ pub(super) fn of_bulk(
     let Some(real) = live::capture(case, plan, 0, stop)? else { return Ok(None) };
     let Some(packets) = simulated::capture(case, plan, hosts, 0, stop)? else { return Ok(None) };
     let imitated = file(&packets).map_err(|error| LinkError(format!("a capture of the simulated flow: {error}")))?;
+    let waits = |capture: &[u8]| LoopWaits::of(capture).map_err(|error| LinkError(format!("a capture: {error}")));
+    let waits = [waits(&real)?, waits(&imitated)?];
     let [real, imitated] = [real, imitated].map(|capture| explained(&capture, plan.hz));
-    Ok(Some(sentence(&BulkTime::of(&real?), &BulkTime::of(&imitated?))))
+    let time = sentence(&BulkTime::of(&real?), &BulkTime::of(&imitated?));
+    let [Some(live), Some(imitated)] = waits else { return Ok(Some(time)) };
+    let Some(slower) = of_waits(case, plan, hosts, [live, imitated], stop)? else { return Ok(None) };
+    Ok(Some(format!("{time}; {slower}")))
+}
+
+/// What the throughput would be if simulated hosts took as much longer as the live flow's loop does; `None` if it was stopped.
+fn of_waits(
+    case: &CheckCase,
+    plan: &CheckPlan,
+    hosts: HostLatency,
+    [live, imitated]: [LoopWaits; 2],
+    stop: &StopFlag,
+) -> Result<Option<String>, LinkError> {
+    let told = |waits: LoopWaits| {
+        let LoopWaits { acknowledged, answered } = waits;
+        format!("{:.0} and {:.0} µs", acknowledged.as_us(), answered.as_us())
+    };
+    let both = format!(
+        "data waits for its acknowledgement, and that for the next data, {} live, {} simulated",
+        told(live),
+        told(imitated)
+    );
+    let HostLatency::LogNormal { median, sigma } = hosts else { return Ok(Some(both)) };
+    let slower = HostLatency::LogNormal { median: median + live.both().saturating_sub(imitated.both()) / 2, sigma };
+    let mut gbps = 0.0;
+    for round in 0..plan.rounds {
+        let Some(of_round) = simulated::bulk(case, plan, slower, round, stop)? else { return Ok(None) };
+        gbps += of_round / f64::from(plan.rounds);
+    }
+    Ok(Some(format!("{both}; simulated with hosts that take half of the difference each {gbps:.4} Gb/s")))
 }
 
 /// How far the throughput is a matter of chance: simulated with other losses, and live once more with the same; `None` if it
