@@ -18,7 +18,10 @@ pub struct IndexInfo {
     pub interrupted: bool,
 }
 
-const CSS: &str = "td.left, th.left { vertical-align: top; } table.figures { width: 100%; }";
+/// Names of its own: `figures` are the charts of a claim's page.
+const CSS: &str = ".by-figure :is(th, td) { white-space: normal; vertical-align: top; } \
+                   .by-figure th:first-child { white-space: nowrap; } \
+                   @media (min-width: 40rem) { .by-figure td:last-child { white-space: nowrap; } }";
 
 const FOOTER: &str = "<p>A figure differs if one of its claims does. Only claims, which the paper measured, count as \
                       matches of it; what was computed, fitted, or only held against a model of ours is counted \
@@ -51,8 +54,8 @@ impl PaperOverview {
 <p class="about"><code>{name}</code><span>{tally}</span></p>
 <h2 id="paper-{name}">{title}</h2>
 <p>{state}</p>
-{link}<div class="box rows" role="region" aria-label="{title}: figures" tabindex="0">
-<table class="figures">
+{link}<div class="box" role="region" aria-label="{title}: figures" tabindex="0">
+<table class="by-figure">
 <thead><tr>
 <th scope="col" class="left">figure</th><th scope="col" class="left">shows</th>
 <th scope="col" class="left">claims, or why there is none</th><th scope="col" class="left">verdict</th>
@@ -76,7 +79,7 @@ impl FigureOverview {
     fn html(&self) -> String {
         let verdict = if self.verdict.is_some() { tally_words(&self.tally) } else { String::new() };
         format!(
-            "<tr><th scope=\"row\" class=\"left\">{}</th><td class=\"left words\">{}</td><td class=\"left words\">{}</td>\
+            "<tr><th scope=\"row\" class=\"left\">{}</th><td class=\"left\">{}</td><td class=\"left\">{}</td>\
              <td class=\"left\">{verdict}</td></tr>\n",
             escape(&self.figure.name),
             escape(&self.figure.shows),
