@@ -53,32 +53,35 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let bytes = if effort.scale == RunScale::Full { 4_000_000_000 } else { 400_000_000 };
     let Some(reordered) = reordering(bytes, effort)? else { return Ok(None) };
     let mut computed = ComputedValues::default();
-    let copy = seconds_per_byte(PACKET);
-    let all = RATE / 8.0 * copy;
     let mut times = Vec::new();
+    let mut singles = Vec::new();
     for ((name, loss), ReorderedShare { packets, share, block }) in LOSSES.iter().zip(&reordered) {
         let expected = expected(*loss);
         let note = format!("1 − exp(−loss · {IN_A_ROUND_TRIP}) is {expected:.3}");
-        let in_blocks = seconds_per_byte((block.round() as usize * PACKET).clamp(PACKET, REORDERED));
-        let time = CopyTime {
-            loss: *loss,
-            blocks: share * RATE / 8.0 * in_blocks,
-            scaled: share * PAPER_ALL * in_blocks / copy,
-            single: share * PAPER_ALL,
-        };
-        let mut value = |what: &str, value: f64, n: u64| {
-            computed.value(format!("{what}.{name}"), MeasuredValue::exact(value, n));
-        };
-        value("over-expected", share / expected, *packets);
-        value("block", *block, *packets);
-        value("cpu", time.blocks, ROUNDS as u64);
-        value("scaled", time.scaled, ROUNDS as u64);
-        value("single", time.single, ROUNDS as u64);
-        computed.value(format!("share.{name}"), MeasuredValue::exact(*share, *packets).with_note(note));
-        times.push(time);
+        let rounds = copies((block.round() as usize * PACKET).clamp(PACKET, REORDERED));
+        let blocks = median(rounds.iter().map(|round| share * RATE / 8.0 * round.block));
+        let scaled = median(rounds.iter().map(|round| share * PAPER_ALL * round.block / round.single));
+        let Some((blocks, scaled)) = blocks.zip(scaled) else { return Ok(None) };
+        singles.extend(rounds.iter().map(|round| round.single));
+        let single = share * PAPER_ALL;
+        times.push(CopyTime { loss: *loss, blocks: blocks.value, scaled: scaled.value, single });
+        let mut value = |what: &str, value: MeasuredValue| computed.value(format!("{what}.{name}"), value);
+        value("over-expected", MeasuredValue::exact(share / expected, *packets));
+        value("block", MeasuredValue::exact(*block, *packets));
+        value("cpu", blocks);
+        value("scaled", scaled);
+        value("single", MeasuredValue::exact(single, *packets));
+        value("share", MeasuredValue::exact(*share, *packets).with_note(note));
     }
-    let note = format!("{:.0} ns for a packet, {:.1} GB/s", copy * PACKET as f64 * 1e9, 1.0 / copy / 1e9);
-    computed.value("cpu.all", MeasuredValue::exact(all, ROUNDS as u64).with_note(note));
+    let all = median(singles.iter().map(|copy| RATE / 8.0 * copy));
+    computed.value(
+        "cpu.all",
+        all.map(|all| {
+            let copy = all.value / (RATE / 8.0);
+            let note = format!("{:.0} ns for a packet, {:.1} GB/s", copy * PACKET as f64 * 1e9, 1.0 / copy / 1e9);
+            all.with_note(note)
+        }),
+    );
     computed.charts.extend([share_chart(&reordered), time_chart(&times)]);
     Ok(Some(computed))
 }
@@ -154,15 +157,21 @@ fn reordering(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<ReorderedSha
     Ok(Some(shares))
 }
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 21;
 
-/// How long it takes to copy a byte in blocks of this length, from a buffer of a bandwidth-delay product to one larger than
-/// caches: the best of some rounds over all of it, since other programs on the machine can only make it longer.
-fn seconds_per_byte(block: usize) -> f64 {
+/// How long it took to copy a byte in a round, packet by packet and in blocks.
+#[derive(Clone, Copy, Debug)]
+struct CopyRound {
+    single: f64,
+    block: f64,
+}
+
+/// Both ways in turn, so that what else the machine does slows down both of a round.
+fn copies(block: usize) -> Vec<CopyRound> {
     const APPLICATION: usize = 128 << 20;
     let reordered = vec![0x5a_u8; REORDERED];
     let mut application = vec![0_u8; APPLICATION];
-    let mut round = || {
+    let mut seconds_per_byte = |block: usize| {
         let begun = Stopwatch::start();
         let blocks = black_box(&reordered).chunks_exact(block).cycle();
         let mut copied = 0;
@@ -173,8 +182,14 @@ fn seconds_per_byte(block: usize) -> f64 {
         begun.seconds() / copied as f64
     };
     // The first finds pages that are not there yet.
-    round();
-    (0..ROUNDS).map(|_| round()).fold(f64::MAX, f64::min)
+    seconds_per_byte(PACKET);
+    (0..ROUNDS).map(|_| CopyRound { single: seconds_per_byte(PACKET), block: seconds_per_byte(block) }).collect()
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<MeasuredValue> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    MeasuredValue::quantile(&sorted, 0.5)
 }
 
 #[cfg(test)]
@@ -193,7 +208,8 @@ mod tests {
 
     #[test]
     fn a_copy_takes_time() {
-        let copy = seconds_per_byte(PACKET);
-        assert!(copy > 1e-12 && copy < 1e-6, "{copy}");
+        for round in copies(REORDERED) {
+            assert!([round.single, round.block].iter().all(|copy| *copy > 1e-12 && *copy < 1e-6), "{round:?}");
+        }
     }
 }

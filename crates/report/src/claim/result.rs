@@ -20,6 +20,9 @@ pub struct MeasuredValue {
     pub note: Option<String>,
 }
 
+/// Fewer values than this beyond a percentile say nothing about it.
+const FEWEST_BEYOND: f64 = 5.0;
+
 impl MeasuredValue {
     pub fn exact(value: f64, n: u64) -> Self {
         Self { value, n, interval: None, note: None }
@@ -43,6 +46,19 @@ impl MeasuredValue {
         let off = if samples.len() < 2 { f64::INFINITY } else { 1.96 * (squares / (n - 1.0) / n).sqrt() };
         let interval = (off.is_finite() || n < 2.0).then_some((mean - off, mean + off));
         (!samples.is_empty()).then_some(Self { value: mean, n: samples.len() as u64, interval, note: None })
+    }
+
+    /// The value below which `share` of the sorted values lie, if enough lie beyond, and between which of them that of an
+    /// endless run lies. None is negative.
+    pub fn quantile(sorted: &[f64], share: f64) -> Option<Self> {
+        let beyond = sorted.len() as f64 * (1.0 - share);
+        if beyond < FEWEST_BEYOND {
+            return None;
+        }
+        let value = *sorted.get((sorted.len() as f64 * share) as usize)?;
+        let (low, high) = units::quantile_ranks(sorted.len(), share);
+        let interval = (low.map_or(0.0, |rank| sorted[rank]), high.map_or(f64::INFINITY, |rank| sorted[rank]));
+        Some(Self::counted(value, sorted.len() as u64, interval))
     }
 
     /// Less another value. What is estimated may lie anywhere in its interval.

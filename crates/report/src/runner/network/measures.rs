@@ -76,6 +76,7 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
     Measure::new("pauses", "1", "pauses that switches sent", Run(pauses)),
     Measure::new("silenced", "1", "share of the network's capacity that pauses silenced", Run(silenced)),
     Measure::new("dropped", "packets", "by switches, all ports", Counts(dropped)),
+    Measure::new("drop_share", "1", "the same by the flows' packets", Counts(drop_share)),
     Measure::new("wire", "MB", "wire time on all wires, but for what only fills idle time", Run(wire)),
     Measure::new("added", "1", "dummies and copies on their first wire, by the flows' packets", Run(added)),
     Measure::new(
@@ -221,6 +222,11 @@ fn frames(count: u64, run: &RunCounts) -> Option<MeasuredValue> {
 
 fn dropped(run: &RunCounts) -> Option<MeasuredValue> {
     Some(MeasuredValue::exact(run.dropped as f64, run.packets))
+}
+
+/// Packets that are dropped together are not independent: there is no interval.
+fn drop_share(run: &RunCounts) -> Option<MeasuredValue> {
+    (run.packets > 0).then(|| MeasuredValue::exact(run.dropped as f64 / run.packets as f64, run.packets))
 }
 
 fn pool(value: f64, run: &NetworkRun) -> Option<MeasuredValue> {

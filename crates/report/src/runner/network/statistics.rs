@@ -16,9 +16,6 @@ pub(super) enum Statistic {
     Quantile(f64),
 }
 
-/// Fewer flows than this beyond a percentile say nothing about it.
-const FEWEST_BEYOND: f64 = 5.0;
-
 impl Statistic {
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text {
@@ -37,7 +34,7 @@ impl Statistic {
             Self::Mean => MeasuredValue::mean(sorted),
             Self::Deviation => deviation(sorted),
             Self::Max => Some(MeasuredValue::exact(*sorted.last()?, sorted.len() as u64)),
-            Self::Quantile(share) => quantile(sorted, share),
+            Self::Quantile(share) => MeasuredValue::quantile(sorted, share),
         }
     }
 }
@@ -84,19 +81,6 @@ fn deviation(values: &[f64]) -> Option<MeasuredValue> {
     let off = SIGMAS * ((fourth - variance * variance).max(0.0) / n).sqrt() / (2.0 * deviation);
     let interval = ((deviation - off).max(0.0), deviation + off);
     off.is_finite().then(|| MeasuredValue::counted(deviation, values.len() as u64, interval))
-}
-
-/// The value below which `share` of the sorted values lie, if enough lie beyond, and between which of them that of an
-/// endless run lies. None is negative.
-fn quantile(sorted: &[f64], share: f64) -> Option<MeasuredValue> {
-    let beyond = sorted.len() as f64 * (1.0 - share);
-    if beyond < FEWEST_BEYOND {
-        return None;
-    }
-    let value = *sorted.get((sorted.len() as f64 * share) as usize)?;
-    let (low, high) = units::quantile_ranks(sorted.len(), share);
-    let interval = (low.map_or(0.0, |rank| sorted[rank]), high.map_or(f64::INFINITY, |rank| sorted[rank]));
-    Some(MeasuredValue::counted(value, sorted.len() as u64, interval))
 }
 
 /// Of a rate, over time. Samples that follow each other are alike, so that the interval is that of the means of ten
