@@ -57,7 +57,10 @@ pub struct FigureOverview {
 pub struct ResultsOrigin {
     pub scale: String,
     pub seed: u64,
+    /// Of the program that ran the latest of its claims.
     pub commit: String,
+    /// Of all that ran one, the latest first.
+    pub commits: Vec<String>,
     pub date: String,
     /// By kind and verdict.
     pub counts: Vec<VerdictCount>,
@@ -169,6 +172,7 @@ impl ResultsOrigin {
             scale: saved.run.scale.clone(),
             seed: saved.run.seed,
             commit: saved.run.commit.clone(),
+            commits: saved.commits().into_iter().map(str::to_owned).collect(),
             date: saved.date.clone(),
             counts: counts.filter(|count| count.count > 0).collect(),
         }

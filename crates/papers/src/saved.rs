@@ -16,7 +16,7 @@ pub struct SavedRun {
     /// `quick` or `full`.
     pub scale: String,
     pub seed: u64,
-    /// Of the program that made it.
+    /// Of the program that made it; of a file, the latest of those that did.
     pub commit: String,
 }
 
@@ -35,6 +35,9 @@ pub struct SavedClaim {
     pub id: String,
     pub seconds: f64,
     pub points: Vec<PointResult>,
+    /// Of the program that made it, if that is not the file's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 impl SavedRun {
@@ -81,6 +84,32 @@ impl SavedResults {
             .map_err(|error| wrong(&error))
     }
 
+    /// Goes on as results of `run`. Claims of another program stay and name its commit; those of another seed or scale do
+    /// not.
+    #[must_use]
+    pub fn continued(self, run: &SavedRun) -> Self {
+        let Self { run: before, date, mut claims } = self;
+        if (SavedRun { commit: run.commit.clone(), ..before.clone() }) != *run {
+            return Self::new(run.clone());
+        }
+        for claim in &mut claims {
+            let commit = claim.commit.take().unwrap_or_else(|| before.commit.clone());
+            claim.commit = Some(commit).filter(|commit| *commit != run.commit);
+        }
+        Self { run: run.clone(), date, claims }
+    }
+
+    /// Of all programs that made it, the latest first.
+    pub fn commits(&self) -> Vec<&str> {
+        let mut commits = vec![self.run.commit.as_str()];
+        for commit in self.claims.iter().filter_map(|claim| claim.commit.as_deref()) {
+            if !commits.contains(&commit) {
+                commits.push(commit);
+            }
+        }
+        commits
+    }
+
     /// Replaces what is known of the claim.
     pub fn add(&mut self, result: &ClaimResult, date: &str) {
         date.clone_into(&mut self.date);
@@ -88,6 +117,7 @@ impl SavedResults {
             id: result.id.clone(),
             seconds: (result.seconds * 10.0).round() / 10.0,
             points: result.points.clone(),
+            commit: None,
         };
         match self.claims.iter_mut().find(|known| known.id == claim.id) {
             Some(known) => *known = claim,

@@ -287,6 +287,14 @@ fn a_run_is_taken_up_again_from_what_was_saved() {
     let points: Vec<&PointResult> = results.iter().flat_map(|result| &result.points).collect();
     let fresh = reproduce(&claims, &Unwatched);
     assert_eq!(points, fresh.points().collect::<Vec<_>>());
+    let newer = SavedRun { commit: "d".into(), ..run.clone() };
+    let mut newer = again.clone().continued(&newer);
+    newer.add(&results[0], "2026-11-18");
+    assert_eq!(newer.claims.iter().map(|claim| claim.commit.as_deref()).collect::<Vec<_>>(), [None, Some("c")]);
+    assert_eq!(newer.commits(), ["d", "c"]);
+    assert_eq!(newer.continued(&run).commits(), ["c", "d"]);
+    let other_seed = SavedRun { seed: 2, ..run.clone() };
+    assert!(again.clone().continued(&other_seed).claims.is_empty());
     let mut other = again.claims[0].clone();
     other.points.pop();
     assert!(claims.saved(&other).is_none(), "a claim with other points is run again");

@@ -23,11 +23,10 @@ pub(super) fn reproduce(
 ) -> Result<Reproduction, Failure> {
     let Some(folder) = &args.save else { return claims.reproduce(effort).map_err(outside) };
     let run = run(claims.paper().name, args);
-    let mut saved = known(&run, args, folder)?;
-    let reused: Vec<ClaimResult> = match args.resume {
-        true => saved.claims.iter().filter_map(|claim| claims.saved(claim)).collect(),
-        false => Vec::new(),
-    };
+    let mut saved = known(&run, claims, folder)?;
+    // What another program saved is run again.
+    let own = saved.claims.iter().filter(|claim| args.resume && claim.commit.is_none());
+    let reused: Vec<ClaimResult> = own.filter_map(|claim| claims.saved(claim)).collect();
     if args.resume {
         say(&format!("{}: {} claims from {}", run.paper, reused.len(), run.path(folder).display()));
     }
@@ -59,18 +58,15 @@ fn run(paper: &str, args: &ReproduceArgs) -> SavedRun {
     SavedRun { paper: paper.into(), scale: scale(args).to_string(), seed: args.seed, commit: COMMIT.into() }
 }
 
-/// What was saved by the same program with the same scale and seed. Other results are not mixed with ours.
-fn known(run: &SavedRun, args: &ReproduceArgs, folder: &Path) -> Result<SavedResults, Failure> {
-    let path = run.path(folder);
-    match SavedResults::read(&path).map_err(Failure::Outside)? {
-        Some(saved) if saved.run == *run => Ok(saved),
-        Some(other) if args.resume => {
-            let SavedRun { seed, commit, .. } = &other.run;
-            say(&format!("{}: of seed {seed} and commit {commit}, so all claims are run", path.display()));
-            Ok(SavedResults::new(run.clone()))
-        }
-        _ => Ok(SavedResults::new(run.clone())),
-    }
+/// What was saved with the same scale and seed and is still asked for in the same way.
+fn known(run: &SavedRun, claims: &Claims, folder: &Path) -> Result<SavedResults, Failure> {
+    let Some(saved) = SavedResults::read(&run.path(folder)).map_err(Failure::Outside)? else {
+        return Ok(SavedResults::new(run.clone()));
+    };
+    let all = claims.paper().claims().map_err(outside)?;
+    let mut saved = saved.continued(run);
+    saved.claims.retain(|claim| all.saved(claim).is_some());
+    Ok(saved)
 }
 
 /// Such as 2026-11-17, in UTC.

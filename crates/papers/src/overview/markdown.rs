@@ -34,10 +34,15 @@ impl PaperOverview {
         let [arithmetic, checks, calibrated] =
             [PointKind::Arithmetic, PointKind::ModelCheck, PointKind::Calibrated].map(of);
         let noted: usize = PointKind::ALL.map(|kind| self.tally.count(kind, Verdict::Noted)).iter().sum();
-        let commit: String = results.commit.chars().take(7).collect();
+        let short = |commit: &String| commit.chars().take(7).collect();
+        let commits: Vec<String> = results.commits.iter().map(short).collect();
         format!(
-            "| {} | {matching} | {differing} | {few} | {arithmetic} | {checks} | {calibrated} | {noted} | {}, {}, {commit}, {} |\n",
-            self.name, results.scale, results.seed, results.date
+            "| {} | {matching} | {differing} | {few} | {arithmetic} | {checks} | {calibrated} | {noted} | {}, {}, {}, {} |\n",
+            self.name,
+            results.scale,
+            results.seed,
+            commits.join(" and "),
+            results.date
         )
     }
 
