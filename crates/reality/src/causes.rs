@@ -8,7 +8,7 @@ use explain::{ExplainError, ExplainOptions, FlowFilter};
 use linux::LinkError;
 use load::RoundTrips;
 use sim::net::{HostLatency, PortCapture};
-use units::{StopFlag, Time, Unwatched};
+use units::{Span, StopFlag, Time, Unwatched};
 use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
 use super::check::quantile;
@@ -33,7 +33,8 @@ pub(super) fn of_bulk(
     let Some(real) = live::capture(case, plan, 0, stop)? else { return Ok(None) };
     let Some(packets) = simulated::capture(case, plan, hosts, 0, stop)? else { return Ok(None) };
     let imitated = file(&packets).map_err(|error| LinkError(format!("a capture of the simulated flow: {error}")))?;
-    let waits = |capture: &[u8]| LoopWaits::of(capture).map_err(|error| LinkError(format!("a capture: {error}")));
+    let unread = |error| LinkError(format!("a capture: {error}"));
+    let waits = |capture: &[u8]| LoopWaits::of(capture, case.delay * 2).map_err(unread);
     let waits = [waits(&real)?, waits(&imitated)?];
     let [real, imitated] = [real, imitated].map(|capture| explained(&capture, plan.hz));
     let time = sentence(&BulkTime::of(&real?), &BulkTime::of(&imitated?));
@@ -42,7 +43,8 @@ pub(super) fn of_bulk(
     Ok(Some(format!("{time}; {slower}")))
 }
 
-/// What the throughput would be if simulated hosts took as much longer as the live flow's loop does; `None` if it was stopped.
+/// What the throughput would be if simulated hosts took as much longer as the live flow's loop takes, if it does; `None` if it
+/// was stopped.
 fn of_waits(
     case: &CheckCase,
     plan: &CheckPlan,
@@ -59,8 +61,13 @@ fn of_waits(
         told(live),
         told(imitated)
     );
+    let longer = live.both().saturating_sub(imitated.both());
     let HostLatency::LogNormal { median, sigma } = hosts else { return Ok(Some(both)) };
-    let slower = HostLatency::LogNormal { median: median + live.both().saturating_sub(imitated.both()) / 2, sigma };
+    if longer == Span::ZERO {
+        return Ok(Some(both));
+    }
+    // The mean of a log-normal variable is more than its median.
+    let slower = HostLatency::LogNormal { median: median + (longer / 2).scale((-sigma * sigma / 2.0).exp()), sigma };
     let mut gbps = 0.0;
     for round in 0..plan.rounds {
         let Some(of_round) = simulated::bulk(case, plan, slower, round, stop)? else { return Ok(None) };

@@ -7,8 +7,8 @@ use units::Span;
 use wire::ip;
 use wire::layers::IpLayer;
 
-/// Longer than this takes only what waits for a timer.
-const TIMER_NS: u64 = 10_000_000;
+/// What takes so much longer than the wire waits for a timer: it is not counted.
+const TIMER: Span = Span::from_ms(10);
 
 /// What each turn of a flow's loop waits for, on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,15 +20,17 @@ pub(super) struct LoopWaits {
 }
 
 impl LoopWaits {
-    /// Of a capture at the sender, which opened the only connection in it; `None` if nothing was acknowledged.
-    pub(super) fn of(capture: &[u8]) -> Result<Option<Self>, CaptureError> {
+    /// Of a capture at the sender, which opened the only connection in it, over a wire with this round trip; `None` if there
+    /// was nothing to measure.
+    pub(super) fn of(capture: &[u8], wire: Span) -> Result<Option<Self>, CaptureError> {
+        let longest = (wire + TIMER).as_ps() / 1_000;
         let mut reader = CaptureReader::new(capture)?;
         let mut flow = None;
         while let Some(record) = reader.next()? {
             let Some(segment) = record.link.and_then(|link| link.inside(record.bytes)).and_then(Segment::read) else {
                 continue;
             };
-            flow.get_or_insert_with(|| AckedFlow::new(&segment)).on_segment(&segment, record.at.0);
+            flow.get_or_insert_with(|| AckedFlow::new(&segment, longest)).on_segment(&segment, record.at.0);
         }
         Ok(flow.and_then(|flow| Some(Self { acknowledged: flow.trips.mean()?, answered: flow.turns.mean()? })))
     }
@@ -38,15 +40,21 @@ impl LoopWaits {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct WaitSum {
     count: u64,
     ns: u64,
+    /// Longer ones are not counted.
+    longest: u64,
 }
 
 impl WaitSum {
+    fn new(longest: u64) -> Self {
+        Self { count: 0, ns: 0, longest }
+    }
+
     fn add(&mut self, ns: u64) {
-        if ns < TIMER_NS {
+        if ns < self.longest {
             self.count += 1;
             self.ns += ns;
         }
@@ -92,14 +100,14 @@ struct AckedFlow {
 }
 
 impl AckedFlow {
-    fn new(first: &Segment) -> Self {
+    fn new(first: &Segment, longest: u64) -> Self {
         Self {
             sender: first.source,
             sent: VecDeque::new(),
             end: first.seq,
             heard: None,
-            trips: WaitSum::default(),
-            turns: WaitSum::default(),
+            trips: WaitSum::new(longest),
+            turns: WaitSum::new(longest),
         }
     }
 
@@ -147,10 +155,11 @@ mod tests {
 
     const DATA: u16 = 1;
     const ACKS: u16 = 2;
+    const LONGEST: u64 = 1_000;
 
     fn waits(segments: &[(u64, u16, u32, u32, u32)]) -> [Option<Span>; 2] {
         let read = |&(at, source, seq, ack, len)| (at, Segment { source, seq, ack, len });
-        let mut flow = AckedFlow::new(&read(&segments[0]).1);
+        let mut flow = AckedFlow::new(&read(&segments[0]).1, LONGEST);
         segments.iter().map(read).for_each(|(at, segment)| flow.on_segment(&segment, at));
         [flow.trips.mean(), flow.turns.mean()]
     }
@@ -176,7 +185,7 @@ mod tests {
             (90, ACKS, 0, 120, 0),
             (91, DATA, 120, 0, 10),
             (130, ACKS, 0, 130, 0),
-            (130 + TIMER_NS, DATA, 130, 0, 10),
+            (130 + LONGEST, DATA, 130, 0, 10),
         ];
         assert_eq!(waits(&lost), [Some(Span::from_ns(39)), Some(Span::from_ns(1))]);
         assert_eq!(waits(&lost[..3]), [None, None]);
