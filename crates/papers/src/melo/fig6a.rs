@@ -166,7 +166,7 @@ struct CopyRound {
     block: f64,
 }
 
-/// Both ways in turn, so that what else the machine does slows down both of a round.
+/// Both ways in turn, so that other load slows both alike.
 fn copies(block: usize) -> Vec<CopyRound> {
     const APPLICATION: usize = 128 << 20;
     let reordered = vec![0x5a_u8; REORDERED];

@@ -18,7 +18,7 @@ pub struct IndexInfo {
     pub interrupted: bool,
 }
 
-/// Names of its own: `figures` are the charts of a claim's page.
+/// A class of its own: `figures` is the grid of charts.
 const CSS: &str = ".by-figure :is(th, td) { white-space: normal; vertical-align: top; } \
                    .by-figure th:first-child { white-space: nowrap; } \
                    @media (min-width: 40rem) { .by-figure td:last-child { white-space: nowrap; } }";

@@ -93,7 +93,7 @@ pub enum OfferedLoad {
     Saturated,
     /// At random, filling this share of the link.
     Poisson(f64),
-    /// One every so often, as a packet generator's timer has it, filling this share of the link.
+    /// At a fixed interval, as a packet generator sends, filling this share of the link.
     Periodic(f64),
 }
 

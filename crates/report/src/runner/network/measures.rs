@@ -76,7 +76,7 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
     Measure::new("pauses", "1", "pauses that switches sent", Run(pauses)),
     Measure::new("silenced", "1", "share of the network's capacity that pauses silenced", Run(silenced)),
     Measure::new("dropped", "packets", "by switches, all ports", Counts(dropped)),
-    Measure::new("drop_share", "1", "the same by the flows' packets", Counts(drop_share)),
+    Measure::new("drop_share", "1", "the same, for each packet that flows had to send", Counts(drop_share)),
     Measure::new("wire", "MB", "wire time on all wires, but for what only fills idle time", Run(wire)),
     Measure::new("added", "1", "dummies and copies on their first wire, by the flows' packets", Run(added)),
     Measure::new(
