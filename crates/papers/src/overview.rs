@@ -62,6 +62,8 @@ pub struct ResultsOrigin {
     /// Of all that ran one, the latest first.
     pub commits: Vec<String>,
     pub date: String,
+    /// How many claims of the paper were run.
+    pub claims: usize,
     /// By kind and verdict.
     pub counts: Vec<VerdictCount>,
 }
@@ -120,8 +122,17 @@ impl PaperOverview {
     fn state(&self) -> String {
         match &self.results {
             None => String::new(),
-            Some(origin) => format!("{} ({}, seed {}, {})", self.tally, origin.scale, origin.seed, origin.date),
+            Some(origin) => {
+                let ResultsOrigin { scale, seed, date, .. } = origin;
+                format!("{} ({scale}, seed {seed}, {date}{})", self.tally, self.unfinished())
+            }
         }
+    }
+
+    /// Says it if claims of the paper are missing.
+    fn unfinished(&self) -> String {
+        let run = self.results.as_ref().map_or(0, |origin| origin.claims);
+        if run < self.claims.len() { format!("; {run} of {} claims", self.claims.len()) } else { String::new() }
     }
 
     fn text(&self) -> String {
@@ -174,6 +185,7 @@ impl ResultsOrigin {
             commit: saved.run.commit.clone(),
             commits: saved.commits().into_iter().map(str::to_owned).collect(),
             date: saved.date.clone(),
+            claims: saved.claims.len(),
             counts: counts.filter(|count| count.count > 0).collect(),
         }
     }

@@ -37,12 +37,13 @@ impl PaperOverview {
         let short = |commit: &String| commit.chars().take(7).collect();
         let commits: Vec<String> = results.commits.iter().map(short).collect();
         format!(
-            "| {} | {matching} | {differing} | {few} | {arithmetic} | {checks} | {calibrated} | {noted} | {}, {}, {}, {} |\n",
+            "| {} | {matching} | {differing} | {few} | {arithmetic} | {checks} | {calibrated} | {noted} | {}, {}, {}, {}{} |\n",
             self.name,
             results.scale,
             results.seed,
             commits.join(" and "),
-            results.date
+            results.date,
+            self.unfinished()
         )
     }
 
