@@ -25,7 +25,7 @@ pub use page::PageInfo;
 pub use saved::{SavedClaim, SavedResults, SavedRun};
 
 use report::claim::files::{self as claim_files, EmbeddedFile};
-use report::claim::{Claim, ClaimError, ClaimResult, PointResult};
+use report::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, PointResult};
 use report::runner::{self, Computations, Effort};
 
 #[derive(Clone, Copy, Debug)]
@@ -143,14 +143,17 @@ impl Claims {
         self
     }
 
-    /// Points that were saved, as results of these claims; without charts. `None` if there is no such claim any more, or
-    /// it has other points.
+    /// Points that were saved, as results of these claims and of the kinds that these have; without charts. `None` if there
+    /// is no such claim any more, or it has other points, other values of the paper or other bands.
     pub fn saved(&self, saved: &SavedClaim) -> Option<ClaimResult> {
         let claim = self.claims.iter().find(|claim| claim.id == saved.id)?;
-        let ids = claim.point.iter().map(|point| format!("{}.{}", claim.id, point.id));
-        let is_same = ids.eq(saved.points.iter().map(|point| point.id.clone()));
-        let result = ClaimResult { points: saved.points.clone(), ..ClaimResult::judge(claim, &[], saved.seconds) };
-        is_same.then_some(result)
+        let as_asked = |(point, saved): (&ClaimPoint, &PointResult)| {
+            let is_same = saved.id == format!("{}.{}", claim.id, point.id) && saved.is_of(point);
+            is_same.then(|| PointResult { kind: point.kind(), ..saved.clone() })
+        };
+        let points: Option<Vec<_>> = claim.point.iter().zip(&saved.points).map(as_asked).collect();
+        let points = points.filter(|points| points.len() == claim.point.len().max(saved.points.len()))?;
+        Some(ClaimResult { points, ..ClaimResult::judge(claim, &[], saved.seconds) })
     }
 
     /// Runs them one after the other and gives each result as soon as it is there.

@@ -252,6 +252,17 @@ fn no_kept_match_rests_on_less_than_could_have_refuted_it() {
 }
 
 #[test]
+fn what_was_kept_is_of_the_kinds_and_bands_of_today() {
+    for results in kept_results() {
+        let claims = results.paper().unwrap().claims().unwrap();
+        for saved in &results.claims {
+            let today = claims.saved(saved).map(|result| result.points);
+            assert_eq!(today.as_ref(), Some(&saved.points), "{}: run it again with --save", saved.id);
+        }
+    }
+}
+
+#[test]
 fn the_documentation_counts_what_was_kept() {
     let overview = Overview::new(&kept_results()).unwrap();
     let docs = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reproduce.md"));
@@ -295,6 +306,11 @@ fn a_run_is_taken_up_again_from_what_was_saved() {
     assert_eq!(newer.continued(&run).commits(), ["c", "d"]);
     let other_seed = SavedRun { seed: 2, ..run.clone() };
     assert!(again.clone().continued(&other_seed).claims.is_empty());
+    let mut other = again.claims[0].clone();
+    other.points[0].kind = PointKind::Calibrated;
+    assert_eq!(claims.saved(&other).unwrap().points, again.claims[0].points, "kinds are those of the file");
+    other.points[0].band = Some(Band { low: -1.0, high: 1e9 });
+    assert!(claims.saved(&other).is_none(), "a claim with another band is run again");
     let mut other = again.claims[0].clone();
     other.points.pop();
     assert!(claims.saved(&other).is_none(), "a claim with other points is run again");

@@ -65,7 +65,10 @@ fn known(run: &SavedRun, claims: &Claims, folder: &Path) -> Result<SavedResults,
     };
     let all = claims.paper().claims().map_err(outside)?;
     let mut saved = saved.continued(run);
-    saved.claims.retain(|claim| all.saved(claim).is_some());
+    saved.claims.retain_mut(|claim| {
+        let known = all.saved(claim);
+        known.map(|result| claim.points = result.points).is_some()
+    });
     Ok(saved)
 }
 

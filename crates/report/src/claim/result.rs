@@ -161,6 +161,20 @@ impl PointResult {
         let why = reasons.into_iter().filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ");
         Self { ours: Some(measured.value), n: measured.n, interval, verdict, why, ..result }
     }
+
+    /// Whether it was judged by the paper's value and the band that the point has. Files keep a little less than all digits.
+    pub fn is_of(&self, point: &ClaimPoint) -> bool {
+        let near = |one: f64, other: f64| one == other || (one - other).abs() <= 1e-12 * one.abs();
+        let is_band = match (self.band, point.band) {
+            (Some(one), Some(other)) => near(one.low, other.low) && near(one.high, other.high),
+            (one, other) => one == other,
+        };
+        let is_paper = match (self.paper.number(), point.paper.number()) {
+            (Some(one), Some(other)) => near(one, other),
+            _ => self.paper == point.paper,
+        };
+        is_band && is_paper
+    }
 }
 
 /// A claim with its points judged.
