@@ -12,7 +12,7 @@ use units::Moment;
 
 use super::Effort;
 use crate::claim::measure::{Measure, find};
-use crate::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue, RunScale};
+use crate::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue};
 use crate::parallel;
 use crate::stopwatch::Stopwatch;
 use chart::{Axis, Chart, Line, LinesChart, Panel, SeriesChart};
@@ -96,18 +96,16 @@ pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResu
 const PODS: u32 = 261;
 const DAYS: f64 = 375.0;
 
-/// Seeds of which the rare is taken; charts and shares are those of the first.
-fn seeds(scale: RunScale, first: u64) -> Vec<u64> {
-    let more = match scale {
-        RunScale::Quick => 8,
-        RunScale::Full => 20,
-    };
-    (0..more).map(|i| first.wrapping_add(i)).collect()
+/// Years of which the rare is taken, at any scale: of more years the most is more. Charts and shares are those of the first.
+const YEARS: u64 = 8;
+
+fn seeds(first: u64) -> Vec<u64> {
+    (0..YEARS).map(|i| first.wrapping_add(i)).collect()
 }
 
 /// Every year that the claims ask for; `None` if one was stopped early.
 fn years(claims: &[Claim], effort: &Effort<'_>) -> Result<Option<Vec<Years>>, ClaimError> {
-    let Effort { scale, jobs, seed, progress } = *effort;
+    let Effort { jobs, seed, progress, .. } = *effort;
     let until = Moment::from_hours(24.0 * DAYS);
     let fabric = Fabric::facebook(&Facebook::pods(PODS)).map_err(ClaimError::new)?;
     let points = claims.iter().flat_map(|claim| &claim.point);
@@ -115,7 +113,7 @@ fn years(claims: &[Claim], effort: &Effort<'_>) -> Result<Option<Vec<Years>>, Cl
     constraints.sort_by(f64::total_cmp);
     constraints.dedup();
     let runs: Vec<(f64, u64)> =
-        constraints.iter().flat_map(|share| seeds(scale, seed).into_iter().map(|seed| (*share, seed))).collect();
+        constraints.iter().flat_map(|share| seeds(seed).into_iter().map(|seed| (*share, seed))).collect();
     progress.expect_parts(runs.len());
     let years = parallel::map(&runs, jobs, |&(share, of)| {
         let trace: Vec<CorruptionEvent> =
