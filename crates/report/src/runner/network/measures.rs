@@ -295,12 +295,12 @@ fn retransmissions(seen: &[SampledMoment]) -> Option<MeasuredValue> {
     let count: u64 = seen.iter().map(|moment| moment.retransmitted).sum();
     let (low, high) = units::poisson(count);
     let rate = |count: f64| count / seconds;
-    (seconds > 0.0).then(|| MeasuredValue::counted(rate(count as f64), count, (rate(low), rate(high))))
+    (seconds > 0.0).then(|| MeasuredValue::counted(rate(count as f64), seen.len() as u64, (rate(low), rate(high))))
 }
 
 fn drops(seen: &[SampledMoment]) -> Option<MeasuredValue> {
     let count: u64 = seen.iter().map(|moment| moment.dropped).sum();
-    Some(MeasuredValue::exact(count as f64, count))
+    Some(MeasuredValue::exact(count as f64, seen.len() as u64))
 }
 
 impl MeasureWindow {
