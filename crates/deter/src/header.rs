@@ -185,7 +185,8 @@ fn of_profile(profile: TimerProfile, late: u8, out: &mut Vec<u8>) {
 fn of_socket(socket: &TcpSocketConfig, out: &mut Vec<u8>) {
     let TcpSocketConfig { peer_window, first_window, window_scale, tso, .. } = *socket;
     let of_tso = [tso.push, tso.by_distance, tso.by_next_ack];
-    let flags = [&[socket.nodelay, socket.grows_without_sack][..], &of_tso, &[socket.compresses_sacks]].concat();
+    let of_receiver = [socket.compresses_sacks, socket.reads_at_once];
+    let flags = [&[socket.nodelay, socket.grows_without_sack][..], &of_tso, &of_receiver].concat();
     put(out, bits(&flags));
     let version = LinuxVersion::ALL.iter().position(|one| *one == socket.version).unwrap_or_default();
     put(out, version as u64);
@@ -293,7 +294,8 @@ fn profile(reader: &mut LogReader<'_>) -> Result<(TimerProfile, u8), LogFault> {
 }
 
 fn socket(reader: &mut LogReader<'_>) -> Result<TcpSocketConfig, LogFault> {
-    let [nodelay, grows_without_sack, push, by_distance, by_next_ack, compresses_sacks] = flags::<6>(reader)?;
+    let [nodelay, grows_without_sack, push, by_distance, by_next_ack, compresses_sacks, reads_at_once] =
+        flags::<7>(reader)?;
     let version: usize = reader.small("kernel")?;
     let version = *LinuxVersion::ALL.get(version).ok_or(LogFault::Value("kernel"))?;
     let first_buffer = wide_choice(reader)?;
@@ -318,6 +320,7 @@ fn socket(reader: &mut LogReader<'_>) -> Result<TcpSocketConfig, LogFault> {
         version,
         compresses_sacks,
         first_buffer,
+        reads_at_once,
     })
 }
 

@@ -14,6 +14,7 @@ use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 use super::check::quantile;
 use super::loop_waits::LoopWaits;
 use super::plan::{CheckCase, CheckPlan};
+use super::verdict::{CheckVerdict, judge};
 use super::{live, simulated};
 
 /// Causes that take less than this share of the time on both sides are not worth a word.
@@ -23,11 +24,12 @@ const MOST: usize = 4;
 /// Rounds whose losses no other round has.
 const OTHER_ROUNDS: std::ops::Range<u32> = 1_000..1_008;
 
-/// What both spent their time on, as a sentence; `None` if it was stopped.
+/// What both spent their time on, as a sentence, if the live flow had `gbps`; `None` if it was stopped.
 pub(super) fn of_bulk(
     case: &CheckCase,
     plan: &CheckPlan,
     hosts: HostLatency,
+    gbps: f64,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let Some(real) = live::capture(case, plan, 0, stop)? else { return Ok(None) };
@@ -39,7 +41,7 @@ pub(super) fn of_bulk(
     let [real, imitated] = [real, imitated].map(|capture| explained(&capture, plan.hz));
     let time = sentence(&BulkTime::of(&real?), &BulkTime::of(&imitated?));
     let [Some(live), Some(imitated)] = waits else { return Ok(Some(time)) };
-    let Some(slower) = of_waits(case, plan, hosts, [live, imitated], stop)? else { return Ok(None) };
+    let Some(slower) = of_waits(case, plan, hosts, [live, imitated], gbps, stop)? else { return Ok(None) };
     Ok(Some(format!("{time}; {slower}")))
 }
 
@@ -50,6 +52,7 @@ fn of_waits(
     plan: &CheckPlan,
     hosts: HostLatency,
     [live, imitated]: [LoopWaits; 2],
+    live_gbps: f64,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let told = |waits: LoopWaits| {
@@ -73,25 +76,30 @@ fn of_waits(
         let Some(of_round) = simulated::bulk(case, plan, slower, round, stop)? else { return Ok(None) };
         gbps += of_round / f64::from(plan.rounds);
     }
-    Ok(Some(format!("{both}; simulated with hosts that take half of the difference each {gbps:.4} Gb/s")))
+    let (_, verdict) = judge(gbps, live_gbps);
+    let so =
+        if verdict == CheckVerdict::Match { "the longer loop is the cause" } else { "the longer loop is not enough" };
+    Ok(Some(format!("{both}; simulated with hosts that take half of the difference each {gbps:.4} Gb/s: {so}")))
 }
 
-/// How far the throughput is a matter of chance: simulated with other losses, and live once more with the same; `None` if it
-/// was stopped.
+/// How far a live throughput of `gbps` is a matter of chance: simulated with other losses, and live once more with the same;
+/// `None` if it was stopped.
 pub(super) fn chance_of_bulk(
     case: &CheckCase,
     plan: &CheckPlan,
     hosts: HostLatency,
+    gbps: f64,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for round in OTHER_ROUNDS {
-        let Some(gbps) = simulated::bulk(case, plan, hosts, round, stop)? else { return Ok(None) };
-        (least, most) = (least.min(gbps), most.max(gbps));
+        let Some(of_round) = simulated::bulk(case, plan, hosts, round, stop)? else { return Ok(None) };
+        (least, most) = (least.min(of_round), most.max(of_round));
     }
     let Some(again) = live::bulk(case, plan, 0, stop)? else { return Ok(None) };
+    let so = if (least..=most).contains(&gbps) { "chance" } else { "not chance" };
     Ok(Some(format!(
-        "simulated with {} other draws of losses {least:.4} to {most:.4} Gb/s; the first round once more live {again:.4}",
+        "simulated with {} other draws of losses {least:.4} to {most:.4} Gb/s: {so}; the first round once more live {again:.4}",
         OTHER_ROUNDS.len()
     )))
 }

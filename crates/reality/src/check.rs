@@ -95,7 +95,8 @@ fn compare(
     for point in points.iter_mut().filter(|point| point.verdict == CheckVerdict::Differs) {
         let (time, chance) = match point.measure {
             CheckMeasure::Throughput => {
-                (causes::of_bulk(case, plan, hosts, stop)?, causes::chance_of_bulk(case, plan, hosts, stop)?)
+                let time = causes::of_bulk(case, plan, hosts, point.live, stop)?;
+                (time, causes::chance_of_bulk(case, plan, hosts, point.live, stop)?)
             }
             CheckMeasure::P50 | CheckMeasure::P99 => (
                 Some(causes::of_requests(&live_trips, &simulated_trips, clean)),

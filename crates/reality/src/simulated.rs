@@ -109,7 +109,7 @@ fn setup(case: &CheckCase, plan: &CheckPlan, hosts: HostLatency, faults: [FaultS
     }
 }
 
-/// This kernel's TCP, as far as it does not need a socket.
+/// This kernel's TCP.
 fn transport(congestion: KernelCongestion, hz: u32) -> TcpConfig {
     let algorithm = match congestion {
         KernelCongestion::Cubic => Algorithm::Cubic,
@@ -117,5 +117,5 @@ fn transport(congestion: KernelCongestion, hz: u32) -> TcpConfig {
         KernelCongestion::Reno => Algorithm::Reno,
     };
     let profile = TimerProfile::Linux { hz, rto_min: Span::from_ms(200), phase: Span::ZERO };
-    TcpConfig { algorithm, profile, socket: None, ..TcpConfig::linux(LinuxVersion::Current) }
+    TcpConfig { algorithm, profile, ..TcpConfig::linux_reading(LinuxVersion::Current) }
 }

@@ -13,7 +13,7 @@ use sim::net::{
 use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
 use tcp::cc::Algorithm;
-use tcp::{TcpConfig, TcpSegment, TimerProfile};
+use tcp::{LinuxVersion, TcpConfig, TcpSegment, TimerProfile};
 use units::{Bytes, Prob, Rate, Span, Time, Unwatched};
 
 #[derive(Default)]
@@ -95,7 +95,13 @@ fn setups() -> Vec<NetworkSetup> {
         let forward = guarded.links[0].forward.clone();
         let config = LinkSimConfig { mode, profile, forward, rate: Rate::gbps(10), ..LinkSimConfig::default() };
         guarded.links[0].protection = Protection::of(config);
-        setups.extend([bare, marked, guarded]);
+        let mut kernel = incast(algorithm, 4);
+        for traffic in &mut kernel.traffic {
+            let profile = TimerProfile::Linux { hz: 1_000, rto_min: Span::from_ms(5), phase: Span::ZERO };
+            let config = TcpConfig { algorithm, profile, ..TcpConfig::linux_reading(LinuxVersion::Current) };
+            traffic.transport = TransportSetup::Tcp(config);
+        }
+        setups.extend([bare, marked, guarded, kernel]);
     }
     setups
 }

@@ -8,6 +8,9 @@ use super::cc::Algorithm;
 use super::detection::LossDetection;
 use super::socket::{TcpSocketConfig, TsoConfig};
 
+/// The shift of windows that reach a gigabyte, the largest there are.
+const WIDE_SCALE: u8 = 14;
+
 /// Settings of one end; the two ends may differ.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpConfig {
@@ -133,6 +136,19 @@ impl TcpConfig {
         });
         let timer_slack = current.then_some(Span::from_ms(2));
         Self { detection, gentle_marks: true, timer_slack, prr_follows_advances: current, socket, ..Self::default() }
+    }
+
+    /// The same, with an application that reads whatever arrives, and windows as large as `receive_buffer` allows. Reports of
+    /// gaps are not held back: a kernel does that until something else wakes it, and beside traffic something soon does.
+    pub fn linux_reading(version: LinuxVersion) -> Self {
+        let kernel = Self::linux(version);
+        let reading = |socket| TcpSocketConfig {
+            reads_at_once: true,
+            window_scale: WIDE_SCALE,
+            compresses_sacks: false,
+            ..socket
+        };
+        Self { socket: kernel.socket.map(reading), ..kernel }
     }
 }
 

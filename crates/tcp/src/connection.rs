@@ -216,6 +216,7 @@ impl TcpConnection {
         self.receiver.on_data(now, segment, self.sender.rto(), self.sender.srtt(), out);
         if self.receiver.delivered() > before {
             out.complete(TcpProgress::Delivered(self.receiver.delivered()));
+            self.receiver.read_at_once(out);
         }
     }
 

@@ -113,6 +113,14 @@ impl TcpReceiver {
         }
     }
 
+    /// What has arrived is read, if the application is such a one.
+    #[inline]
+    pub(super) fn read_at_once<O: Out<TcpConnection>>(&mut self, out: &mut O) {
+        if self.socket.as_ref().is_some_and(|socket| socket.reads_at_once) {
+            self.read(self.unread(), out);
+        }
+    }
+
     /// `tcp_sequence`: whether a segment overlaps the window, or what was acknowledged last.
     pub(super) fn accepts(&self, segment: &TcpSegment) -> bool {
         let len = u64::from(segment.len) + u64::from(segment.flags.has(SegmentFlags::FIN));

@@ -37,6 +37,8 @@ pub struct TcpSocketConfig {
     pub compresses_sacks: bool,
     /// What the receive buffer is at first, if it grows with what is read, up to `TcpConfig::receive_buffer`.
     pub first_buffer: Option<u64>,
+    /// Whether the application reads whatever arrives, at once; otherwise by [`TcpCommand::Read`](super::TcpCommand).
+    pub reads_at_once: bool,
 }
 
 impl Default for TcpSocketConfig {
@@ -54,6 +56,7 @@ impl Default for TcpSocketConfig {
             version: LinuxVersion::Current,
             compresses_sacks: false,
             first_buffer: None,
+            reads_at_once: false,
         }
     }
 }

@@ -270,6 +270,33 @@ fn segments_behind_a_gap_are_reported_three_times_at_once_and_then_together() {
 }
 
 #[test]
+fn to_read_at_once_is_to_read_after_each_segment() {
+    let left = |reads_at_once| {
+        let base = TcpConfig::linux(LinuxVersion::Current);
+        let socket = base.socket.map(|socket| TcpSocketConfig { reads_at_once, ..socket });
+        let config = TcpConfig { mss: 1_000, receive_buffer: 60_000, socket, ..base };
+        let mut connection = TcpConnection::new(&config, Time::ZERO);
+        let mut sink = tcp::TcpSink::default();
+        // The tenth is late.
+        for (n, place) in (0..9).chain(10..20).chain([9]).chain(20..100).enumerate() {
+            let now = Time::ZERO + Span::from_us(n as u64 * 10);
+            let segment = TcpSegment { seq: place * 1_000, len: 1_000, window: 60_000, ..TcpSegment::default() };
+            connection.on_frame(now, Port(0), segment, &mut sink);
+            if !reads_at_once {
+                connection.on_command(now, TcpCommand::Read(connection.readable()), &mut sink);
+            }
+            assert_eq!(connection.readable(), 0);
+            while connection.pull(now, Port(0), &mut sink) == Pull::Sent {}
+        }
+        assert_eq!(connection.delivered(), 100_000);
+        sink.left
+    };
+    let (at_once, later) = (left(true), left(false));
+    assert!(at_once.len() > 40, "{}", at_once.len());
+    assert_eq!(at_once, later);
+}
+
+#[test]
 fn a_receive_buffer_grows_with_what_is_read() {
     let window_after = |first_buffer, reads: bool| {
         let socket = TcpSocketConfig { first_window: 10_000, first_buffer, ..TcpSocketConfig::default() };

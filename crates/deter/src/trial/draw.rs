@@ -35,6 +35,7 @@ fn config(random: &mut Random) -> TcpConfig {
     // Half of the sockets have a buffer that grows with what is read.
     let grows = usual.socket.is_some() && random.below(2) == 0;
     let first_buffer = grows.then(|| 10_000 + random.below(200_000));
+    let reads_at_once = usual.socket.is_some() && random.below(4) == 0;
     TcpConfig {
         mss: 100 + random.below(8_900) as u32,
         initial_window: 1 + random.below(20) as u32,
@@ -51,7 +52,7 @@ fn config(random: &mut Random) -> TcpConfig {
         detection: detections[random.below(4) as usize],
         gentle_marks,
         prr_follows_advances,
-        socket: usual.socket.map(|socket| TcpSocketConfig { user_timeout, first_buffer, ..socket }),
+        socket: usual.socket.map(|socket| TcpSocketConfig { user_timeout, first_buffer, reads_at_once, ..socket }),
         ..usual
     }
 }

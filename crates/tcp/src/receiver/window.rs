@@ -46,6 +46,7 @@ pub(super) struct ReceiveSocket {
     /// What is known of the round trip, and what the buffer grows to with it.
     growth: Option<Box<BufferGrowth>>,
     buffer_grows: bool,
+    pub(super) reads_at_once: bool,
 }
 
 impl ReceiveSocket {
@@ -73,6 +74,7 @@ impl ReceiveSocket {
             grows_out_of_order: config.sack || socket.grows_without_sack,
             growth: (socket.compresses_sacks || socket.first_buffer.is_some()).then(|| Box::new(growth)),
             buffer_grows: socket.first_buffer.is_some(),
+            reads_at_once: socket.reads_at_once,
         }))
     }
 

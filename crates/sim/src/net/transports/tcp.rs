@@ -4,7 +4,8 @@ use machine::Conversation;
 use radar::packet::TcpFields as StreamSegment;
 use tcp::cc::Algorithm;
 use tcp::{
-    Reordering, SegmentFlags, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpProgress, TcpSegment, TimerProfile,
+    LinuxVersion, Reordering, SegmentFlags, TcpCommand, TcpConfig, TcpConnection, TcpNote, TcpProgress, TcpSegment,
+    TimerProfile,
 };
 use units::{Bytes, Span};
 use wire::ethernet::MAX_FRAME;
@@ -41,6 +42,7 @@ impl SimTransport for TcpConnection {
 
     const NAMES: &'static [&'static str] = &["reno", "cubic", "dctcp", "bbr", "tcp-off"];
     const KEYS: Keys = &[
+        ("kernel", One),
         ("timers", One),
         ("hz", One),
         ("rto_min", One),
@@ -58,7 +60,8 @@ impl SimTransport for TcpConnection {
     const PROTOCOL: u8 = ipv4::TCP;
 
     fn read(table: &ScenarioReader<'_>, name: &str) -> ReadResult<TcpConfig> {
-        let usual = TcpConfig::default();
+        let kernel: Option<LinuxVersion> = table.parsed("kernel")?;
+        let usual = kernel.map_or_else(TcpConfig::default, TcpConfig::linux_reading);
         let timestamps = table.flag("timestamps")?.unwrap_or(usual.timestamps);
         let room = if timestamps { 0 } else { TIMESTAMPS };
         let mss = table.small("mss", 64..=MAX_FRAME - HEADERS + room)?.unwrap_or(usual.mss + room);
@@ -101,12 +104,10 @@ impl SimTransport for TcpConnection {
         match done {
             TcpProgress::Delivered(bytes) => progress.received = Some(bytes),
             TcpProgress::Acknowledged(bytes) => progress.acknowledged = Some(bytes),
-            // The others are a socket's, and the simulator's connections have none.
-            TcpProgress::Written(_)
-            | TcpProgress::PeerClosed
-            | TcpProgress::Closed
-            | TcpProgress::Reset
-            | TcpProgress::TimedOut => {}
+            // A kernel gives up after many timeouts in a row.
+            TcpProgress::Reset | TcpProgress::TimedOut => progress.failed = true,
+            // Send buffers are never full here, and connections end outside of their machines.
+            TcpProgress::Written(_) | TcpProgress::PeerClosed | TcpProgress::Closed => {}
         }
     }
 
