@@ -11,10 +11,12 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::str::FromStr;
 use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::{TICK, context, interrupted, now};
 
@@ -148,10 +150,7 @@ impl LoadConnection {
         congestion: KernelCongestion,
         late: &dyn Fn() -> bool,
     ) -> io::Result<Self> {
-        let connection = Self::prepare(connect(to, late)?)?;
-        connection
-            .set_congestion(congestion)
-            .map_err(context(format_args!("cannot set TCP congestion control {congestion}")))?;
+        let connection = Self::prepare(connect(to, congestion, late)?)?;
         let mut errno = [0; 4];
         let asked = connection.write_whole(&encode(request, congestion), late)?;
         match if asked { connection.read_whole(&mut errno, late)? } else { MessageRead::Over } {
@@ -193,7 +192,7 @@ impl LoadConnection {
     }
 
     fn set_congestion(&self, congestion: KernelCongestion) -> io::Result<()> {
-        set_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, congestion.name().as_bytes())
+        SockRef::from(&self.stream).set_tcp_congestion(congestion.name().as_bytes())
     }
 
     /// Closing drops what is still queued, which would otherwise go on filling the link beside the next run.
@@ -252,13 +251,28 @@ impl LoadConnection {
     }
 }
 
-fn connect(to: SocketAddr, late: &dyn Fn() -> bool) -> io::Result<TcpStream> {
+/// Congestion control is chosen first: a connection that begins with BBR, which may be this host's default, stays paced
+/// whatever it is set to later.
+fn connect(to: SocketAddr, congestion: KernelCongestion, late: &dyn Fn() -> bool) -> io::Result<TcpStream> {
     loop {
-        match TcpStream::connect_timeout(&to, CONNECT_TRY) {
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))
+            .map_err(context("cannot open a socket"))?;
+        socket
+            .set_tcp_congestion(congestion.name().as_bytes())
+            .map_err(context(format_args!("cannot set TCP congestion control {congestion}")))?;
+        match socket.connect_timeout(&to.into(), CONNECT_TRY) {
+            Ok(()) => return Ok(socket.into()),
             Err(error) if error.kind() == io::ErrorKind::TimedOut && !late() => {}
-            outcome => return outcome.map_err(context(format_args!("cannot connect to {to}"))),
+            Err(error) => return Err(context(format_args!("cannot connect to {to}"))(error)),
         }
     }
+}
+
+/// What is accepted begins without pacing ([`connect`]), until its client says which congestion control it uses. Every kernel has
+/// Reno.
+pub(crate) fn begin_unpaced(listener: &TcpListener) -> io::Result<()> {
+    let name = KernelCongestion::Reno.name().as_bytes();
+    SockRef::from(listener).set_tcp_congestion(name).map_err(context("cannot set TCP congestion control reno"))
 }
 
 pub(crate) fn or_tick<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
@@ -292,8 +306,6 @@ pub(crate) fn get_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-
     use super::*;
 
     #[test]
@@ -341,25 +353,35 @@ mod tests {
         assert!(error.to_string().contains("cannot use TCP congestion control cubic"), "{error}");
     }
 
+    fn used(stream: &TcpStream) -> String {
+        let name = SockRef::from(stream).tcp_congestion().expect("a name");
+        String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned()
+    }
+
+    #[test]
+    fn neither_end_begins_with_the_hosts_default() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port on the loopback");
+        begin_unpaced(&listener).expect("every kernel has it");
+        let to = listener.local_addr().expect("the port's number");
+        let client = connect(to, KernelCongestion::Reno, &|| false).expect("a connection");
+        let (server, _) = listener.accept().expect("a client");
+        assert_eq!((used(&client), used(&server)), ("reno".to_owned(), "reno".to_owned()));
+    }
+
     #[test]
     fn both_ends_use_the_algorithm_that_was_asked_for() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on the loopback");
         let to = listener.local_addr().expect("the port's number");
-        let used = |connection: &LoadConnection| {
-            let mut name = [0; 16];
-            get_option(connection.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name).expect("a name");
-            String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned()
-        };
         std::thread::scope(|scope| {
             let server = scope.spawn(|| {
                 let (stream, _) = listener.accept().expect("a client");
                 let (connection, _) = LoadConnection::accept(stream, &|| false).expect("a request").expect("not over");
-                used(&connection)
+                used(&connection.stream)
             });
             // Reno is built into every kernel and open to every user, and is nowhere the default.
             let client =
                 LoadConnection::open(to, LoadRequest::Bulk, KernelCongestion::Reno, &|| false).expect("a connection");
-            assert_eq!(used(&client), "reno");
+            assert_eq!(used(&client.stream), "reno");
             assert_eq!(server.join().expect("no panic"), "reno");
         });
     }
