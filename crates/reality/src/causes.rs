@@ -82,24 +82,25 @@ fn of_waits(
     Ok(Some(format!("{both}; simulated with hosts that take half of the difference each {gbps:.4} Gb/s: {so}")))
 }
 
-/// How far a live throughput of `gbps` is a matter of chance: simulated with other losses, and live once more with the same;
-/// `None` if it was stopped.
+/// How far the throughput is a matter of chance: simulated with other losses, and the first round once more on both sides.
+/// These have the same losses, so it is chance only if a second live run agrees. `None` if it was stopped.
 pub(super) fn chance_of_bulk(
     case: &CheckCase,
     plan: &CheckPlan,
     hosts: HostLatency,
-    gbps: f64,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for round in OTHER_ROUNDS {
-        let Some(of_round) = simulated::bulk(case, plan, hosts, round, stop)? else { return Ok(None) };
-        (least, most) = (least.min(of_round), most.max(of_round));
+        let Some(gbps) = simulated::bulk(case, plan, hosts, round, stop)? else { return Ok(None) };
+        (least, most) = (least.min(gbps), most.max(gbps));
     }
-    let Some(again) = live::bulk(case, plan, 0, stop)? else { return Ok(None) };
-    let so = if (least..=most).contains(&gbps) { "chance" } else { "not chance" };
+    let Some(simulated) = simulated::bulk(case, plan, hosts, 0, stop)? else { return Ok(None) };
+    let Some(live) = live::bulk(case, plan, 0, stop)? else { return Ok(None) };
+    let so = if judge(simulated, live).1 == CheckVerdict::Match { "chance" } else { "not chance" };
     Ok(Some(format!(
-        "simulated with {} other draws of losses {least:.4} to {most:.4} Gb/s: {so}; the first round once more live {again:.4}",
+        "simulated with {} other draws of losses {least:.4} to {most:.4} Gb/s; the first round once more: {live:.4} live, \
+         {simulated:.4} simulated: {so}",
         OTHER_ROUNDS.len()
     )))
 }

@@ -96,7 +96,7 @@ fn compare(
         let (time, chance) = match point.measure {
             CheckMeasure::Throughput => {
                 let time = causes::of_bulk(case, plan, hosts, point.live, stop)?;
-                (time, causes::chance_of_bulk(case, plan, hosts, point.live, stop)?)
+                (time, causes::chance_of_bulk(case, plan, hosts, stop)?)
             }
             CheckMeasure::P50 | CheckMeasure::P99 => (
                 Some(causes::of_requests(&live_trips, &simulated_trips, clean)),
