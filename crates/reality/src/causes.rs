@@ -24,12 +24,26 @@ const MOST: usize = 4;
 /// Rounds whose losses no other round has.
 const OTHER_ROUNDS: std::ops::Range<u32> = 1_000..1_008;
 
-/// What both spent their time on, as a sentence, if the live flow had `gbps`; `None` if it was stopped.
+/// The throughputs that differ, in Gb/s.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BulkThroughput {
+    pub simulated: f64,
+    pub live: f64,
+}
+
+impl BulkThroughput {
+    /// How much of the difference is gone if the simulated one is `changed`: 1 for all of it, more if it is less than live.
+    fn explained_by(&self, changed: f64) -> f64 {
+        (self.simulated - changed) / (self.simulated - self.live)
+    }
+}
+
+/// What both spent their time on, as a sentence, if they had these Gb/s; `None` if it was stopped.
 pub(super) fn of_bulk(
     case: &CheckCase,
     plan: &CheckPlan,
     hosts: HostLatency,
-    gbps: f64,
+    gbps: BulkThroughput,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let Some(real) = live::capture(case, plan, 0, stop)? else { return Ok(None) };
@@ -52,7 +66,7 @@ fn of_waits(
     plan: &CheckPlan,
     hosts: HostLatency,
     [live, imitated]: [LoopWaits; 2],
-    live_gbps: f64,
+    had: BulkThroughput,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let told = |waits: LoopWaits| {
@@ -76,18 +90,20 @@ fn of_waits(
         let Some(of_round) = simulated::bulk(case, plan, slower, round, stop)? else { return Ok(None) };
         gbps += of_round / f64::from(plan.rounds);
     }
-    let (_, verdict) = judge(gbps, live_gbps);
-    let so =
-        if verdict == CheckVerdict::Match { "the longer loop is the cause" } else { "the longer loop is not enough" };
-    Ok(Some(format!("{both}; simulated with hosts that take half of the difference each {gbps:.4} Gb/s: {so}")))
+    let share = 100.0 * had.explained_by(gbps);
+    Ok(Some(format!(
+        "{both}; simulated with hosts that take half of the difference each {gbps:.4} Gb/s: the longer loop explains {share:.0} % of \
+         the difference"
+    )))
 }
 
-/// How far the throughput is a matter of chance: simulated with other losses, and the first round once more on both sides.
-/// These have the same losses, so it is chance only if a second live run agrees. `None` if it was stopped.
+/// How far the throughput is a matter of chance: simulated with other losses, and live once more with the same. These are
+/// the simulation's as well, so it is chance only if they agree then. `None` if it was stopped.
 pub(super) fn chance_of_bulk(
     case: &CheckCase,
     plan: &CheckPlan,
     hosts: HostLatency,
+    had: BulkThroughput,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
@@ -95,12 +111,14 @@ pub(super) fn chance_of_bulk(
         let Some(gbps) = simulated::bulk(case, plan, hosts, round, stop)? else { return Ok(None) };
         (least, most) = (least.min(gbps), most.max(gbps));
     }
-    let Some(simulated) = simulated::bulk(case, plan, hosts, 0, stop)? else { return Ok(None) };
-    let Some(live) = live::bulk(case, plan, 0, stop)? else { return Ok(None) };
-    let so = if judge(simulated, live).1 == CheckVerdict::Match { "chance" } else { "not chance" };
+    let mut again = 0.0;
+    for round in 0..plan.rounds {
+        let Some(gbps) = live::bulk(case, plan, round, stop)? else { return Ok(None) };
+        again += gbps / f64::from(plan.rounds);
+    }
+    let so = if judge(had.simulated, again).1 == CheckVerdict::Match { "chance" } else { "not chance" };
     Ok(Some(format!(
-        "simulated with {} other draws of losses {least:.4} to {most:.4} Gb/s; the first round once more: {live:.4} live, \
-         {simulated:.4} simulated: {so}",
+        "simulated with {} other draws of losses {least:.4} to {most:.4} Gb/s; live once more {again:.4}: {so}",
         OTHER_ROUNDS.len()
     )))
 }
@@ -234,6 +252,15 @@ mod tests {
         );
         assert!(!said.contains("probe 2 %"), "{said}");
         assert!(said.contains("2 probes and 4 timeouts in 2.0 s live"), "{said}");
+    }
+
+    #[test]
+    fn what_a_change_explains_is_a_share_of_the_difference_either_way() {
+        let faster = BulkThroughput { simulated: 0.8, live: 0.6 };
+        let slower = BulkThroughput { simulated: 0.6, live: 0.8 };
+        let close = |share: f64, expected: f64| (share - expected).abs() < 1e-9;
+        assert!(close(faster.explained_by(0.65), 0.75) && close(faster.explained_by(0.8), 0.0));
+        assert!(close(slower.explained_by(0.65), 0.25));
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn run(
     })
 }
 
-/// Socket buffers that grow as far as a flow needs: the simulator's connections have none.
+/// Socket buffers that grow as far as a flow needs: the simulated ones are never in its way.
 fn lift_buffers() -> Result<(), LinkError> {
     for (setting, value) in [("tcp_wmem", "4096 16384 67108864"), ("tcp_rmem", "4096 131072 67108864")] {
         let path = format!("/proc/sys/net/ipv4/{setting}");

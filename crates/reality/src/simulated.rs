@@ -117,5 +117,5 @@ fn transport(congestion: KernelCongestion, hz: u32) -> TcpConfig {
         KernelCongestion::Reno => Algorithm::Reno,
     };
     let profile = TimerProfile::Linux { hz, rto_min: Span::from_ms(200), phase: Span::ZERO };
-    TcpConfig { algorithm, profile, ..TcpConfig::linux_reading(LinuxVersion::Current) }
+    TcpConfig { algorithm, profile, ..TcpConfig::linux(LinuxVersion::Current) }.reading()
 }

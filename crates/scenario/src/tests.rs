@@ -127,6 +127,11 @@ fn what_is_wrong_is_named_with_its_line_and_what_is_expected() {
         ),
         (
             "count = 50",
+            "count = 50\nkernel = \"linux\"\ntimers = \"rfc\"",
+            "it.toml:20: traffic.timers: expected linux, or no kernel",
+        ),
+        (
+            "count = 50",
             "count = 50\nkernel = \"linux-2.6\"",
             "it.toml:19: traffic.kernel: 'linux-2.6': expected a TCP profile: linux-4.4, linux-5.4 or linux",
         ),

@@ -140,11 +140,28 @@ fn over_a_lossy_wire(config: TcpConfig) -> f64 {
 
 #[test]
 fn super_frames_that_wait_for_more_of_the_window_slow_a_flow_down() {
-    let kernel = TcpConfig { profile: config().profile, ..TcpConfig::linux_reading(LinuxVersion::Current) };
+    let kernel = TcpConfig { profile: config().profile, ..TcpConfig::linux(LinuxVersion::Current) }.reading();
     let mut eager = kernel;
     if let Some(socket) = &mut eager.socket {
         socket.tso.window_divisor = 0;
     }
     let [kernel, eager] = [kernel, eager].map(over_a_lossy_wire);
     assert!((0.7..0.97).contains(&(kernel / eager)), "{kernel} and {eager}");
+}
+
+#[test]
+fn a_kernel_gives_up_after_fifteen_timeouts_in_a_row() {
+    let fails = |config: TcpConfig| {
+        let mut setup = series(config, 1_000, 1);
+        let forward = FaultSchedule::always(LossModel::PerFrame("1".parse().unwrap()));
+        let (reverse, protection) = (FaultSchedule::default(), Protection::None);
+        setup.links.push(LinkSetup { link: TopologyLinkId(0), forward, reverse, protection, activate_at: None });
+        setup.handshakes = false;
+        setup.until = Time::ZERO + Span::from_ms(2_000_000);
+        let row = flows(setup)[0];
+        (row.failed, row.tally.timeouts)
+    };
+    assert_eq!(fails(TcpConfig::linux(LinuxVersion::Current).reading()), (true, 15));
+    let (failed, timeouts) = fails(TcpConfig::default());
+    assert!(!failed && timeouts > 15, "{timeouts}");
 }

@@ -98,8 +98,8 @@ fn setups() -> Vec<NetworkSetup> {
         let mut kernel = incast(algorithm, 4);
         for traffic in &mut kernel.traffic {
             let profile = TimerProfile::Linux { hz: 1_000, rto_min: Span::from_ms(5), phase: Span::ZERO };
-            let config = TcpConfig { algorithm, profile, ..TcpConfig::linux_reading(LinuxVersion::Current) };
-            traffic.transport = TransportSetup::Tcp(config);
+            let config = TcpConfig { algorithm, profile, ..TcpConfig::linux(LinuxVersion::Current) };
+            traffic.transport = TransportSetup::Tcp(config.reading());
         }
         setups.extend([bare, marked, guarded, kernel]);
     }

@@ -6,10 +6,7 @@ use units::{ParseError, Span};
 
 use super::cc::Algorithm;
 use super::detection::LossDetection;
-use super::socket::{TcpSocketConfig, TsoConfig};
-
-/// The shift of windows that reach a gigabyte, the largest there are.
-const WIDE_SCALE: u8 = 14;
+use super::socket::{TcpSocketConfig, TsoConfig, window_scale};
 
 /// Settings of one end; the two ends may differ.
 #[derive(Clone, Copy, Debug)]
@@ -138,17 +135,22 @@ impl TcpConfig {
         Self { detection, gentle_marks: true, timer_slack, prr_follows_advances: current, socket, ..Self::default() }
     }
 
-    /// The same, with an application that reads whatever arrives, and windows as large as `receive_buffer` allows. Reports of
-    /// gaps are not held back: a kernel does that until something else wakes it, and beside traffic something soon does.
-    pub fn linux_reading(version: LinuxVersion) -> Self {
-        let kernel = Self::linux(version);
-        let reading = |socket| TcpSocketConfig {
+    /// With an application that reads whatever arrives and writes ahead of what is sent, and windows that end with
+    /// `receive_buffer`. Reports of gaps are not held back: a kernel does that until something else wakes it, and beside
+    /// traffic something soon does. Nothing changes without a socket.
+    #[must_use]
+    pub fn reading(self) -> Self {
+        let buffer = self.receive_buffer;
+        let reading = |socket: TcpSocketConfig| TcpSocketConfig {
             reads_at_once: true,
-            window_scale: WIDE_SCALE,
             compresses_sacks: false,
+            window_scale: window_scale(buffer),
+            first_window: socket.first_window.min(u32::try_from(buffer).unwrap_or(u32::MAX)),
+            peer_window: socket.peer_window.min(buffer),
+            send_buffer: Some(2 * buffer),
             ..socket
         };
-        Self { socket: kernel.socket.map(reading), ..kernel }
+        Self { socket: self.socket.map(reading), ..self }
     }
 }
 

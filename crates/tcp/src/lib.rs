@@ -67,4 +67,4 @@ pub use segment::{MAX_SACKS, Sack, SegmentFlags, TcpSegment};
 pub use sender::Phase;
 pub use sink::TcpSink;
 pub use sites::{TcpSite, TcpTick};
-pub use socket::{TcpSocketConfig, TcpState, TsoConfig};
+pub use socket::{TcpSocketConfig, TcpState, TsoConfig, window_scale};

@@ -61,6 +61,11 @@ impl Default for TcpSocketConfig {
     }
 }
 
+/// The shift (RFC 7323) that makes windows up to a buffer fit 16 bits.
+pub fn window_scale(buffer: u64) -> u8 {
+    (0..14).find(|scale| buffer >> scale <= 65_535).unwrap_or(14)
+}
+
 /// How segments are gathered to super-frames. It decides which segments carry PSH, and what waits for more room.
 #[derive(Clone, Copy, Debug)]
 pub struct TsoConfig {

@@ -51,11 +51,7 @@ impl HostSettings {
 
     /// The shift that makes the largest buffer fit into 16 bits.
     pub(super) fn window_scale(&self) -> u8 {
-        let mut scale = 0;
-        while scale < 14 && self.receive_buffer.1 >> scale > 65_535 {
-            scale += 1;
-        }
-        scale
+        tcp::window_scale(self.receive_buffer.1)
     }
 
     /// The window of a SYN.

@@ -50,7 +50,7 @@ pub(super) struct ReceiveSocket {
 }
 
 impl ReceiveSocket {
-    /// `None` if the application takes everything at once.
+    /// `None` without a socket.
     pub(super) fn new(config: &TcpConfig, now: Time) -> Option<Box<Self>> {
         let socket = config.socket?;
         let mss = u64::from(config.mss.max(1));

@@ -61,7 +61,7 @@ impl SimTransport for TcpConnection {
 
     fn read(table: &ScenarioReader<'_>, name: &str) -> ReadResult<TcpConfig> {
         let kernel: Option<LinuxVersion> = table.parsed("kernel")?;
-        let usual = kernel.map_or_else(TcpConfig::default, TcpConfig::linux_reading);
+        let usual = kernel.map_or_else(TcpConfig::default, TcpConfig::linux);
         let timestamps = table.flag("timestamps")?.unwrap_or(usual.timestamps);
         let room = if timestamps { 0 } else { TIMESTAMPS };
         let mss = table.small("mss", 64..=MAX_FRAME - HEADERS + room)?.unwrap_or(usual.mss + room);
@@ -71,11 +71,15 @@ impl SimTransport for TcpConnection {
             return Err(table.wrong("receive_buffer", "expected at least two segments and at most 1 GiB"));
         }
         let choices = [("adaptive", Reordering::Adaptive), ("fixed", Reordering::Fixed)];
-        Ok(TcpConfig {
+        let profile = timers(table)?;
+        if kernel.is_some() && matches!(profile, TimerProfile::Rfc { .. }) {
+            return Err(table.wrong("timers", "expected linux, or no kernel"));
+        }
+        let config = TcpConfig {
             mss,
             initial_window: table.small("initial_window", 1..=10_000)?.unwrap_or(usual.initial_window),
             algorithm: algorithm(name),
-            profile: timers(table)?,
+            profile,
             late_ticks: table.tiny("late_ticks", 0..=MOST_LATE_TICKS)?.unwrap_or(usual.late_ticks),
             timestamps,
             ecn: table.flag("ecn")?.unwrap_or(usual.ecn),
@@ -83,7 +87,8 @@ impl SimTransport for TcpConnection {
             receive_buffer,
             idle_restart: table.flag("idle_restart")?.unwrap_or(usual.idle_restart),
             ..usual
-        })
+        };
+        Ok(config.reading())
     }
 
     fn connect(setup: &TcpConfig, at: &mut Site<'_>) -> Self {
@@ -106,7 +111,7 @@ impl SimTransport for TcpConnection {
             TcpProgress::Acknowledged(bytes) => progress.acknowledged = Some(bytes),
             // A kernel gives up after many timeouts in a row.
             TcpProgress::Reset | TcpProgress::TimedOut => progress.failed = true,
-            // Send buffers are never full here, and connections end outside of their machines.
+            // A full send buffer takes in the rest by itself, and connections end outside of their machines.
             TcpProgress::Written(_) | TcpProgress::PeerClosed | TcpProgress::Closed => {}
         }
     }
