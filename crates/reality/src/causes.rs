@@ -26,12 +26,12 @@ const OTHER_ROUNDS: std::ops::Range<u32> = 1_000..1_008;
 
 /// The throughputs that differ, in Gb/s.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BulkThroughput {
+pub(super) struct BulkDifference {
     pub simulated: f64,
     pub live: f64,
 }
 
-impl BulkThroughput {
+impl BulkDifference {
     /// How much of the difference is gone if the simulated one is `changed`: 1 for all of it, more if it is less than live.
     fn explained_by(&self, changed: f64) -> f64 {
         (self.simulated - changed) / (self.simulated - self.live)
@@ -43,7 +43,7 @@ pub(super) fn of_bulk(
     case: &CheckCase,
     plan: &CheckPlan,
     hosts: HostLatency,
-    gbps: BulkThroughput,
+    gbps: BulkDifference,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let Some(real) = live::capture(case, plan, 0, stop)? else { return Ok(None) };
@@ -66,7 +66,7 @@ fn of_waits(
     plan: &CheckPlan,
     hosts: HostLatency,
     [live, imitated]: [LoopWaits; 2],
-    had: BulkThroughput,
+    had: BulkDifference,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let told = |waits: LoopWaits| {
@@ -103,7 +103,7 @@ pub(super) fn chance_of_bulk(
     case: &CheckCase,
     plan: &CheckPlan,
     hosts: HostLatency,
-    had: BulkThroughput,
+    had: BulkDifference,
     stop: &StopFlag,
 ) -> Result<Option<String>, LinkError> {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
@@ -256,8 +256,8 @@ mod tests {
 
     #[test]
     fn what_a_change_explains_is_a_share_of_the_difference_either_way() {
-        let faster = BulkThroughput { simulated: 0.8, live: 0.6 };
-        let slower = BulkThroughput { simulated: 0.6, live: 0.8 };
+        let faster = BulkDifference { simulated: 0.8, live: 0.6 };
+        let slower = BulkDifference { simulated: 0.6, live: 0.8 };
         let close = |share: f64, expected: f64| (share - expected).abs() < 1e-9;
         assert!(close(faster.explained_by(0.65), 0.75) && close(faster.explained_by(0.8), 0.0));
         assert!(close(slower.explained_by(0.65), 0.25));

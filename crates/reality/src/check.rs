@@ -5,7 +5,7 @@ use load::RoundTrips;
 use sim::net::HostLatency;
 use units::{Bytes, Prob, Rate, Span, StopFlag};
 
-use super::causes::BulkThroughput;
+use super::causes::BulkDifference;
 use super::plan::{CheckCase, CheckPlan};
 use super::verdict::{CheckMeasure, CheckPoint, CheckVerdict, SimCheckReport, judge, median_error};
 use super::{causes, live, simulated};
@@ -96,7 +96,7 @@ fn compare(
     for point in points.iter_mut().filter(|point| point.verdict == CheckVerdict::Differs) {
         let (time, chance) = match point.measure {
             CheckMeasure::Throughput => {
-                let had = BulkThroughput { simulated: point.simulated, live: point.live };
+                let had = BulkDifference { simulated: point.simulated, live: point.live };
                 let time = causes::of_bulk(case, plan, hosts, had, stop)?;
                 (time, causes::chance_of_bulk(case, plan, hosts, had, stop)?)
             }
