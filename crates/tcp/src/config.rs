@@ -196,3 +196,20 @@ pub enum Reordering {
     /// Always a quarter of the smallest round trip.
     Fixed,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_of_an_application_that_reads_end_with_the_receive_buffer() {
+        let windows = |receive_buffer| {
+            let config = TcpConfig { receive_buffer, ..TcpConfig::linux(LinuxVersion::Current) }.reading();
+            let socket = config.socket.unwrap();
+            (socket.first_window, socket.peer_window, socket.window_scale)
+        };
+        assert_eq!(windows(20_000), (20_000, 20_000, 0));
+        assert_eq!(windows(16 << 20), (64_240, 65_535, 9));
+        assert!(TcpConfig::default().reading().socket.is_none());
+    }
+}
