@@ -1,6 +1,8 @@
 //! A plain invertible Bloom lookup table, which counts packets without a flow filter (§4.8): every packet adds its flow, so
 //! cells hold arithmetic sums of keys and of hashes, wider than keys and hashes by what packets need.
 
+use num_bigint::BigUint;
+
 const ROWS: usize = 3;
 /// Bits of a key: addresses, ports and protocol.
 const KEY_BITS: u32 = 104;
@@ -9,37 +11,83 @@ const HASH_BITS: f64 = 29.0;
 /// Of the packet counter (§4.5.1).
 const COUNTER_BITS: f64 = 32.0;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct IbltCell {
+/// A sum of keys: a number of the machine's, or one of a library for numbers of any size.
+pub(super) trait KeySum: Clone + Default {
+    fn of(key: u128, packets: u64) -> Self;
+    fn add(&mut self, other: &Self);
+    fn take(&mut self, other: &Self);
+    /// The key of which this is the sum for so many packets, if it is one's.
+    fn key(&self, packets: u64) -> Option<u128>;
+}
+
+impl KeySum for u128 {
+    fn of(key: u128, packets: u64) -> Self {
+        key * Self::from(packets)
+    }
+
+    fn add(&mut self, other: &Self) {
+        *self += other;
+    }
+
+    fn take(&mut self, other: &Self) {
+        *self -= other;
+    }
+
+    fn key(&self, packets: u64) -> Option<u128> {
+        let packets = Self::from(packets);
+        self.is_multiple_of(packets).then(|| self / packets)
+    }
+}
+
+impl KeySum for BigUint {
+    fn of(key: u128, packets: u64) -> Self {
+        Self::from(key) * packets
+    }
+
+    fn add(&mut self, other: &Self) {
+        *self += other;
+    }
+
+    fn take(&mut self, other: &Self) {
+        *self -= other;
+    }
+
+    fn key(&self, packets: u64) -> Option<u128> {
+        if self % packets == Self::ZERO { (self / packets).try_into().ok() } else { None }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct IbltCell<Sum> {
     packets: u64,
-    keys: u128,
+    keys: Sum,
     hashes: u64,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct PlainIblt {
-    cells: Vec<IbltCell>,
+pub(super) struct PlainIblt<Sum> {
+    cells: Vec<IbltCell<Sum>>,
     row: usize,
 }
 
-impl PlainIblt {
+/// The nth flow's key.
+pub(super) fn key(nth: u64) -> u128 {
+    (u128::from(hash(nth.into())) << 64 | u128::from(nth)) & ((1 << KEY_BITS) - 1)
+}
+
+impl<Sum: KeySum> PlainIblt<Sum> {
     pub(super) fn new(cells: usize) -> Self {
         let row = cells.div_ceil(ROWS);
         Self { cells: vec![IbltCell::default(); row * ROWS], row }
     }
 
-    /// The nth flow's key.
-    pub(super) fn key(nth: u64) -> u128 {
-        (u128::from(hash(nth.into())) << 64 | u128::from(nth)) & ((1 << KEY_BITS) - 1)
-    }
-
     /// So many packets of a flow, one after the other or at once.
     pub(super) fn add(&mut self, key: u128, packets: u64) {
-        let hash = hash(key);
+        let (hash, keys) = (hash(key), Sum::of(key, packets));
         for at in self.places(hash) {
             let cell = &mut self.cells[at];
             cell.packets += packets;
-            cell.keys += key * u128::from(packets);
+            cell.keys.add(&keys);
             cell.hashes = cell.hashes.wrapping_add(hash.wrapping_mul(packets));
         }
     }
@@ -54,12 +102,9 @@ impl PlainIblt {
 
     /// A flow that is alone in its cell, by what must then be true of the sums.
     fn alone(&self, at: usize) -> Option<(u128, u64)> {
-        let IbltCell { packets, keys, hashes } = self.cells[at];
-        if packets == 0 || keys % u128::from(packets) != 0 {
-            return None;
-        }
-        let key = keys / u128::from(packets);
-        (hash(key).wrapping_mul(packets) == hashes).then_some((key, packets))
+        let IbltCell { packets, keys, hashes } = &self.cells[at];
+        let key = if *packets == 0 { None } else { keys.key(*packets) }?;
+        (hash(key).wrapping_mul(*packets) == *hashes).then_some((key, *packets))
     }
 
     /// How many flows can be taken out, one after the other.
@@ -69,11 +114,11 @@ impl PlainIblt {
         while let Some(at) = candidates.pop() {
             let Some((key, packets)) = self.alone(at as usize) else { continue };
             flows += 1;
-            let hash = hash(key);
+            let (hash, keys) = (hash(key), Sum::of(key, packets));
             for at in self.places(hash) {
                 let cell = &mut self.cells[at];
                 cell.packets -= packets;
-                cell.keys -= key * u128::from(packets);
+                cell.keys.take(&keys);
                 cell.hashes = cell.hashes.wrapping_sub(hash.wrapping_mul(packets));
                 if cell.packets > 0 {
                     candidates.push(at as u32);
@@ -108,14 +153,18 @@ fn hash(key: u128) -> u64 {
 mod tests {
     use super::*;
 
+    fn decoded<Sum: KeySum>(flows: u64, cells: usize) -> u64 {
+        let mut table = PlainIblt::<Sum>::new(cells);
+        (0..flows).for_each(|nth| table.add(key(nth), 1 + nth % 50));
+        table.decode()
+    }
+
     #[test]
     fn a_table_with_room_is_decoded_and_a_full_one_is_not() {
-        let decoded = |flows: u64, cells: usize| {
-            let mut table = PlainIblt::new(cells);
-            (0..flows).for_each(|nth| table.add(PlainIblt::key(nth), 1 + nth % 50));
-            table.decode()
-        };
-        assert_eq!(decoded(10_000, 12_900), 10_000);
-        assert!(decoded(10_000, 11_000) < 9_000);
+        assert_eq!(decoded::<u128>(10_000, 12_900), 10_000);
+        let full = decoded::<u128>(10_000, 11_000);
+        assert!(full < 9_000);
+        assert_eq!(decoded::<BigUint>(10_000, 12_900), 10_000);
+        assert_eq!(decoded::<BigUint>(10_000, 11_000), full);
     }
 }

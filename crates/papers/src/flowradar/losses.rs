@@ -13,15 +13,34 @@ use super::flowmap::{Flowlet, FlowmapThresholds};
 use super::walk::{self, FlowsetCounts, PathOrder, SLOT};
 use crate::files;
 
-/// What each server answers and the load of web search, by name: the thesis states neither.
-const CASES: [(&str, &str, f64); 3] = [("", "50KB", 0.4), ("20KB.", "20KB", 0.4), ("load-0.6.", "50KB", 0.6)];
+/// What the thesis does not state.
+#[derive(Clone, Copy, Debug)]
+struct LossCase {
+    /// Before the names of its values.
+    name: &'static str,
+    /// What each server answers.
+    answer: &'static str,
+    /// Of web search.
+    load: f64,
+    transport: &'static str,
+}
+
+const BASE: LossCase = LossCase { name: "", answer: "50KB", load: 0.4, transport: "dctcp" };
+const CASES: [LossCase; 5] = [
+    BASE,
+    LossCase { name: "20KB.", answer: "20KB", ..BASE },
+    LossCase { name: "load-0.6.", load: 0.6, ..BASE },
+    LossCase { name: "reno.", transport: "reno", ..BASE },
+    LossCase { name: "reno.load-0.2.", transport: "reno", load: 0.2, ..BASE },
+];
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     let mut computed = ComputedValues::default();
     let mut lines = Vec::new();
     effort.progress.expect_parts(CASES.len());
-    for (name, answer, load) in CASES {
-        let Some(found) = find(answer, load, effort)? else { return Ok(None) };
+    for case in CASES {
+        let LossCase { name, answer, load, transport } = case;
+        let Some(found) = find(case, effort)? else { return Ok(None) };
         effort.progress.part_done();
         for ms in [20, 50] {
             let share = (found.losses > 0).then(|| MeasuredValue::exact(found.within(ms.into()), found.losses));
@@ -33,7 +52,8 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         computed.value(format!("{name}undecoded"), MeasuredValue::exact(found.undecoded as f64, found.slots));
         let curve = (0..=20).map(|step| f64::from(step) * 5.0).map(|ms| (ms, found.within(ms))).collect();
         lines.push(
-            Line::new(format!("answers of {answer}, load {load}"), curve).with_paper(vec![(20.0, 0.57), (50.0, 0.99)]),
+            Line::new(format!("{transport}, answers of {answer}, load {load}"), curve)
+                .with_paper(vec![(20.0, 0.57), (50.0, 0.99)]),
         );
     }
     computed.charts.push(Chart::Lines(LinesChart {
@@ -67,11 +87,15 @@ impl DetectedLosses {
 }
 
 /// `None` if it was stopped early.
-fn find(answer: &str, load: f64, effort: &Effort<'_>) -> Result<Option<DetectedLosses>, ClaimError> {
+fn find(case: LossCase, effort: &Effort<'_>) -> Result<Option<DetectedLosses>, ClaimError> {
     let [stop, until] = if effort.scale == RunScale::Full { [300, 700] } else { [60, 400] };
+    let LossCase { answer, load, transport, .. } = case;
     let mut sets =
         vec![format!("traffic.0.load={load}"), format!("traffic.1.size={answer}"), format!("run.until={until}ms")];
-    sets.extend([0, 1].map(|traffic| format!("traffic.{traffic}.stop={stop}ms")));
+    for traffic in [0, 1] {
+        sets.push(format!("traffic.{traffic}.stop={stop}ms"));
+        sets.push(format!("traffic.{traffic}.transport={transport}"));
+    }
     let setup = files::setup("flowradar/network.toml", &sets, effort.seed)?;
     let topology = setup.topology.clone();
     let Some(counted) = walk::count(setup, effort)? else { return Ok(None) };
