@@ -1,4 +1,4 @@
-//! The fault bench as a user runs it: bad days for most of a minute, and nothing that is not accounted for.
+//! The fault bench as a user runs it: bad days for half a minute, and nothing that is not accounted for.
 
 use std::process::{Command, Output, Stdio};
 
@@ -19,7 +19,7 @@ fn bad_days_leave_nothing_unaccounted_for() {
     if testkit::permitted(Namespace::new()).is_none() {
         return;
     }
-    let output = soak(&["--faults", "--for", "50s", "--seed", "1", "--json"]);
+    let output = soak(&["--faults", "--for", "30s", "--seed", "1", "--json"]);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     let found: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
     let totals = &found["totals"];
@@ -36,7 +36,7 @@ fn bad_days_leave_nothing_unaccounted_for() {
         assert!(!problem.contains("exit code 2") && !problem.contains("did not end within"), "{problem}");
     }
     let faults = found["faults"].as_array().unwrap();
-    assert!(faults.len() >= 8 && faults.iter().any(|fault| fault["keyed"] == true), "{out}");
+    assert!(faults.len() >= 4 && faults.iter().any(|fault| fault["keyed"] == true), "{out}");
     assert_eq!(found["seed"], 1);
 }
 
