@@ -88,15 +88,10 @@ fn d_left(computed: &mut ComputedValues, effort: &Effort<'_>) {
 /// A plain table with as many cells as a flowset of three rows, decoded by the same machine.
 fn plain_iblt(computed: &mut ComputedValues) {
     let shape = FlowsetShape::for_flows(FLOWS, SUCCESS, 3, DecoderKind::Single, 0);
-    let flowset = fastest(|seed| {
-        let flowset = fabric::alone(FLOWS, shape, seed);
-        move || {
-            std::hint::black_box(flowset.decode());
-        }
-    });
+    let flowset = fastest(|seed| fabric::alone(FLOWS, shape, seed), |flowset| flowset.decode());
     let times = [
-        ("iblt.time", fastest(|seed| decoding(table::<u128>(shape, seed)))),
-        ("iblt.time.big-numbers", fastest(|seed| decoding(table::<BigUint>(shape, seed)))),
+        ("iblt.time", fastest(|seed| table::<u128>(shape, seed), PlainIblt::decode)),
+        ("iblt.time.big-numbers", fastest(|seed| table::<BigUint>(shape, seed), PlainIblt::decode)),
     ];
     for (name, plain) in times {
         let note = format!("{:.1} and {:.1} ms", plain * 1e3, flowset * 1e3);
@@ -113,18 +108,12 @@ fn table<Sum: KeySum>(shape: FlowsetShape, seed: u64) -> PlainIblt<Sum> {
     table
 }
 
-fn decoding<Sum: KeySum>(table: PlainIblt<Sum>) -> impl FnOnce() {
-    move || {
-        std::hint::black_box(table.decode());
-    }
-}
-
 /// Seconds of the fastest of some runs, without what prepares them.
-fn fastest<Run: FnOnce()>(prepare: impl Fn(u64) -> Run) -> f64 {
+fn fastest<Table, Decoded>(prepare: impl Fn(u64) -> Table, decode: impl Fn(Table) -> Decoded) -> f64 {
     let timed = |seed| {
-        let run = prepare(seed);
+        let table = prepare(seed);
         let begun = Stopwatch::start();
-        run();
+        std::hint::black_box(decode(table));
         begun.seconds()
     };
     (0..TIMED_RUNS).map(timed).fold(f64::MAX, f64::min)
