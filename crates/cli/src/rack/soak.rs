@@ -24,7 +24,10 @@ pub(super) fn run(args: &RackSoakArgs, json: bool) -> CommandResult {
     match soak.verdicts.iter().filter(|verdict| !verdict.holds).count() {
         _ if !soak.complete => Err(Failure::Interrupted),
         0 => Ok(()),
-        faults => Err(Failure::Outside(format!("{faults} of {} do not hold", soak.verdicts.len()))),
+        faults => {
+            let machine = if soak.valid { "" } else { "; the machine was measured, not the rack" };
+            Err(Failure::Outside(format!("{faults} of {} do not hold{machine}", soak.verdicts.len())))
+        }
     }
 }
 

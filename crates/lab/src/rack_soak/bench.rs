@@ -212,6 +212,8 @@ impl<'a> RackBench<'a> {
             traffic: requests.traffic,
             memory: ledger.memory(),
             left_waiting,
+            valid: true,
+            why_invalid: None,
             verdicts: Vec::new(),
         }))
     }
@@ -266,12 +268,14 @@ impl<'a> RackBench<'a> {
         let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
         let is_victim = |flow: usize| victim == Some(FIRST_SENDER + flow);
         let others = history.back_after(at, at, |flow| !is_victim(flow));
+        let watched = others.map_or(answered + SETTLE, |back| (at + back).max(answered));
         let own = victim.and_then(|_| history.back_after(at, restarted, is_victim));
         Ok(Some(RackSoakEvent {
             at_seconds: at.as_secs_f64(),
             killed: victim.map_or(SWITCH.to_owned(), host_name),
             others_back_ms: others.map(ms),
             answered_ms: ms(answered - at),
+            machine_late_ms: ms(history.latest_sample(at, watched, SAMPLE_EVERY)),
             own_back_ms: own.map(|own| ms(own.saturating_sub(restarted - at))),
         }))
     }

@@ -10,6 +10,9 @@ use crate::soak::{MOST_GROWTH, MemoryUse, SoakVerdict, TrafficTotals};
 /// The others are back at their rate within this.
 const OTHERS_WITHIN_MS: f64 = 200.0;
 
+/// A machine whose threads wake up later than this during a recovery is what was measured, and not the rack.
+const MOST_LATE_MS: f64 = 50.0;
+
 /// A daemon was killed, and started again as its unit would.
 #[derive(Clone, Debug, Serialize)]
 pub struct RackSoakEvent {
@@ -20,6 +23,8 @@ pub struct RackSoakEvent {
     pub others_back_ms: Option<f64>,
     /// Until the daemon that was started in its place answered.
     pub answered_ms: f64,
+    /// The longest that a thread which sleeps for 5 ms overslept until then.
+    pub machine_late_ms: f64,
     /// From the restart until the host itself was at 0.95 of its rate again; none for the switch.
     pub own_back_ms: Option<f64>,
 }
@@ -56,6 +61,9 @@ pub struct RackSoak {
     pub memory: MemoryUse,
     /// What still waited or was reserved once nobody sent any more.
     pub left_waiting: u64,
+    /// False if the machine was measured, and not the rack.
+    pub valid: bool,
+    pub why_invalid: Option<String>,
     pub verdicts: Vec<SoakVerdict>,
 }
 
@@ -77,6 +85,24 @@ impl RackSoak {
         verdicts.extend((!self.events.is_empty()).then(|| self.others_back()));
         verdicts.extend([self.quiet(), self.flat()]);
         self.verdicts = verdicts;
+        self.why_invalid = self.why_invalid();
+        self.valid = self.why_invalid.is_none();
+    }
+
+    /// Why the machine was measured: its verdicts say nothing about the rack then.
+    fn why_invalid(&self) -> Option<String> {
+        if self.ring_overflow > 0 {
+            let frames = self.ring_overflow;
+            return Some(format!("{frames} frames came faster than the switch could read them; try a lower --rate"));
+        }
+        let latest = self.events.iter().max_by(|a, b| a.machine_late_ms.total_cmp(&b.machine_late_ms))?;
+        (latest.machine_late_ms > MOST_LATE_MS).then(|| {
+            format!(
+                "after the kill of {} at {:.1} s this machine let a thread that sleeps for 5 ms sleep {:.0} ms longer; try a \
+                 quieter machine or a lower --rate",
+                latest.killed, latest.at_seconds, latest.machine_late_ms
+            )
+        })
     }
 
     fn lossless(&self) -> SoakVerdict {
@@ -184,6 +210,9 @@ pub fn text(soak: &RackSoak) -> String {
     for SoakVerdict { name, holds, because } in &soak.verdicts {
         text += &format!("\n{:6} {name}: {because}", if *holds { "ok" } else { "FAULT" });
     }
+    if let Some(why) = &soak.why_invalid {
+        text += &format!("\n\nNot valid, the machine was measured: {why}.");
+    }
     text
 }
 
@@ -194,12 +223,20 @@ fn events(events: &[RackSoakEvent]) -> Table {
         ("others back", Align::Right),
         ("answers again", Align::Right),
         ("itself back", Align::Right),
+        ("machine late", Align::Right),
     ]);
     let ms = |ms: Option<f64>| ms.map_or("–".to_owned(), |ms| format!("{ms:.0} ms"));
     for event in events {
         let back = event.others_back_ms.map_or("not within 2 s".to_owned(), |back| format!("{back:.0} ms"));
         let at = format!("{:.1} s", event.at_seconds);
-        table.row(vec![at, event.killed.clone(), back, ms(Some(event.answered_ms)), ms(event.own_back_ms)]);
+        table.row(vec![
+            at,
+            event.killed.clone(),
+            back,
+            ms(Some(event.answered_ms)),
+            ms(event.own_back_ms),
+            ms(Some(event.machine_late_ms)),
+        ]);
     }
     table
 }

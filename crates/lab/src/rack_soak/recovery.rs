@@ -33,6 +33,15 @@ impl FlowHistory {
         }
     }
 
+    /// The longest that whoever takes the samples overslept between two times: as long as that, any daemon may have waited for
+    /// a processor too.
+    pub(super) fn latest_sample(&self, from: Duration, to: Duration, every: Duration) -> Duration {
+        let within = self.samples.iter().filter(|sample| from <= sample.at && sample.at <= to);
+        let times: Vec<Duration> = [from].into_iter().chain(within.map(|sample| sample.at)).chain([to]).collect();
+        let gaps = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+        gaps.max().unwrap_or_default().saturating_sub(every)
+    }
+
     /// How long after `event` the flows that are asked for, taken together, were back at 0.95 of their rate before it; none
     /// if they have not been since. `from` is when to look first.
     pub(super) fn back_after(&self, event: Duration, from: Duration, flow: impl Fn(usize) -> bool) -> Option<Duration> {
@@ -82,6 +91,16 @@ mod tests {
         assert_eq!(back(|flow| flow == 0), Some(ms(120)));
         assert_eq!(back(|_| true), Some(ms(115)), "0.95 of both together");
         assert_eq!(history.back_after(ms(2_000), ms(2_300), |flow| flow == 0), Some(ms(300)), "not looked before");
+    }
+
+    #[test]
+    fn a_machine_that_did_not_run_for_a_while_is_known_by_its_samples() {
+        let mut history = FlowHistory::default();
+        (0..100).step_by(5).chain((160..300).step_by(5)).for_each(|at| history.add(ms(at), vec![at]));
+        let late = |from, to| history.latest_sample(ms(from), ms(to), ms(5));
+        assert_eq!(late(0, 90), ms(0));
+        assert_eq!(late(50, 250), ms(60));
+        assert_eq!(late(120, 150), ms(25), "no sample in between");
     }
 
     #[test]
