@@ -107,6 +107,10 @@ impl JoinedHost {
                 FrameFromSwitch::Marked(mark, parts) => (Some(mark), parts),
                 FrameFromSwitch::Unmarked(frame) => (None, [frame, &[]]),
                 FrameFromSwitch::Foreign => return,
+                FrameFromSwitch::Stranger => {
+                    shell.tally.rx_stranger += 1;
+                    return;
+                }
                 FrameFromSwitch::Malformed => {
                     shell.tally.rx_malformed += 1;
                     return;

@@ -67,6 +67,8 @@ pub(super) enum FrameFromSwitch<'a> {
     Unmarked(&'a [u8]),
     /// Not for us: a message between others that was flooded.
     Foreign,
+    /// A message for this host that does not come from the switch.
+    Stranger,
     Malformed,
 }
 
@@ -80,7 +82,10 @@ pub(super) fn read(frame: &[u8], own: [u8; 6]) -> FrameFromSwitch<'_> {
     }
     match ReserveHeader::parse(&frame[ETHERNET..]) {
         Ok((ReserveHeader::Mark(mark), rest)) => FrameFromSwitch::Marked(mark, [&frame[..TYPE], rest]),
-        Ok((ReserveHeader::Message(message), _)) if frame[..6] == own => FrameFromSwitch::Message(message),
+        Ok((ReserveHeader::Message(message), _)) if frame[..6] == own && frame[6..TYPE] == SWITCH_ADDRESS => {
+            FrameFromSwitch::Message(message)
+        }
+        Ok((ReserveHeader::Message(_), _)) if frame[..6] == own => FrameFromSwitch::Stranger,
         Ok((ReserveHeader::Message(_), _)) => FrameFromSwitch::Foreign,
         Err(_) => FrameFromSwitch::Unmarked(frame),
     }
@@ -123,11 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_by_the_host_that_they_are_for() {
+    fn a_message_is_read_by_the_host_that_it_is_for_and_only_from_the_switch() {
         let mut frame = Vec::new();
         write_message(OWN, &presence(7, true), &mut frame);
         assert!(matches!(read(&frame, OWN), FrameFromSwitch::Foreign));
         frame[..6].copy_from_slice(&OWN);
+        frame[6..TYPE].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+        assert!(matches!(read(&frame, OWN), FrameFromSwitch::Stranger));
+        frame[6..TYPE].copy_from_slice(&SWITCH_ADDRESS);
         assert!(matches!(read(&frame, OWN), FrameFromSwitch::Message(message) if message.verb == ReserveVerb::Release));
     }
 
