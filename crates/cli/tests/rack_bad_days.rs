@@ -174,3 +174,84 @@ fn where_namespaces_are_forbidden_the_rack_is_simulated_with_the_same_fields() {
         assert!(row["way"] != "pl2" || row["switch_dropped"] == 0 && row["port_peak_bytes"].as_u64() <= bound, "{row}");
     }
 }
+
+/// The address of a host's cable.
+fn mac_of(host: &Namespace) -> [u8; 6] {
+    host.with(|| Netlink::open().unwrap().existing_link("w0").unwrap().mac).unwrap()
+}
+
+/// Sends frames in another's name.
+fn squat(host: &Namespace, victim: [u8; 6]) {
+    let frame = [&[0xff; 6][..], &victim, &[0x88, 0xb5], &[0; 46]].concat();
+    let send = || {
+        let index = Netlink::open().unwrap().existing_link("w0").unwrap().index;
+        PacketSocket::open(index, &wire_socket(1_500, 256)).unwrap().send_frame(&frame).unwrap()
+    };
+    assert!(host.with(send).unwrap());
+}
+
+/// What a port has counted.
+fn counted(rack: &Rack, port: usize, name: &str) -> u64 {
+    rack.status().unwrap()["ports"][port]["counters"][name].as_u64().unwrap()
+}
+
+#[test]
+fn a_host_whose_cable_was_out_for_a_moment_is_not_locked_out_by_one_that_uses_its_address() {
+    let Some(rack) = Rack::new("squat") else { return };
+    let _switch = rack.start(&[]);
+    transfer(&rack.hosts[0], &rack.hosts[1], address(1), 10_000).unwrap();
+    let victim = mac_of(&rack.hosts[1]);
+    let set_up = |up: bool| {
+        let netlink = Netlink::open().unwrap();
+        netlink.set_up(netlink.existing_link("x1").unwrap().index, up).unwrap();
+    };
+    rack.middle.with(|| set_up(false)).unwrap();
+    // The switch gives the address away once its port has been silent for a second.
+    let taken = || {
+        squat(&rack.hosts[2], victim);
+        counted(&rack, 2, "moved") > 0
+    };
+    wait_for("the squatter", taken, || format!("{:?}", rack.status()));
+    rack.middle.with(|| set_up(true)).unwrap();
+    // With its first frame the owner has it again, and keeps it while it speaks.
+    transfer(&rack.hosts[1], &rack.hosts[0], address(0), 10_000).unwrap();
+    squat(&rack.hosts[2], victim);
+    transfer(&rack.hosts[0], &rack.hosts[1], address(1), 10_000).unwrap();
+    assert!(counted(&rack, 1, "moved") >= 1);
+    let said = || std::fs::read_to_string(rack.folder.join("said")).unwrap();
+    wait_for("a line in the log", || said().contains("moved from x1 to x2"), said);
+}
+
+#[test]
+fn a_bound_address_stays_at_its_port() {
+    let Some(rack) = Rack::new("bound") else { return };
+    let victim = mac_of(&rack.hosts[1]);
+    let bind = format!("x1={}", link::frame::Mac(victim));
+    let _switch = rack.start(&["--bind", &bind]);
+    let refused = || {
+        squat(&rack.hosts[2], victim);
+        counted(&rack, 2, "foreign_source") >= 5
+    };
+    // More than a second, in which the owner says nothing.
+    std::thread::sleep(Duration::from_millis(1_200));
+    wait_for("five refusals", refused, || format!("{:?}", rack.status()));
+    assert_eq!(counted(&rack, 2, "moved"), 0);
+    transfer(&rack.hosts[0], &rack.hosts[1], address(1), 10_000).unwrap();
+}
+
+#[test]
+fn bindings_and_ports_that_make_no_sense_are_refused() {
+    let refused = |args: &[&str], wanted: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
+        command.args(["rack", "switch", "x0", "x1", "--rate", "1G"]).args(args).stdin(Stdio::null());
+        let (code, said) = cable_lab::outcome(&mut command);
+        assert!(code == 2 && said.contains(wanted), "{args:?}: {code} {said}");
+    };
+    refused(&["--bind", "x0"], "expected PORT=MAC");
+    refused(&["--bind", "x7=02:00:00:00:00:01"], "x7 is no port of this switch: expected one of x0, x1");
+    refused(&["--bind", "x0=02:00:00"], "expected an Ethernet address");
+    refused(&["--bind", "x0=01:00:5e:00:00:01"], "expected an Ethernet address");
+    refused(&["--bind", "x0=02:68:69:00:02:00"], "the switch's own address");
+    refused(&["--bind", "x0=02:00:00:00:00:01", "--bind", "x1=02:00:00:00:00:01"], "is bound already");
+    refused(&["--trust-priority", "x9"], "x9 is no port of this switch");
+}

@@ -5,6 +5,7 @@ mod class;
 mod core;
 mod daemon;
 mod metrics;
+mod move_log;
 mod port;
 pub(crate) mod reserving;
 mod run;
@@ -16,10 +17,11 @@ use units::Span;
 
 use crate::control::RackRequest;
 
-pub use self::core::{SwitchCore, SwitchPortCounters};
+pub use self::core::{AddressMove, SwitchCore, SwitchPortCounters};
 pub use self::daemon::{SwitchDaemon, open_ports};
 pub use self::metrics::DROP_REASONS;
 pub use self::port::PortConfig;
+pub use self::reserving::SWITCH_ADDRESS;
 pub use self::run::RackSwitch;
 pub use self::status::{PortStatus, SwitchStatus};
 
@@ -35,6 +37,8 @@ pub struct SwitchConfig {
     pub ports: Vec<PortConfig>,
     /// An address that has been silent for this long is forgotten.
     pub aging: Span,
+    /// Addresses that belong to a port for good, with its number.
+    pub bound: Vec<([u8; 6], usize)>,
     /// What hosts that reserve and the switch agree on; without it nobody can reserve.
     pub reserve: Option<RackParams>,
 }

@@ -1,11 +1,13 @@
 //! The switch in memory, in a time of its own: frames in, frames out, every one of them accounted for.
 
 use proptest::prelude::*;
-use rack::switch::{PortConfig, SwitchCore, SwitchPortCounters};
+use rack::switch::{AddressMove, PortConfig, SwitchCore, SwitchPortCounters};
 use units::{Bytes, Rate, Span, Time};
 
 const FULL: usize = 1_514;
 const EVERYONE: u8 = 0xff;
+/// The port whose priorities count.
+const TRUSTED: usize = 2;
 
 /// Four ports of 1 Gb/s; behind each one the host of the same number.
 fn switch(buffer: u64) -> SwitchCore {
@@ -14,6 +16,7 @@ fn switch(buffer: u64) -> SwitchCore {
         rate: Rate::gbps(1),
         buffer: Bytes::new(buffer),
         longest: FULL + 8,
+        trusts_priority: name == TRUSTED,
     };
     SwitchCore::new(&(0..4).map(port).collect::<Vec<_>>(), Span::from_ms(300_000))
 }
@@ -98,11 +101,77 @@ fn a_host_that_uses_anothers_address_gets_nothing_of_its_traffic() {
     switch.on_frame(at(10), 0, &frame(0, 1, 500));
     assert_eq!(departed(&mut switch, at(100)), [vec![], vec![500], vec![], vec![]]);
     assert_eq!(switch.counters(3).foreign_source, 1);
-    // Until the cable of the other one was pulled out.
+    // Nor while the cable of the other one is out for a moment.
     switch.port_down(1);
     switch.on_frame(at(200), 3, &frame(1, 0, 60));
     switch.on_frame(at(200), 0, &frame(0, 1, 500));
-    assert_eq!(departed(&mut switch, at(300)), [vec![60], vec![], vec![], vec![500]]);
+    assert_eq!(departed(&mut switch, at(300)), [vec![], vec![500], vec![], vec![]]);
+}
+
+#[test]
+fn a_host_that_squats_on_an_address_loses_it_with_the_owners_next_frame() {
+    let mut switch = introduced(100_000);
+    switch.port_down(1);
+    let second = 1_000_000;
+    // The owner is away, and the squatter repeats itself.
+    for number in 2..20 {
+        switch.on_frame(at(number * second), 3, &frame(1, 0, 60));
+    }
+    assert_eq!(switch.take_moves(), [AddressMove { address: address(1), from: 1, to: 3 }]);
+    departed(&mut switch, at(20 * second));
+    switch.on_frame(at(20 * second), 1, &frame(1, 0, 60));
+    switch.on_frame(at(20 * second), 3, &frame(1, 0, 60));
+    switch.on_frame(at(20 * second), 0, &frame(0, 1, 500));
+    assert_eq!(departed(&mut switch, at(21 * second)), [vec![60], vec![500], vec![], vec![]]);
+    assert_eq!((switch.counters(1).moved, switch.counters(3).foreign_source), (1, 1));
+}
+
+#[test]
+fn an_address_that_moves_to_another_port_is_reached_there_after_a_second() {
+    let mut switch = introduced(100_000);
+    switch.on_frame(at(1_000_000), 3, &frame(1, EVERYONE, 60));
+    departed(&mut switch, at(1_100_000));
+    switch.on_frame(at(1_200_000), 0, &frame(0, 1, 500));
+    assert_eq!(departed(&mut switch, at(1_300_000)), [vec![], vec![], vec![], vec![500]]);
+}
+
+#[test]
+fn a_bound_address_is_reached_at_its_port_whoever_uses_it() {
+    let mut switch = switch(100_000);
+    assert!(switch.bind(address(1), 1) && !switch.bind(address(1), 2));
+    for second in 0..10 {
+        switch.on_frame(at(second * 1_000_000), 3, &frame(1, 1, 60));
+    }
+    switch.on_frame(at(10_000_000), 0, &frame(0, 1, 500));
+    assert_eq!(departed(&mut switch, at(11_000_000)), [vec![], vec![500], vec![], vec![]]);
+    assert_eq!(switch.counters(3).foreign_source, 10);
+}
+
+#[test]
+fn priority_seven_starves_a_port_only_where_it_is_trusted() {
+    let mut switch = introduced(10_000_000);
+    let tagged = |from: u8| [&frame(from, 0, 14)[..12], &[0x81, 0x00, 7 << 5, 7], &[from; 1_400]].concat();
+    // Ten frames of each host at once, to the first; those of host 1 are ordinary ones, and first.
+    (0..10).for_each(|_| switch.on_frame(at(10), 1, &frame(1, 0, 100)));
+    (0..10).for_each(|_| switch.on_frame(at(11), 3, &tagged(3)));
+    (0..10).for_each(|_| switch.on_frame(at(11), 2, &tagged(2)));
+    let order = departed(&mut switch, at(1_000)).swap_remove(0);
+    let ordinary = |lengths: &[usize]| lengths.iter().filter(|length| **length == 100).count();
+    // The first one or two were on the wire before; then the trusted ones, then the others as they came.
+    let trusted_from = order.iter().position(|length| *length == 1_416).unwrap();
+    assert!(ordinary(&order[..trusted_from]) <= 2, "{order:?}");
+    assert_eq!(order[trusted_from..trusted_from + 10], [1_416; 10]);
+    assert_eq!(ordinary(&order[..20]), 10, "untrusted ones wait their turn: {order:?}");
+}
+
+#[test]
+fn a_frame_in_the_switchs_own_name_goes_nowhere() {
+    let mut switch = introduced(100_000);
+    let mut forged = frame(3, 0, 100);
+    forged[6..12].copy_from_slice(&[0x02, 0x68, 0x69, 0x00, 0x02, 0x00]);
+    switch.on_frame(at(10), 3, &forged);
+    assert!(departed(&mut switch, at(100)).concat().is_empty());
+    assert_eq!(switch.counters(3).foreign_source, 1);
 }
 
 #[test]
@@ -111,7 +180,13 @@ fn frames_too_long_for_either_port_are_refused_and_counted() {
     switch.on_frame(at(10), 0, &frame(0, 1, 9_014));
     assert!(departed(&mut switch, at(100)).concat().is_empty());
     assert_eq!((switch.counters(0).too_long, switch.counters(1).offered), (1, 0));
-    let port = |longest| PortConfig { name: "p".to_owned(), rate: Rate::gbps(1), buffer: Bytes::new(1 << 20), longest };
+    let port = |longest| PortConfig {
+        name: "p".to_owned(),
+        rate: Rate::gbps(1),
+        buffer: Bytes::new(1 << 20),
+        longest,
+        trusts_priority: false,
+    };
     let mut unequal = SwitchCore::new(&[port(9_022), port(FULL), port(9_022)], Span::from_ms(1_000));
     unequal.on_frame(at(0), 0, &frame(0, 1, 9_014));
     assert_eq!(departed(&mut unequal, at(100)), [vec![], vec![], vec![9_014]]);

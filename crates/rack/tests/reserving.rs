@@ -33,6 +33,7 @@ fn switch_with(params: RackParams) -> SwitchCore {
         rate: RATE,
         buffer: Bytes::new(128_000),
         longest: FULL + 29,
+        trusts_priority: false,
     };
     let ports: Vec<PortConfig> = (0..4).map(port).collect();
     let reserving = ReservingSwitch::new(params, 7).unwrap();
@@ -222,12 +223,38 @@ fn a_host_of_another_version_is_not_answered_and_its_frames_pass_as_they_are() {
 }
 
 #[test]
+fn a_mark_with_a_message_or_another_mark_inside_is_refused() {
+    let mut switch = switch(SchedulerKind::Late);
+    // What a host that has not joined would be left with, once the mark is taken off.
+    let grant = ReserveMessage { verb: ReserveVerb::Grt(Grant::default()), about: about(1, 1) };
+    let mark = DataMark { id: about(0, 1).id, switch_epoch: 7, index: 0, of: 1, ..DataMark::default() };
+    for inner in [ReserveHeader::Message(grant), ReserveHeader::Mark(mark)] {
+        let mut inside = OUI_EXTENDED.to_be_bytes().to_vec();
+        inner.emit(&mut inside);
+        switch.on_frame(at(10), 2, &frame(2, 1, &ReserveHeader::Mark(mark), &inside));
+    }
+    assert!(departed(&mut switch, at(1_000), 1).is_empty());
+    assert_eq!(switch.counters(2).malformed, 2);
+    // Another organization's frames are not ours to judge.
+    let other = [&OUI_EXTENDED.to_be_bytes()[..], &[0xaa; 40]].concat();
+    switch.on_frame(at(2_000), 2, &frame(2, 1, &ReserveHeader::Mark(mark), &other));
+    assert_eq!(departed(&mut switch, at(3_000), 1).len(), 1);
+}
+
+#[test]
 fn ports_of_unequal_rates_are_refused_before_anything_runs() {
-    let port = |rate| PortConfig { name: "p".to_owned(), rate, buffer: Bytes::new(128_000), longest: FULL + 29 };
+    let port = |rate| PortConfig {
+        name: "p".to_owned(),
+        rate,
+        buffer: Bytes::new(128_000),
+        longest: FULL + 29,
+        trusts_priority: false,
+    };
     let config = SwitchConfig {
         name: "switch0".to_owned(),
         ports: [1, 1, 1, 10].map(|gbps| port(Rate::gbps(gbps))).into(),
         aging: Span::from_ms(300_000),
+        bound: Vec::new(),
         reserve: Some(params(SchedulerKind::Late)),
     };
     let refused = RackSwitch::new(config, Vec::new()).unwrap_err().to_string();

@@ -13,8 +13,8 @@ use super::{WatchArgs, parsed};
 pub(crate) enum RackCommand {
     /// Be the switch between several interfaces, each with a rate and a buffer of its own; runs until ended.
     ///
-    /// It learns addresses, serves two classes (802.1p priorities from 4 on go first) and passes whatever Ethernet carries:
-    /// VLANs, multicast, spanning tree, LLDP. Frames longer than a port's MTU are refused and counted.
+    /// It learns addresses, serves two classes (802.1p priorities from 4 on go first, at ports that are trusted with them) and
+    /// passes whatever Ethernet carries: VLANs, multicast, spanning tree, LLDP. Frames longer than a port's MTU are refused and counted.
     Switch(Box<RackSwitchArgs>),
 
     /// Join a rack: gives the host a stand-in for the interface of its cable, which asks the switch before it sends; runs until
@@ -164,7 +164,15 @@ units::options! {
         #[arg(long)]
         pub name: Option<String>,
 
-        /// An address that has been silent for this long is forgotten, and may appear at another port [default: 300s].
+        /// An address that belongs to a port, and is not believed at another one; again for each.
+        #[arg(long, value_name = "PORT=MAC")]
+        pub bind: Vec<String>,
+
+        /// A port whose 802.1p priorities count: frames of 4 and above leave before all else. Again for each.
+        #[arg(long, value_name = "PORT")]
+        pub trust_priority: Vec<String>,
+
+        /// An address that has been silent for this long is forgotten [default: 300s].
         #[arg(long, value_name = "TIME")]
         #[serde(deserialize_with = "parsed")]
         pub aging: Option<Span>,

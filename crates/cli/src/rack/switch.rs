@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use emulator::InterfaceClaim;
 use link::config::{parse_address, read_options};
 use link::control::RunDirectory;
-use link::frame::longest_on;
+use link::frame::{Mac, longest_on};
 use link::standin::interface_speed;
 use linux::mailbox::mailbox;
 use linux::net::{InterfaceInfo, Netlink};
 use rack::agreement::RackAgreement;
 use rack::control::RackRole;
-use rack::switch::{SwitchConfig, SwitchDaemon, SwitchRequest, SwitchStatus, open_ports};
+use rack::switch::{SWITCH_ADDRESS, SwitchConfig, SwitchDaemon, SwitchRequest, SwitchStatus, open_ports};
 use reserve::{RackParams, SchedulerKind};
-use units::{Bytes, Prob, Rate, Span};
+use units::{Bytes, ParseError, Prob, Rate, Span};
 use wire::ethernet::on_wire;
 
 use super::describe_switch;
@@ -23,6 +23,9 @@ use crate::args::{RackSwitchArgs, RackSwitchOptions};
 use crate::background::{in_background, run_reporting};
 use crate::output::{CommandResult, Failure, print, say};
 use crate::wire::{claim, interface, usage};
+
+/// Addresses that may be bound: as many as a port has room for.
+const MOST_BOUND: usize = 1_024;
 
 /// What the options come to.
 struct RackSwitchSettings {
@@ -34,6 +37,10 @@ struct RackSwitchSettings {
     reserve: Option<(SchedulerKind, u8, Option<u16>)>,
     ingress_share: Prob,
     aging: Span,
+    /// With the number of the port.
+    bound: Vec<([u8; 6], usize)>,
+    /// Of ports whose priorities count.
+    trusted: Vec<usize>,
     metrics: Option<SocketAddr>,
 }
 
@@ -59,10 +66,11 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
         let _ = stopper.send(SwitchRequest::Stop);
     });
     let opened = open_ports(&interfaces, settings.rate, settings.buffer);
-    let (ports, sockets) = opened.map_err(|trouble| Failure::Outside(trouble.0))?;
-    let RackSwitchSettings { name, rate, aging, metrics, .. } = settings;
+    let (mut ports, sockets) = opened.map_err(|trouble| Failure::Outside(trouble.0))?;
+    let RackSwitchSettings { name, rate, aging, bound, trusted, metrics, .. } = settings;
+    trusted.into_iter().for_each(|port| ports[port].trusts_priority = true);
     say(&format!("{name} joins {} at {rate} a port; Ctrl-C ends it", settings.interfaces.join(", ")));
-    let config = SwitchConfig { name, ports, aging, reserve };
+    let config = SwitchConfig { name, ports, aging, bound, reserve };
     let directory = RunDirectory::of_this_system();
     let status = run_reporting(|tell| {
         SwitchDaemon { config, sockets, directory: &directory, metrics, tell }.run(&switch, requests)
@@ -89,6 +97,12 @@ fn settings(options: RackSwitchOptions) -> Result<RackSwitchSettings, Failure> {
     let address = |text: &str| parse_address(text).ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"));
     Ok(RackSwitchSettings {
         name,
+        bound: bound(&options.bind, &options.interfaces)?,
+        trusted: options
+            .trust_priority
+            .iter()
+            .map(|port| port_number("--trust-priority", port, &options.interfaces))
+            .collect::<Result<_, _>>()?,
         interfaces: options.interfaces,
         rate,
         buffer: options.buffer.unwrap_or(Bytes::new(128_000)),
@@ -97,6 +111,36 @@ fn settings(options: RackSwitchOptions) -> Result<RackSwitchSettings, Failure> {
         aging: options.aging.unwrap_or(Span::from_ms(300_000)),
         metrics: options.metrics.as_deref().map(address).transpose().map_err(Failure::Usage)?,
     })
+}
+
+/// The number of a port by the name of its interface.
+fn port_number(option: &str, port: &str, interfaces: &[String]) -> Result<usize, Failure> {
+    let number = interfaces.iter().position(|interface| interface == port);
+    number.ok_or_else(|| {
+        Failure::Usage(format!("{option}: {port} is no port of this switch: expected one of {}", interfaces.join(", ")))
+    })
+}
+
+/// Addresses that belong to a port, with its number.
+fn bound(bind: &[String], interfaces: &[String]) -> Result<Vec<([u8; 6], usize)>, Failure> {
+    if bind.len() > MOST_BOUND {
+        return Err(Failure::Usage(format!("--bind: {} addresses: expected at most {MOST_BOUND}", bind.len())));
+    }
+    let mut bound: Vec<([u8; 6], usize)> = Vec::with_capacity(bind.len());
+    for text in bind {
+        let refused = |why: &str| Failure::Usage(format!("--bind {text}: {why}"));
+        let (port, address) = text.split_once('=').ok_or_else(|| refused("expected PORT=MAC"))?;
+        let number = port_number("--bind", port, interfaces)?;
+        let Mac(address) = address.parse().map_err(|error: ParseError| refused(&error.to_string()))?;
+        if address == SWITCH_ADDRESS {
+            return Err(refused("this is the switch's own address; expected a host's"));
+        }
+        if bound.iter().any(|(known, _)| *known == address) {
+            return Err(refused("the address is bound already; expected each address once"));
+        }
+        bound.push((address, number));
+    }
+    Ok(bound)
 }
 
 /// What hosts that reserve must agree on with the switch; none if nobody is to reserve.

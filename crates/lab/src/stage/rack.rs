@@ -141,7 +141,8 @@ impl RackStage {
         let in_words = |error: reserve::RackParamError| LinkError(error.to_string());
         let ports_of = |agreement: RackAgreement| agreement.at_switch(self.count() as u16, buffer).map_err(in_words);
         let reserve = reserve.map(ports_of).transpose()?;
-        let config = SwitchConfig { name: "switch0".to_owned(), ports, aging: Span::from_ms(3_600_000), reserve };
+        let aging = Span::from_ms(3_600_000);
+        let config = SwitchConfig { name: "switch0".to_owned(), ports, aging, bound: Vec::new(), reserve };
         RackSwitch::new(config, sockets).map_err(in_words)
     }
 }

@@ -28,15 +28,16 @@ pub(super) struct SwitchHeader {
 }
 
 impl SwitchHeader {
-    /// None for bytes that are no Ethernet frame: too short, or from an address that only groups have.
-    pub(super) fn of(frame: &[u8]) -> Option<Self> {
+    /// None for bytes that are no Ethernet frame: too short, or from an address that only groups have. A frame of a port that
+    /// is not trusted with priorities is bulk.
+    pub(super) fn of(frame: &[u8], trusts_priority: bool) -> Option<Self> {
         let (to, rest) = frame.get(..ETHERNET)?.split_first_chunk()?;
         let (from, _) = rest.split_first_chunk()?;
         if is_group(from) || *from == [0; 6] {
             return None;
         }
         let ethertype = u16::from_be_bytes([frame[TYPE], frame[TYPE + 1]]);
-        let priority = frame.get(ETHERNET).filter(|_| is_tag(ethertype)).map_or(0, |tag| tag >> 5);
+        let priority = frame.get(ETHERNET).filter(|_| trusts_priority && is_tag(ethertype)).map_or(0, |tag| tag >> 5);
         let class = if priority >= URGENT_FROM { TrafficClass::Urgent } else { TrafficClass::Bulk };
         Some(Self { to: *to, from: *from, class, is_port_control: ethertype == MAC_CONTROL })
     }
@@ -60,7 +61,14 @@ mod tests {
     }
 
     fn class(rest: &[u8]) -> TrafficClass {
-        SwitchHeader::of(&frame(2, rest)).unwrap().class
+        SwitchHeader::of(&frame(2, rest), true).unwrap().class
+    }
+
+    #[test]
+    fn a_priority_counts_only_where_it_is_trusted() {
+        let tagged = frame(2, &[0x81, 0x00, 7 << 5, 7]);
+        assert_eq!(SwitchHeader::of(&tagged, false).unwrap().class, TrafficClass::Bulk);
+        assert_eq!(SwitchHeader::of(&tagged, true).unwrap().class, TrafficClass::Urgent);
     }
 
     #[test]
@@ -74,9 +82,9 @@ mod tests {
 
     #[test]
     fn a_frame_without_a_header_or_from_a_group_is_none() {
-        assert_eq!(SwitchHeader::of(&frame(2, &[8])), None);
-        assert_eq!(SwitchHeader::of(&frame(3, &[8, 0])), None);
-        assert_eq!(SwitchHeader::of(&[0; 60]), None);
-        assert!(SwitchHeader::of(&frame(2, &[0x88, 0x08])).unwrap().is_port_control);
+        assert_eq!(SwitchHeader::of(&frame(2, &[8]), true), None);
+        assert_eq!(SwitchHeader::of(&frame(3, &[8, 0]), true), None);
+        assert_eq!(SwitchHeader::of(&[0; 60], true), None);
+        assert!(SwitchHeader::of(&frame(2, &[0x88, 0x08]), true).unwrap().is_port_control);
     }
 }

@@ -9,6 +9,8 @@
 //!
 //! Frames must come in the order of their arrival; [`SwitchCore::serve`] lets the ports work until a later time.
 //!
+//! A priority counts only at ports that are trusted with it. An address that moves to another port is remembered for the log.
+//!
 //! Invariant: every frame that came in is counted once, as refused at its input port (malformed, too long, a foreign source,
 //! filtered, policed), as a message, or as forwarded; every copy offered to an output port is dropped, waiting or has departed.
 
@@ -19,7 +21,7 @@ use wire::reserve::{DataMark, HostKey, ReserveMessage};
 
 use super::class::{HostAddress, SwitchHeader, TrafficClass};
 use super::port::{OutputPort, PortConfig, QueuedFrame, wire_size};
-use super::reserving::{Reservations, ReserveFrame, emit};
+use super::reserving::{Reservations, ReserveFrame, SWITCH_ADDRESS, emit};
 use super::table::{AddressTable, SourceCheck};
 
 units::counters! {
@@ -35,8 +37,10 @@ units::counters! {
     malformed,
     /// Longer than the port that they came in at, or were to leave by, carries.
     too_long,
-    /// Carried the address of a host behind another port.
+    /// Carried the address of a host behind another port, or the switch's own.
     foreign_source,
+    /// Came from an address that was behind another port until then.
+    moved,
     /// For the host that they came from, or for this port alone: not forwarded.
     filtered,
     /// For a group, or for an address that is not known: sent to all other ports.
@@ -69,6 +73,8 @@ pub struct SwitchCore {
     ports: Vec<RackPort>,
     table: AddressTable,
     reserving: Option<Reservations>,
+    /// Moves that nobody has asked for yet.
+    moves: Vec<AddressMove>,
     /// Buffers of frames that are gone.
     spare: Vec<Vec<u8>>,
 }
@@ -77,7 +83,19 @@ pub struct SwitchCore {
 struct RackPort {
     output: OutputPort,
     longest: usize,
+    trusts_priority: bool,
     counters: SwitchPortCounters,
+}
+
+/// An address that was heard at another port than before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressMove {
+    /// The address.
+    pub address: [u8; 6],
+    /// The port that it was behind.
+    pub from: usize,
+    /// The port that it is behind.
+    pub to: usize,
 }
 
 /// A frame on its way: all of it, and its mark with what stands behind that.
@@ -89,6 +107,8 @@ struct ForwardedFrame<'a> {
 
 /// Buffers kept for frames to come.
 const MOST_SPARE: usize = 4_096;
+/// Moves that may wait to be asked for.
+const MOST_MOVES_KEPT: usize = 16;
 
 impl SwitchCore {
     /// An address that has been silent for `aging` is forgotten.
@@ -96,14 +116,22 @@ impl SwitchCore {
         let port = |config: &PortConfig| RackPort {
             output: OutputPort::new(config),
             longest: config.longest,
+            trusts_priority: config.trusts_priority,
             counters: SwitchPortCounters::default(),
         };
         Self {
             ports: ports.iter().map(port).collect(),
             table: AddressTable::new(ports.len(), aging),
             reserving: None,
+            moves: Vec::new(),
             spare: Vec::new(),
         }
+    }
+
+    /// Gives an address to a port for good. False if the port has no room for it, or if another port has it.
+    #[must_use]
+    pub fn bind(&mut self, address: [u8; 6], port: usize) -> bool {
+        address != SWITCH_ADDRESS && self.table.bind(address, port)
     }
 
     /// Lets hosts reserve. The switch must have been made for as many ports.
@@ -116,10 +144,10 @@ impl SwitchCore {
 
     /// A frame arrived at a port.
     pub fn on_frame(&mut self, now: Time, port: usize, frame: &[u8]) {
-        let RackPort { counters, longest, .. } = &mut self.ports[port];
+        let RackPort { counters, longest, trusts_priority, .. } = &mut self.ports[port];
         counters.received += 1;
         counters.received_bytes += frame.len() as u64;
-        let Some(header) = SwitchHeader::of(frame) else {
+        let Some(header) = SwitchHeader::of(frame, *trusts_priority) else {
             counters.malformed += 1;
             return;
         };
@@ -127,20 +155,23 @@ impl SwitchCore {
             counters.too_long += 1;
             return;
         }
-        match self.table.learn(now, port, header.from) {
+        match self.source(now, port, header.from) {
             SourceCheck::Known => {}
-            SourceCheck::Unlearned => counters.unlearned += 1,
+            SourceCheck::MovedFrom(from) => self.note_move(AddressMove { address: header.from, from, to: port }),
+            SourceCheck::Unlearned => self.ports[port].counters.unlearned += 1,
             SourceCheck::Foreign => {
-                counters.foreign_source += 1;
+                self.ports[port].counters.foreign_source += 1;
                 return;
             }
         }
+        let counters = &mut self.ports[port].counters;
         if header.is_port_control {
             counters.filtered += 1;
             return;
         }
         let read = self.reserving.as_mut().map_or(ReserveFrame::Unmarked, |reserving| reserving.read(now, port, frame));
         match read {
+            ReserveFrame::Malformed => self.ports[port].counters.malformed += 1,
             ReserveFrame::Message(message) => self.on_message(now, port, header.from, &message),
             ReserveFrame::Marked(mark, rest) => {
                 self.forward(now, port, &header, ForwardedFrame { bytes: frame, mark: Some((mark, rest)) });
@@ -149,6 +180,23 @@ impl SwitchCore {
                 self.forward(now, port, &header, ForwardedFrame { bytes: frame, mark: None });
             }
         }
+    }
+
+    /// No host has the switch's own address: what comes from there is believed by those who reserve.
+    fn source(&mut self, now: Time, port: usize, address: HostAddress) -> SourceCheck {
+        if address == SWITCH_ADDRESS { SourceCheck::Foreign } else { self.table.learn(now, port, address) }
+    }
+
+    fn note_move(&mut self, moved: AddressMove) {
+        self.ports[moved.to].counters.moved += 1;
+        if self.moves.len() < MOST_MOVES_KEPT {
+            self.moves.push(moved);
+        }
+    }
+
+    /// Addresses that have moved since this was last called, at most 16 of them.
+    pub fn take_moves(&mut self) -> Vec<AddressMove> {
+        std::mem::take(&mut self.moves)
     }
 
     fn on_message(&mut self, now: Time, from: usize, host: HostAddress, message: &ReserveMessage) {
@@ -299,9 +347,8 @@ impl SwitchCore {
         self.table.age(now);
     }
 
-    /// Forgets the addresses behind a port that went down.
+    /// A port went down. Its addresses are kept: its host may be back in a moment, and another one must not get its traffic.
     pub fn port_down(&mut self, port: usize) {
-        self.table.forget_port(port);
         if let Some(reserving) = &mut self.reserving {
             reserving.port_down(port);
         }

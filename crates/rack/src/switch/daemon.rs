@@ -47,7 +47,7 @@ fn open_port(interface: &InterfaceInfo, rate: Rate, buffer: Bytes) -> Result<(Po
         _ => LinkError(format!("{}: {error}", interface.name)),
     })?;
     let longest = frame::longest_on(interface.mtu);
-    Ok((PortConfig { name: interface.name.clone(), rate, buffer, longest }, socket))
+    Ok((PortConfig { name: interface.name.clone(), rate, buffer, longest, trusts_priority: false }, socket))
 }
 
 /// A switch that is about to run.

@@ -33,6 +33,8 @@ pub struct PortConfig {
     pub buffer: Bytes,
     /// The longest frame that it carries, frame check not counted.
     pub longest: usize,
+    /// Whether priorities of the frames that come in are believed.
+    pub trusts_priority: bool,
 }
 
 /// A frame, and what its place in the queue is charged with.
@@ -144,6 +146,7 @@ mod tests {
             rate: Rate::gbps(1),
             buffer: Bytes::new(buffer),
             longest: 1_514,
+            trusts_priority: false,
         })
     }
 

@@ -12,7 +12,7 @@ use super::class::HostAddress;
 use crate::presence;
 
 /// Where answers come from and messages go to: locally administered, and of no host.
-pub(crate) const SWITCH_ADDRESS: [u8; 6] = [0x02, 0x68, 0x69, 0x00, 0x02, 0x00];
+pub const SWITCH_ADDRESS: [u8; 6] = [0x02, 0x68, 0x69, 0x00, 0x02, 0x00];
 
 /// The reservations of a switch.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) enum ReserveFrame<'a> {
     /// For a host; what stands behind the mark begins with the frame's own EtherType.
     Marked(DataMark, &'a [u8]),
     Unmarked,
+    /// A mark with another one, or with a message, behind it: once it is taken off, a host would believe what is inside.
+    Malformed,
 }
 
 impl Reservations {
@@ -48,6 +50,7 @@ impl Reservations {
                 self.heard[port] = presence::is_there(&message).unwrap_or(true).then_some(now);
                 ReserveFrame::Message(message)
             }
+            ReserveHeader::Mark(_) if is_ours(rest) => ReserveFrame::Malformed,
             ReserveHeader::Mark(mark) => ReserveFrame::Marked(mark, rest),
         }
     }
@@ -68,6 +71,13 @@ impl Reservations {
         let answer = self.switch.on_wake(now)?;
         Some((usize::from(answer.port), HostKey::new(answer.token).mac(), answer.message))
     }
+}
+
+/// Whether what begins with an EtherType is a mark or a message.
+fn is_ours(rest: &[u8]) -> bool {
+    rest.split_first_chunk().is_some_and(|(ethertype, inner)| {
+        u16::from_be_bytes(*ethertype) == OUI_EXTENDED && ReserveHeader::parse(inner).is_ok()
+    })
 }
 
 /// A message of the switch as a frame, into an empty buffer.

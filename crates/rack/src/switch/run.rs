@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use link::frame::Mac;
 use linux::clock::{Clock, TwoClocks, instance, thread_time};
 use linux::mailbox::MailboxReader;
 use linux::offload::Pieces;
@@ -12,7 +13,8 @@ use reserve::{RackParamError, ReservingSwitch};
 use units::{Span, Time};
 
 use super::arrivals::Arrivals;
-use super::core::SwitchCore;
+use super::core::{AddressMove, SwitchCore};
+use super::move_log::MoveLog;
 use super::port::PortConfig;
 use super::status::{PortRates, SwitchStatus};
 use super::{RING_FRAMES, SwitchConfig, SwitchRequest};
@@ -40,6 +42,7 @@ pub struct RackSwitch {
     pub(super) rates: Vec<PortRates>,
     /// Processor time of turns that had something to do.
     pub(super) busy: Duration,
+    move_log: MoveLog,
 }
 
 impl std::fmt::Debug for RackSwitch {
@@ -54,6 +57,9 @@ impl RackSwitch {
     pub fn new(config: SwitchConfig, sockets: Vec<PacketSocket>) -> Result<Self, RackParamError> {
         let ports = config.ports.len();
         let mut core = SwitchCore::new(&config.ports, config.aging);
+        for (address, port) in &config.bound {
+            assert!(core.bind(*address, *port), "an address is bound once, and within the room of its port");
+        }
         if let Some(params) = config.reserve {
             params.check_rates(config.ports.iter().map(|port| port.rate))?;
             core = core.reserving(ReservingSwitch::new(params, instance() as u16)?);
@@ -68,6 +74,7 @@ impl RackSwitch {
             pieces: Pieces::default(),
             rates: vec![PortRates::default(); ports],
             busy: Duration::ZERO,
+            move_log: MoveLog::default(),
             config,
         })
     }
@@ -94,7 +101,7 @@ impl RackSwitch {
                 }
                 if next_look <= now {
                     next_look = now + LOOK_EVERY;
-                    self.look(now);
+                    self.look(now, tell);
                 }
             }
             if busy {
@@ -154,9 +161,16 @@ impl RackSwitch {
     }
 
     /// What changes slowly.
-    fn look(&mut self, now: Time) {
+    fn look(&mut self, now: Time, tell: &mut dyn FnMut(&str)) {
         self.count_overflow();
         self.core.age(now);
+        for AddressMove { address, from, to } in self.core.take_moves() {
+            let [from, to] = [from, to].map(|port| &self.config.ports[port].name);
+            let line = format!("{} moved from {from} to {to}", Mac(address));
+            if let Some(line) = self.move_log.admit(now, line) {
+                tell(&line);
+            }
+        }
         for (port, rates) in self.rates.iter_mut().enumerate() {
             rates.look(now, &self.core.counters(port));
         }
