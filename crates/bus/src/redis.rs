@@ -23,6 +23,9 @@
 //! with an incarnation from the future is overwritten by the next one, and a `PREFIX:last` that is not a number begins
 //! a new history.
 //!
+//! **Answers are bounded** in bytes, in values and in time, before they are kept (`reply`): a server that sends without end is
+//! let go with a line, and is asked again later, as one that is away.
+//!
 //! The user needs the commands EVAL, GET, GETRANGE, SCAN, XREAD and XREVRANGE, and in scripts also TYPE, STRLEN, TIME,
 //! XADD and SET. In a cluster all keys must be in one slot: `prefix={hitless}`, and the address that of its primary.
 
@@ -47,6 +50,8 @@ mod answer;
 mod history;
 mod keys;
 pub mod line;
+mod reply;
+mod stream;
 
 const PUBLISH: &str = include_str!("redis/publish.lua");
 const HEARTBEAT: &str = include_str!("redis/heartbeat.lua");
@@ -240,15 +245,15 @@ impl Bus for RedisBus {
 
     fn hosts(&mut self) -> Result<Vec<String>, BusError> {
         let keys: Vec<String> = self.scan("host:")?.into_iter().collect();
-        let texts = self.texts(&keys)?;
         let mut hosts = Vec::new();
-        for (key, text) in keys.iter().zip(texts) {
+        self.texts(&keys, |bus, key, text| {
             match key.strip_prefix("host:") {
                 Some(host) if text == ALIVE.as_bytes() => hosts.push(host.to_owned()),
                 _ if text.is_empty() => {}
-                _ => self.foreign.add(format!("`{}` says something else than `{ALIVE}`", self.name(key))),
+                _ => bus.foreign.add(format!("`{}` says something else than `{ALIVE}`", bus.name(key))),
             }
-        }
+            Ok(())
+        })?;
         Ok(hosts)
     }
 

@@ -3,11 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redis::{Value, cmd, pipe};
+use redis::{cmd, pipe};
 
 use super::RedisBus;
 use super::answer::{self, EntryNumber, HistoryEntry};
 use crate::message::Message;
+use crate::time::instant;
 use crate::{Bus, BusError};
 
 /// Entries asked for at a time.
@@ -32,16 +33,11 @@ pub(super) struct RetryTimer {
     next: Option<(Instant, BusError)>,
 }
 
-#[expect(clippy::disallowed_methods, reason = "waiting for a connection is at the edge of the program")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 impl RetryTimer {
     /// Waits for it up to `patience`, and returns what is left of that; the last error again if it has not come.
     pub(crate) fn wait(&mut self, patience: Duration) -> Result<Duration, BusError> {
         let Some((at, error)) = &self.next else { return Ok(patience) };
-        let wait = at.saturating_duration_since(now());
+        let wait = at.saturating_duration_since(instant());
         thread::sleep(wait.min(patience));
         if wait > patience { Err(error.clone()) } else { Ok(patience.saturating_sub(wait)) }
     }
@@ -52,7 +48,7 @@ impl RetryTimer {
             Err(error) => {
                 let wait = (FIRST_WAIT * 2u32.pow(self.failures.min(10))).min(LONGEST_WAIT);
                 self.failures = self.failures.saturating_add(1);
-                self.next = Some((now() + wait, error.clone()));
+                self.next = Some((instant() + wait, error.clone()));
             }
         }
     }
@@ -78,9 +74,10 @@ impl RedisBus {
     fn last_number(&mut self) -> Result<EntryNumber, BusError> {
         let name = self.name("last");
         let mut question = pipe();
-        question.cmd("GET").arg(&name);
-        let answer = self.line.ask_all(&format!("reading `{name}`"), &mut question)?.into_iter().next().flatten();
-        if answer == Some(Value::Nil) {
+        // No more of it than a number of ours has.
+        question.cmd("GETRANGE").arg(&name).arg(0).arg(100);
+        let answer = self.line.ask_all(&format!("reading `{name}`"), &question)?.into_iter().next().flatten();
+        if answer.as_ref().and_then(answer::bytes) == Some(b"") {
             return Ok(EntryNumber::default());
         }
         // Not a number, or not even a text: as if it were not there. The next message begins a new history.
@@ -91,12 +88,32 @@ impl RedisBus {
         Ok(number.unwrap_or_default())
     }
 
-    /// What comes after a place in the history.
-    fn after(&mut self, place: &HistoryPosition, patience: Duration) -> Result<Vec<HistoryEntry>, BusError> {
+    /// What comes after a place in the history; true if that is all. Where many entries are too long for one answer, fewer
+    /// are asked for.
+    fn after(&mut self, place: &HistoryPosition, patience: Duration) -> Result<(Vec<HistoryEntry>, bool), BusError> {
+        let mut count = ENTRIES;
+        loop {
+            match self.some_after(place, count, patience) {
+                Err(_) if self.line.was_too_long() && count > 1 => count /= 10,
+                result => {
+                    let entries = result?;
+                    let is_all = entries.len() < count;
+                    return Ok((entries, is_all));
+                }
+            }
+        }
+    }
+
+    fn some_after(
+        &mut self,
+        place: &HistoryPosition,
+        count: usize,
+        patience: Duration,
+    ) -> Result<Vec<HistoryEntry>, BusError> {
         let events = self.name("events");
         let doing = format!("reading `{events}`");
         let mut read = cmd("XREAD");
-        read.arg("COUNT").arg(ENTRIES);
+        read.arg("COUNT").arg(count);
         // Zero would mean for ever.
         let block = patience.min(LONGEST_BLOCK);
         if block.as_millis() > 0 {
@@ -110,11 +127,13 @@ impl RedisBus {
     pub(super) fn receive_now(&mut self, patience: Duration) -> Result<Vec<Message>, BusError> {
         let Some(place) = self.place.clone() else { return self.catch_up() };
         let patience = if self.keys_due { Duration::ZERO } else { patience };
-        let entries = self.after(&place, patience)?;
+        let (entries, at_end) = match self.after(&place, patience) {
+            Err(_) if self.line.was_too_long() => return self.skip_history(),
+            result => result?,
+        };
         if entries.is_empty() && !self.keys_due {
             return self.look_around(&place);
         }
-        let at_end = entries.len() < ENTRIES;
         let mut messages = self.news(place, entries);
         if self.keys_due && at_end {
             match self.all("") {
@@ -128,6 +147,13 @@ impl RedisBus {
             }
         }
         Ok(messages)
+    }
+
+    /// An entry that is longer than any of ours must not silence those behind it.
+    fn skip_history(&mut self) -> Result<Vec<Message>, BusError> {
+        let events = self.name("events");
+        self.gaps.add(format!("`{events}` has an entry that is too long to be ours; starting over from the keys"));
+        self.catch_up()
     }
 
     /// Takes entries in, and notices where some are missing.
@@ -158,7 +184,7 @@ impl RedisBus {
         if last == place.number {
             return Ok(Vec::new());
         }
-        let entries = self.after(place, Duration::ZERO)?;
+        let (entries, _) = self.after(place, Duration::ZERO)?;
         if !entries.is_empty() {
             return Ok(self.news(place.clone(), entries));
         }

@@ -7,12 +7,16 @@ use redis::{cmd, pipe};
 
 use super::RedisBus;
 use super::answer::{self, LONGEST};
+use super::reply::MOST_BYTES;
 use crate::BusError;
 use crate::message::Message;
 
-/// Keys looked at in one step of a scan, and keys read in one go.
+/// Keys looked at in one step of a scan, and keys read in one go: as many of the longest as fit into one answer.
 const SCANNED: usize = 1_000;
-const READ: usize = 500;
+const READ: usize = MOST_BYTES / LONGEST - 1;
+/// Bytes of all names that a scan may find, and of all messages that are read at once: those of some hundred thousand ports.
+const MOST_NAMES: usize = 32 << 20;
+const MOST_TEXTS: usize = 128 << 20;
 /// Steps of a scan after which something is wrong.
 const STEPS: usize = 1_000_000;
 
@@ -22,13 +26,18 @@ impl RedisBus {
         let prefix = self.name("");
         let pattern = format!("{prefix}{}*", escaped(start));
         let doing = "looking for keys";
-        let (mut cursor, mut found) = (0, BTreeSet::new());
+        let (mut cursor, mut found, mut bytes) = (0, BTreeSet::new(), 0);
         for _ in 0..STEPS {
             let mut scan = cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(SCANNED);
             let answer = self.line.ask(doing, &scan, Duration::ZERO)?;
             let Some((next, keys)) = answer::scanned(&answer) else { return Err(self.line.nonsense(doing, &answer)) };
-            found.extend(keys.iter().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned));
+            for key in keys.iter().filter_map(|key| key.strip_prefix(&prefix)) {
+                bytes += if found.insert(key.to_owned()) { key.len() } else { 0 };
+            }
+            if bytes > MOST_NAMES {
+                return Err(self.too_much(doing, MOST_NAMES));
+            }
             if next == 0 {
                 return Ok(found);
             }
@@ -37,40 +46,48 @@ impl RedisBus {
         Err(BusError::Down(format!("{}: {doing}: there is no end of it", self.line.address())))
     }
 
-    /// The texts under these keys, empty where there is none; what is of another type is reported.
-    pub(super) fn texts(&mut self, keys: &[String]) -> Result<Vec<Vec<u8>>, BusError> {
-        let mut texts = Vec::with_capacity(keys.len());
+    fn too_much(&self, doing: &str, most: usize) -> BusError {
+        let mb = most >> 20;
+        BusError::Down(format!("{}: {doing}: more than {mb} MB of them: not all are ours", self.line.address()))
+    }
+
+    /// Calls `each` with every key and the text under it, empty where there is none; what is of another type is reported.
+    pub(super) fn texts(
+        &mut self,
+        keys: &[String],
+        mut each: impl FnMut(&mut Self, &str, &[u8]) -> Result<(), BusError>,
+    ) -> Result<(), BusError> {
         for some in keys.chunks(READ) {
             let mut questions = pipe();
             for key in some {
                 questions.cmd("GETRANGE").arg(self.name(key)).arg(0).arg(LONGEST);
             }
-            let answers = self.line.ask_all("reading keys", &mut questions)?;
+            let answers = self.line.ask_all("reading keys", &questions)?;
             for (key, answer) in some.iter().zip(&answers) {
                 let text = answer.as_ref().and_then(answer::bytes);
                 if text.is_none() {
                     self.foreign.add(format!("`{}` is not a text", self.name(key)));
                 }
-                texts.push(text.unwrap_or_default().to_vec());
+                each(self, key, text.unwrap_or_default())?;
             }
         }
-        texts.resize(keys.len(), Vec::new());
-        Ok(texts)
+        Ok(())
     }
 
     pub(super) fn read(&mut self, keys: &[String]) -> Result<Vec<Option<Message>>, BusError> {
-        let texts = self.texts(keys)?;
-        let mut messages = Vec::with_capacity(keys.len());
-        for (key, text) in keys.iter().zip(texts) {
-            messages.push(match answer::decode(key, &text) {
+        let (mut messages, mut bytes) = (Vec::new(), 0);
+        self.texts(keys, |bus, key, text| {
+            messages.push(match answer::decode(key, text) {
                 _ if text.is_empty() => None,
                 Ok(message) => Some(message),
                 Err(why) => {
-                    self.foreign.add(format!("`{}` {why}", self.name(key)));
+                    bus.foreign.add(format!("`{}` {why}", bus.name(key)));
                     None
                 }
             });
-        }
+            bytes += messages.last().map_or(0, |message| if message.is_some() { text.len() } else { 0 });
+            if bytes > MOST_TEXTS { Err(bus.too_much("reading keys", MOST_TEXTS)) } else { Ok(()) }
+        })?;
         Ok(messages)
     }
 

@@ -1,10 +1,13 @@
 //! A connection that is there when it is needed.
 
+use std::io::Write;
 use std::time::Duration;
 
-use redis::{Client, Cmd, Connection, ConnectionLike, Pipeline, RedisError, RedisResult, TlsCertificates, Value};
+use redis::{Cmd, Pipeline, Value, cmd};
 
 use super::address::RedisAddress;
+use super::reply::{Reply, ReplyBuffer, ReplyError, ReplyReader};
+use super::stream::RedisStream;
 use crate::BusError;
 
 /// How long to wait for a connection, and for an answer that does not wait for others, unless said otherwise.
@@ -15,7 +18,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct RedisConnection {
     address: RedisAddress,
     patience: Duration,
-    connection: Option<Connection>,
+    connection: Option<OpenConnection>,
+    /// The last question failed because its answer was longer than any that is read.
+    was_too_long: bool,
+}
+
+struct OpenConnection {
+    stream: RedisStream,
+    buffer: ReplyBuffer,
 }
 
 impl std::fmt::Debug for RedisConnection {
@@ -29,12 +39,12 @@ impl std::fmt::Debug for RedisConnection {
 
 impl RedisConnection {
     pub fn new(address: RedisAddress) -> Self {
-        Self { address, patience: PATIENCE, connection: None }
+        Self { address, patience: PATIENCE, connection: None, was_too_long: false }
     }
 
     /// The same, not connected yet.
     pub fn another(&self) -> Self {
-        Self { address: self.address.clone(), patience: self.patience, connection: None }
+        Self { patience: self.patience, ..Self::new(self.address.clone()) }
     }
 
     pub(crate) fn set_patience(&mut self, patience: Duration) {
@@ -46,87 +56,103 @@ impl RedisConnection {
         &self.address
     }
 
+    pub(crate) fn was_too_long(&self) -> bool {
+        self.was_too_long
+    }
+
     /// `doing` is for people, should it fail. Redis itself may take `patience` before it answers.
     pub fn ask(&mut self, doing: &str, command: &Cmd, patience: Duration) -> Result<Value, BusError> {
         let limit = self.patience.saturating_add(patience);
-        self.with(doing, |connection| {
-            connection.set_read_timeout(Some(limit))?;
-            match connection.req_command(command)? {
-                Value::ServerError(error) => Err(error.into()),
-                answer => Ok(answer),
-            }
-        })
+        let mut replies = self.exchange(doing, &command.get_packed_command(), 1, limit)?;
+        replies.remove(0).map_err(|said| self.down(doing, &said))
     }
 
     /// Many questions in one go, each about one key. `None` where what is under it is of another type.
-    pub(crate) fn ask_all(&mut self, doing: &str, questions: &mut Pipeline) -> Result<Vec<Option<Value>>, BusError> {
-        questions.ignore_errors();
-        let limit = self.patience;
-        self.with(doing, |connection| {
-            connection.set_read_timeout(Some(limit))?;
-            let answers: Vec<RedisResult<Value>> = questions.query(connection)?;
-            let of_key = |answer: RedisResult<Value>| match answer {
-                Err(error) if error.code() == Some("WRONGTYPE") => Ok(None),
-                answer => answer.map(Some),
-            };
-            answers.into_iter().map(of_key).collect()
-        })
+    pub(crate) fn ask_all(&mut self, doing: &str, questions: &Pipeline) -> Result<Vec<Option<Value>>, BusError> {
+        let replies = self.exchange(doing, &questions.get_packed_pipeline(), questions.len(), self.patience)?;
+        let of_key = |reply: Reply| match reply {
+            Err(said) if said.starts_with("WRONGTYPE") => Ok(None),
+            Err(said) => Err(said),
+            Ok(value) => Ok(Some(value)),
+        };
+        let values: Result<_, String> = replies.into_iter().map(of_key).collect();
+        values.map_err(|said| self.down(doing, &said))
     }
 
     /// An answer that makes no sense.
     pub fn nonsense(&mut self, doing: &str, answer: &Value) -> BusError {
-        self.connection = None;
         let mut answer = format!("{answer:?}");
         if let Some((end, _)) = answer.char_indices().nth(100) {
             answer.replace_range(end.., "…");
         }
-        BusError::Down(format!("{}: {doing}: not understood: {answer}", self.address))
+        self.down(doing, &format!("not understood: {answer}"))
     }
 
-    fn with<T>(
+    fn down(&mut self, doing: &str, why: &str) -> BusError {
+        self.connection = None;
+        BusError::Down(format!("{}: {doing}: {why}", self.address))
+    }
+
+    fn exchange(
         &mut self,
         doing: &str,
-        ask: impl FnOnce(&mut Connection) -> Result<T, RedisError>,
-    ) -> Result<T, BusError> {
-        let connection = match self.connection.take() {
-            Some(connection) => Ok(connection),
-            None => connect(&self.address, self.patience),
+        questions: &[u8],
+        count: usize,
+        limit: Duration,
+    ) -> Result<Vec<Reply>, BusError> {
+        self.was_too_long = false;
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => OpenConnection::open(&self.address, self.patience).map_err(|why| self.down(doing, &why))?,
         };
-        let answer = connection.and_then(|mut connection| Ok((ask(&mut connection)?, connection)));
-        match answer {
-            Ok((answer, connection)) => {
+        match connection.exchange(questions, count, limit) {
+            Ok(replies) => {
                 self.connection = Some(connection);
-                Ok(answer)
+                Ok(replies)
             }
-            Err(error) => Err(BusError::Down(format!("{}: {doing}: {}", self.address, in_words(&error)))),
+            Err(error) => {
+                self.was_too_long = matches!(error, ReplyError::TooLong(_));
+                Err(self.down(doing, &error.to_string()))
+            }
         }
     }
 }
 
-fn connect(address: &RedisAddress, patience: Duration) -> Result<Connection, RedisError> {
-    let client = if address.has_tls() {
-        // A second time it is there already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        Client::build_with_tls(
-            address.info.clone(),
-            TlsCertificates { client_tls: None, root_cert: address.ca.clone() },
-        )?
-    } else {
-        Client::open(address.info.clone())?
-    };
-    let connection = client.get_connection_with_timeout(patience)?;
-    connection.set_write_timeout(Some(patience))?;
-    Ok(connection)
-}
+impl OpenConnection {
+    fn open(address: &RedisAddress, patience: Duration) -> Result<Self, String> {
+        let stream = RedisStream::connect(address, patience).map_err(|error| ReplyError::Io(error).to_string())?;
+        let mut connection = Self { stream, buffer: ReplyBuffer::default() };
+        let settings = address.info.redis_settings();
+        if let Some(password) = settings.password() {
+            let mut login = cmd("AUTH");
+            if let Some(user) = settings.username() {
+                login.arg(user);
+            }
+            login.arg(password);
+            connection.settle(&login, patience).map_err(|why| format!("authentication failed: {why}"))?;
+        }
+        if settings.db() != 0 {
+            let mut select = cmd("SELECT");
+            select.arg(settings.db());
+            connection.settle(&select, patience)?;
+        }
+        Ok(connection)
+    }
 
-fn in_words(error: &RedisError) -> String {
-    if error.is_timeout() {
-        "no answer in time".to_owned()
-    } else if error.is_connection_refusal() {
-        "connection refused: is Redis running there?".to_owned()
-    } else if error.is_connection_dropped() {
-        "the connection was closed".to_owned()
-    } else {
-        error.to_string().trim_end().replace('\n', " ")
+    /// A question that is answered with `OK`.
+    fn settle(&mut self, command: &Cmd, patience: Duration) -> Result<(), String> {
+        let replies = self.exchange(&command.get_packed_command(), 1, patience);
+        match replies.map_err(|error| error.to_string())?.remove(0)? {
+            Value::Okay => Ok(()),
+            other => Err(format!("not understood: {other:?}")),
+        }
+    }
+
+    fn exchange(&mut self, questions: &[u8], count: usize, limit: Duration) -> Result<Vec<Reply>, ReplyError> {
+        self.stream.begin(limit);
+        self.stream.write_all(questions)?;
+        self.stream.flush()?;
+        let mut replies = ReplyReader::new(&mut self.stream, &mut self.buffer);
+        (0..count).map(|_| replies.next()).collect()
     }
 }
