@@ -23,9 +23,13 @@ const GRACE: Duration = Duration::from_millis(900);
 
 pub(crate) fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
     let directory = RunDirectory::of_this_system();
-    if let Some(MonitorCommand::Clear { port }) = &args.command {
-        daemon::ask_to_clear(&directory, port).map_err(Failure::Usage)?;
-        return Ok(ExitCode::SUCCESS);
+    match &args.command {
+        Some(MonitorCommand::Clear { port }) => {
+            daemon::ask_to_clear(&directory, port).map_err(Failure::Usage)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(MonitorCommand::Status) => return status(&directory, json),
+        None => {}
     }
     let file =
         args.config.as_deref().map_or(Ok(MonitorOptions::default()), MonitorOptions::read).map_err(Failure::Usage)?;
@@ -47,12 +51,23 @@ fn hostname() -> String {
     if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
 }
 
+fn status(directory: &RunDirectory, json: bool) -> Result<ExitCode, Failure> {
+    let status = daemon::ask_for_status(directory).map_err(Failure::Outside)?;
+    print(json, &status, || {
+        let degraded: String = status.degraded.iter().map(|line| format!("degraded: {line}\n")).collect();
+        format!("{}\n{degraded}", table(&status.ports).trim_end())
+    })?;
+    let is_well = status.degraded.is_empty() && verdict(&status.ports) == 0;
+    Ok(ExitCode::from(u8::from(!is_well)))
+}
+
 fn once(config: &MonitorConfig, directory: &RunDirectory, json: bool) -> Result<ExitCode, Failure> {
     let sources = daemon::open_sources(config, directory, SampleTiming::Replay).map_err(Failure::Usage)?;
     let clock = SystemClock::start();
     let looked = daemon::look_once(config, sources, || clock.now(), std::thread::sleep);
     let (ports, troubles) = match looked {
         Ok(looked) => looked,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(Failure::Usage(error.to_string())),
         // Not 1, which would say that a port is corrupting.
         Err(error) => {
             say(&format!("error: {error}"));
@@ -60,7 +75,7 @@ fn once(config: &MonitorConfig, directory: &RunDirectory, json: bool) -> Result<
         }
     };
     troubles.iter().for_each(|line| say(line));
-    if let Some(missing) = config.named().find(|name| ports.iter().all(|looked| looked.port != **name)) {
+    if let Some(missing) = config.named().find(|name| ports.iter().all(|looked| !is_called(&looked.port, name))) {
         return Err(Failure::Usage(format!("{missing}: nothing is known of this port")));
     }
     print(json, &ports, || table(&ports))?;
@@ -69,6 +84,11 @@ fn once(config: &MonitorConfig, directory: &RunDirectory, json: bool) -> Result<
         say("nothing could be judged: no port has counted a frame that tells whether it is healthy");
     }
     Ok(ExitCode::from(verdict))
+}
+
+/// Names of ports of other hosts have the host before them.
+fn is_called(port: &str, name: &str) -> bool {
+    port == name || !name.contains('/') && port.rsplit('/').next() == Some(name)
 }
 
 /// What a script goes by. A port of which nothing is known does not make the others less healthy.
@@ -137,7 +157,10 @@ fn watch(config: MonitorConfig, directory: &RunDirectory, json: bool) -> Result<
     let executor = Box::new(ThisHost::new(directory.clone()));
     let parts = MonitorParts { config, sources, bus, executor, journal, metrics, control };
     let ended = daemon::run(parts, &SystemClock::start(), &stop, &|line| say(line));
-    ended.map(drop).map_err(|error| Failure::Outside(error.to_string()))
+    ended.map(drop).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => Failure::Usage(error.to_string()),
+        _ => Failure::Outside(error.to_string()),
+    })
 }
 
 fn greeting(config: &MonitorConfig) -> String {

@@ -6,7 +6,7 @@
 mod redis_server;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -122,6 +122,114 @@ fn once_does_not_call_healthy_what_nobody_could_judge() {
     assert!(said.contains("nothing could be judged"), "{said}");
     folder.port("eth1", 1_000_000, 0);
     assert_eq!(once().0, 0, "one that is healthy is a verdict");
+}
+
+/// What ends with exit code 2 and one line that has these words; with `input` on standard input.
+fn refused(folder: &Folder, args: &[&str], input: &str, wanted: &[&str]) {
+    let mut command = folder.hitless(&[&["monitor"], args].concat());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!((output.status.code(), output.stdout.len(), errors.len()), (Some(2), 0, 1), "{args:?}: {said}");
+    assert!(wanted.iter().all(|words| errors[0].contains(words)), "{args:?}: {said}");
+}
+
+#[test]
+fn a_folder_of_the_wrong_level_has_no_port_and_is_refused() {
+    let folder = Folder::new();
+    folder.port("eth0", 5_000, 0);
+    let (port, statistics, above) = (folder.path("net/eth0"), folder.path("net/eth0/statistics"), folder.path(""));
+    for once in [&["--once", "--sysfs"][..], &["--sysfs"]] {
+        refused(&folder, &[once, &[&port]].concat(), "", &["belongs to one port: expected the folder above"]);
+        refused(&folder, &[once, &[&statistics]].concat(), "", &["belongs to one port"]);
+        refused(&folder, &[once, &[&above]].concat(), "", &["there is no port in it", "statistics/rx_packets"]);
+    }
+    refused(&folder, &["--once", "--sysfs", &folder.path("none")], "", &["No such file"]);
+}
+
+#[test]
+fn samples_of_which_nothing_makes_sense_end_with_2_and_the_first_line() {
+    let folder = Folder::new();
+    let nonsense = "eth0 has 3 bad frames\nof 5000\n";
+    let file = folder.write("samples.csv", nonsense);
+    let wanted = ["nothing in it makes sense; line 1: `eth0 has 3 bad frames`: expected a header such as time_ms,port"];
+    for once in [&["--once", "--source"][..], &["--source"]] {
+        refused(&folder, &[once, &[&file]].concat(), "", &wanted);
+        refused(&folder, &[once, &["-"]].concat(), nonsense, &wanted);
+    }
+    let json = "{\"time\": 1, \"port\": \"eth0\"}\n";
+    refused(&folder, &["--once", "--source", "-"], json, &["standard input", "line 1: unknown field `time`"]);
+}
+
+/// As docs/monitor.md has it.
+#[test]
+fn samples_of_other_hosts_keep_their_hosts() {
+    let folder = Folder::new();
+    let rows = [(1, 5_000_000, 3), (2, 6_000_000, 3), (3, 8_000_000, 4_003), (4, 9_000_000, 6_003)];
+    let lines: String = rows.map(|(s, all, bad)| format!("{s}000,leaf3/eth7,{all},{bad}\n")).concat();
+    let file = folder.write("incident.csv", &format!("time_ms,port,all,bad\n{lines}"));
+    let (code, table, said) = folder.run(&["monitor", "--once", "--source", &file]);
+    assert_eq!(code, 1, "{table}{said}");
+    assert!(table.lines().any(|row| row.starts_with("leaf3/eth7") && row.contains("corrupting")), "{table}");
+    assert_eq!(folder.run(&["monitor", "eth7", "--once", "--source", &file]).0, 1, "a name alone is of any host");
+    assert_eq!(folder.run(&["monitor", "leaf4/eth7", "--once", "--source", &file]).0, 2);
+    let journal = folder.path("journal.jsonl");
+    let args = ["monitor", "--host", "here", "--interval", "50ms", "--source", &file, "--journal", &journal];
+    let mut monitor = Process::start(folder.hitless(&args));
+    let read = || fs::read_to_string(&journal).unwrap_or_default();
+    wait_for("an alarm", || read().contains("raised"));
+    monitor.interrupt();
+    assert!(read().contains("\"port\":\"leaf3/eth7\"") && !read().contains("here/"), "{}", read());
+}
+
+/// Accepts connections, announces two gigabytes, and sends.
+fn flood(listener: &std::net::TcpListener, stop: &StopFlag) {
+    let filler = vec![b'x'; 1 << 20];
+    listener.set_nonblocking(true).unwrap();
+    std::thread::scope(|scope| {
+        while !stop.is_stopped() {
+            let Ok((mut connection, _)) = listener.accept() else {
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
+            };
+            let filler = &filler;
+            scope.spawn(move || {
+                let _ = connection.set_nonblocking(false);
+                let _ = connection.set_write_timeout(Some(Duration::from_secs(1)));
+                let mut sent = connection.write_all(b"$2000000000\r\n");
+                while sent.is_ok() && !stop.is_stopped() {
+                    sent = connection.write_all(filler);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_redis_that_sends_two_gigabytes_does_not_fill_the_memory_of_a_monitor() {
+    const MOST_KB: u64 = 60_000;
+    let folder = Folder::new();
+    folder.port("eth1", 1_000, 0);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let (net, journal, stop) = (folder.path("net"), folder.path("journal.jsonl"), StopFlag::new());
+    std::thread::scope(|scope| {
+        scope.spawn(|| flood(&listener, &stop));
+        let _end = stop.stop_on_drop();
+        let args = ["monitor", "--sysfs", &net, "--interval", "20ms", "--bus", &url, "--journal", &journal];
+        let mut monitor = Process::start(folder.hitless(&args));
+        let read = || fs::read_to_string(&journal).unwrap_or_default();
+        wait_for("it to be degraded", || read().contains("a text of 2000000000 bytes"));
+        std::thread::sleep(Duration::from_secs(2));
+        let status = fs::read_to_string(format!("/proc/{}/status", monitor.0.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let peak: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
+        assert!(peak < MOST_KB, "{peak} kB");
+        assert!(read().matches("a text of 2000000000 bytes").count() < 10, "{}", read());
+        monitor.interrupt();
+    });
 }
 
 #[test]

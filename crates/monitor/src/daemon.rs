@@ -18,6 +18,7 @@ mod bounds;
 mod bus_side;
 mod control;
 mod once;
+mod troubles;
 mod watch;
 
 use std::collections::BTreeSet;
@@ -41,13 +42,15 @@ use crate::source::{self, NAMED, SampleTiming, Source, SourceSite};
 use bus::Bus;
 use bus::message::{Condition, Message, PortState};
 
-pub use control::{MonitorControl, ask_to_clear};
+pub use control::{MonitorControl, MonitorStatus, ask_for_status, ask_to_clear};
 pub use once::{PortAssessment, look_once};
+pub(crate) use watch::named_port;
 pub use watch::{PollOutput, PortPoller};
 
 pub use bounds::TimeBounds;
 use bus_side::{Publisher, receive};
 use control::ControlRequest;
+use troubles::TroubleLog;
 
 /// How often the watchdog hears that ports are being looked at, however long the interval.
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
@@ -105,8 +108,8 @@ pub fn open_sources(
     for kind in &config.sources {
         match kind {
             SourceKind::Named(name) => {
-                let site =
-                    SourceSite { selections: config.selections(), sysfs: &config.sysfs, run_directory: directory };
+                let (selections, sysfs) = (config.selections(), config.sysfs.as_path());
+                let site = SourceSite { selections, sysfs, run_directory: directory, timing: mode };
                 let named = NAMED.iter().filter(|source| source.name == *name);
                 for source in named {
                     sources.extend((source.open)(&site).map_err(|error| format!("{name}: {error}"))?);
@@ -139,6 +142,7 @@ struct MonitorShared<'a> {
     tell: &'a (dyn Fn(&str) + Sync),
     journal: Mutex<Journal>,
     board: Mutex<MonitorMetrics>,
+    log: Mutex<TroubleLog>,
     ended: StopFlag,
 }
 
@@ -172,6 +176,7 @@ impl MonitorShared<'_> {
     /// What is wrong at one place now; what is new about that goes into the journal.
     fn troubles(&self, place: ErrorOrigin, now: impl IntoIterator<Item = String>) {
         let (news, over) = lock(&self.board).set_troubles(place, now.into_iter().collect());
+        let (news, over) = lock(&self.log).worth_telling(self.clock.now(), news, over);
         let at = self.clock.time_of_day();
         let degraded = news
             .iter()
@@ -180,6 +185,16 @@ impl MonitorShared<'_> {
             .iter()
             .map(|line| JournalEntry::new(at, ActionKind::Health, ActionOutcome::Seen, format!("over: {line}")));
         self.enter(&degraded.chain(well).collect::<Vec<_>>());
+    }
+
+    /// Now and then, all that lasts: a line of long ago is not found by who looks today.
+    fn remind(&self) {
+        let lasting: Vec<String> = lock(&self.board).degraded().map(str::to_owned).collect();
+        if lock(&self.log).is_reminder_due(self.clock.now(), !lasting.is_empty()) {
+            let why = format!("still degraded: {}", lasting.join("; "));
+            let at = self.clock.time_of_day();
+            self.enter(&[JournalEntry::new(at, ActionKind::Health, ActionOutcome::Failed, why)]);
+        }
     }
 
     fn has_ended(&self) -> bool {
@@ -196,7 +211,8 @@ impl MonitorShared<'_> {
 
 /// Runs until `stop` has something to read or is closed at its other end. `tell` receives one line for each event.
 ///
-/// An error is returned only before anything was begun. After that, failures are reported and the monitor goes on.
+/// An error is returned before anything was begun, or of kind `InvalidData` where nothing that sources have makes sense and
+/// nothing else will come. Other failures are reported and the monitor goes on.
 pub fn run(
     parts: MonitorParts,
     clock: &dyn MonitorClock,
@@ -209,11 +225,20 @@ pub fn run(
         if config.action == PortAction::Protect { StoredMemory::open(&config.state) } else { StoredMemory::nowhere() };
     let alarms = kept.memory.alarms.values().cloned().collect();
     let actor = PortActor::new(config.rules(), executor, kept);
-    let shared =
-        MonitorShared { clock, tell, journal: Mutex::new(journal), board: Mutex::default(), ended: StopFlag::new() };
-    let [for_metrics, for_control] = [stop.try_clone()?, stop.try_clone()?];
+    let shared = MonitorShared {
+        clock,
+        tell,
+        journal: Mutex::new(journal),
+        board: Mutex::new(MonitorMetrics { host: config.host.clone(), ..MonitorMetrics::default() }),
+        log: Mutex::default(),
+        ended: StopFlag::new(),
+    };
+    // Closed when the polls end, whether they were asked to or not.
+    let (for_metrics, polling) = io::pipe()?;
+    let for_control = for_metrics.try_clone()?;
     let (requests, requested) = control::requests()?;
-    thread::scope(|scope| {
+    let nonsense = thread::scope(|scope| {
+        let polling = polling;
         let shared = &shared;
         let _end = shared.ended.stop_on_drop();
         let (to_actor, from_all) = mpsc::channel();
@@ -237,8 +262,13 @@ pub fn run(
         let told = ChangeListeners { publisher: to_publisher, actor: to_actor };
         let mut poll = PollLoop { watch, told, recalled, requested, shared, time_bounds: config.time_bounds };
         poll.take_over(alarms);
-        poll.run(config.interval, stop);
+        let nonsense = poll.run(config.interval, stop);
+        drop(polling);
+        nonsense
     });
+    if let Some(why) = nonsense {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
     Ok(shared.board.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -279,7 +309,9 @@ struct PollLoop<'a> {
 }
 
 impl PollLoop<'_> {
-    fn run(&mut self, interval: Duration, stop: &PipeReader) {
+    /// Returns why it ended by itself, if it did.
+    fn run(&mut self, interval: Duration, stop: &PipeReader) -> Option<String> {
+        let mut nonsense = None;
         let mut next = self.shared.clock.now();
         tell_systemd(sd_notify::NotifyState::Ready);
         loop {
@@ -290,8 +322,11 @@ impl PollLoop<'_> {
                     let _ = self.told.publisher.send(ToPublisher::Resume);
                     self.take_over(states);
                 }
-                self.look(now);
+                nonsense = self.look(now);
                 next = after_now(next, interval, now);
+            }
+            if nonsense.is_some() {
+                break;
             }
             let ended = self.wait(next.since(self.shared.clock.now()).min(ALIVE_EVERY), stop);
             if ended || self.shared.has_ended() {
@@ -301,6 +336,7 @@ impl PollLoop<'_> {
         }
         // Others end when nobody talks to them any more.
         let _ = self.told.actor.send(ToActor::End);
+        nonsense
     }
 
     /// True if it is time to end.
@@ -333,11 +369,20 @@ impl PollLoop<'_> {
         messages.into_iter().for_each(|message| self.told.tell(message));
     }
 
-    fn look(&mut self, now: Moment) {
+    /// Returns why there is nothing to look at and never will be.
+    fn look(&mut self, now: Moment) -> Option<String> {
         self.watch.found_between(self.time_bounds.then(|| self.shared.clock.time_bounds()).flatten());
         let polled = self.watch.poll(now, self.shared.clock.time_of_day());
+        if let Some(why) = self.watch.nonsense() {
+            return Some(why);
+        }
         self.publish(polled);
+        let at = self.shared.clock.time_of_day();
+        let remark = |remark| JournalEntry::new(at, ActionKind::Health, ActionOutcome::Seen, remark);
+        self.shared.enter(&self.watch.remarks().into_iter().map(remark).collect::<Vec<_>>());
         self.shared.troubles(ErrorOrigin::Sources, self.watch.troubles().iter().cloned());
+        self.shared.remind();
+        None
     }
 
     fn publish(&mut self, polled: PollOutput) {
@@ -354,10 +399,18 @@ impl PollLoop<'_> {
         while let Ok(request) = self.requested.queue.try_recv() {
             // One byte was written for each request.
             let _ = self.requested.wake.read(&mut [0]);
-            let ControlRequest::Clear { port, answer } = request;
-            let cleared = self.watch.clear(&port, self.shared.clock.time_of_day());
             // The client that asked may have gone away since.
-            let _ = answer.send(cleared.map(|polled| self.publish(polled)));
+            match request {
+                ControlRequest::Clear { port, answer } => {
+                    let cleared = self.watch.clear(&port, self.shared.clock.time_of_day());
+                    let _ = answer.send(cleared.map(|polled| self.publish(polled)));
+                }
+                ControlRequest::Status { answer } => {
+                    let degraded = lock(&self.shared.board).degraded().map(str::to_owned).collect();
+                    let ports = self.watch.rows().into_iter().map(PortAssessment::from).collect();
+                    let _ = answer.send(MonitorStatus { degraded, ports });
+                }
+            }
         }
     }
 }

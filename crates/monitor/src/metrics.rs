@@ -2,9 +2,12 @@
 //!
 //! | metric | what it shows |
 //! | --- | --- |
-//! | `hitless_port_corrupting{port}` | 1 while the port is corrupting |
-//! | `hitless_port_loss_ratio{port}`, `..._loss_low_ratio{port}` | bad frames by all in the window, and the least that it can be (95 %) |
-//! | `hitless_port_frames_total{port}`, `..._bad_total{port}` | what the device counts |
+//! | `hitless_port_judged{port,device}` | 1 while it is known whether the port is corrupting, 0 while nobody can judge it |
+//! | `hitless_port_corrupting{port,device}` | 1 while the port is corrupting; absent while nobody can judge it |
+//! | `hitless_port_loss_ratio{port,device}`, `..._loss_low_ratio{port,device}` | bad frames by all in the window, and the least that it can be (95 %); absent as well |
+//! | `hitless_port_signal{port,device}` | 0 while the port is switched off or has no signal |
+//! | `hitless_port_frames_total{port,device}`, `..._bad_total{port,device}` | what the device counts |
+//! | `hitless_monitor_ports_judged` | ports that are judged |
 //! | `hitless_monitor_polls_total` | polls since the start |
 //! | `hitless_monitor_source_errors_total{source}` | what sources failed to read |
 //! | `hitless_monitor_degraded` | 1 while something is wrong with the monitor itself; `/healthz` says what |
@@ -12,22 +15,27 @@
 //! | `hitless_actions_total{action,outcome}` | what was done, would have been, was left, refused, or failed |
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
 
-use linux::metrics::{MetricsPage, counter, counters, gauge, gauges, written};
+use linux::metrics::{MetricsPage, counter, counters, gauge, written};
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::daemon::named_port;
 use crate::detect::PortRow;
 use crate::journal::{ActionKind, ActionOutcome};
 use crate::reading::ReceivedFrames;
-use bus::OutboxStatus;
 use bus::message::Condition;
+use bus::{OutboxStatus, PortId};
 
 /// All that can be asked about a running monitor.
 #[derive(Clone, Debug, Default)]
 pub struct MonitorMetrics {
+    /// The host of all ports that do not name another.
+    pub host: String,
     pub rows: Vec<PortRow>,
     /// Counters as their devices have them.
     pub totals: BTreeMap<String, ReceivedFrames>,
@@ -65,11 +73,12 @@ impl MonitorMetrics {
     }
 
     pub fn degraded(&self) -> impl Iterator<Item = &str> {
-        self.troubles.values().flatten().map(String::as_str)
+        let starting = (self.polls == 0).then_some("no port has been polled yet");
+        starting.into_iter().chain(self.troubles.values().flatten().map(String::as_str))
     }
 
     pub fn is_degraded(&self) -> bool {
-        !self.troubles.is_empty()
+        self.degraded().next().is_some()
     }
 
     fn is_bus_up(&self) -> bool {
@@ -98,6 +107,8 @@ impl MonitorMetrics {
         let errors: Vec<(&str, u64)> = self.source_errors.iter().map(|(name, n)| (name.as_str(), *n)).collect();
         counters(monitor, "source_errors", "What sources failed to read", "source", &errors);
         gauge(monitor, "degraded", "1 while something is wrong with the monitor itself", one(self.is_degraded()));
+        let judged = self.rows.iter().filter(|row| row.is_judged()).count();
+        gauge(monitor, "ports_judged", "Ports of which it is known whether they are corrupting", judged as f64);
         let bus = registry.sub_registry_with_prefix("hitless_bus");
         gauge(bus, "up", "1 while the bus answers", one(self.is_bus_up()));
         gauge(bus, "waiting", "Messages that wait for the bus", self.outbox.waiting as f64);
@@ -115,18 +126,59 @@ impl MonitorMetrics {
     }
 
     fn register_ports(&self, registry: &mut Registry) {
-        let of = |value: fn(&PortRow) -> f64| -> Vec<(&str, f64)> {
-            self.rows.iter().map(|row| (row.port.as_str(), value(row))).collect()
-        };
-        let corrupting = of(|row| f64::from(u8::from(row.condition == Condition::Corrupting)));
-        gauges(registry, "corrupting", "1 while the port is corrupting", "port", &corrupting);
-        gauges(registry, "loss_ratio", "Bad frames by all in the window", "port", &of(|row| row.evidence.loss));
-        gauges(registry, "loss_low_ratio", "The least that the loss can be", "port", &of(|row| row.evidence.low));
-        let totals = |value: fn(&ReceivedFrames) -> u64| -> Vec<(&str, u64)> {
-            self.totals.iter().map(|(port, frames)| (port.as_str(), value(frames))).collect()
-        };
-        counters(registry, "frames", "Frames received, as the device counts", "port", &totals(|frames| frames.all));
-        counters(registry, "bad", "Bad frames received, as the device counts", "port", &totals(|frames| frames.bad));
+        let one = |is: bool| f64::from(u8::from(is));
+        let all = self.rows.iter();
+        let judged = || self.rows.iter().filter(|row| row.is_judged());
+        let corrupting = |row: &PortRow| one(row.condition == Condition::Corrupting);
+        self.gauges(registry, "judged", "0 while nobody can judge the port", all.clone(), |row| one(row.is_judged()));
+        self.gauges(registry, "signal", "0 while it is off or has no signal", all, |row| one(row.has_signal));
+        self.gauges(registry, "corrupting", "1 while the port is corrupting", judged(), corrupting);
+        self.gauges(registry, "loss_ratio", "Bad frames by all in the window", judged(), |row| row.evidence.loss);
+        self.gauges(registry, "loss_low_ratio", "The least that the loss can be", judged(), |row| row.evidence.low);
+        self.counters(registry, "frames", "Frames received, as the device counts", |frames| frames.all);
+        self.counters(registry, "bad", "Bad frames received, as the device counts", |frames| frames.bad);
+    }
+
+    fn labels(&self, port: &str) -> PortLabels {
+        let PortId { host, port } = named_port(&self.host, port);
+        PortLabels { port, device: host }
+    }
+
+    fn gauges<'a>(
+        &self,
+        registry: &mut Registry,
+        name: &str,
+        help: &str,
+        rows: impl Iterator<Item = &'a PortRow>,
+        value: impl Fn(&PortRow) -> f64,
+    ) {
+        let family = Family::<PortLabels, Gauge<f64, AtomicU64>>::default();
+        rows.for_each(|row| {
+            family.get_or_create(&self.labels(&row.port)).set(value(row));
+        });
+        registry.register(name, help, family);
+    }
+
+    fn counters(&self, registry: &mut Registry, name: &str, help: &str, value: fn(&ReceivedFrames) -> u64) {
+        let family = Family::<PortLabels, Counter>::default();
+        for (port, frames) in &self.totals {
+            family.get_or_create(&self.labels(port)).inc_by(value(frames));
+        }
+        registry.register(name, help, family);
+    }
+}
+
+/// A port, and the host that it belongs to.
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct PortLabels {
+    port: String,
+    device: String,
+}
+
+impl EncodeLabelSet for PortLabels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        ("port", self.port.as_str()).encode(encoder.encode_label())?;
+        ("device", self.device.as_str()).encode(encoder.encode_label())
     }
 }
 
@@ -154,8 +206,10 @@ mod tests {
             evidence,
             note: String::new(),
             why: String::new(),
+            has_signal: true,
         };
         MonitorMetrics {
+            host: "leaf1".to_owned(),
             rows: vec![row],
             totals: [("eth1".to_owned(), ReceivedFrames { all: 5_000, bad: 12, bits: 64 })].into(),
             polls: 7,
@@ -171,11 +225,11 @@ mod tests {
         let MetricsPage { code, body, .. } = board().page("/metrics");
         assert_eq!(code, "200 OK");
         for wanted in [
-            "hitless_port_corrupting{port=\"eth1\"} 1.0",
-            "hitless_port_loss_ratio{port=\"eth1\"} 0.01",
-            "hitless_port_loss_low_ratio{port=\"eth1\"} 0.005",
-            "hitless_port_frames_total{port=\"eth1\"} 5000",
-            "hitless_port_bad_total{port=\"eth1\"} 12",
+            "hitless_port_corrupting{port=\"eth1\",device=\"leaf1\"} 1.0",
+            "hitless_port_loss_ratio{port=\"eth1\",device=\"leaf1\"} 0.01",
+            "hitless_port_loss_low_ratio{port=\"eth1\",device=\"leaf1\"} 0.005",
+            "hitless_port_frames_total{port=\"eth1\",device=\"leaf1\"} 5000",
+            "hitless_port_bad_total{port=\"eth1\",device=\"leaf1\"} 12",
             "hitless_monitor_polls_total 7",
             "hitless_monitor_source_errors_total{source=\"sysfs\"} 3",
             "hitless_monitor_degraded 0.0",
@@ -186,6 +240,41 @@ mod tests {
         ] {
             assert!(body.contains(wanted), "{wanted} in\n{body}");
         }
+    }
+
+    #[test]
+    fn a_port_that_nobody_judges_has_no_sample_that_says_it_is_not_corrupting() {
+        let mut board = board();
+        let row = board.rows[0].clone();
+        let unjudged = |port: &str, has_signal| PortRow {
+            port: port.to_owned(),
+            condition: Condition::Unknown,
+            has_signal,
+            ..row.clone()
+        };
+        board.rows.extend([unjudged("eth2", false), unjudged("leaf3/eth1", true)]);
+        let body = board.page("/metrics").body;
+        let samples: Vec<&str> = body.lines().filter(|line| line.starts_with("hitless_port_corrupting{")).collect();
+        assert_eq!(samples, ["hitless_port_corrupting{port=\"eth1\",device=\"leaf1\"} 1.0"]);
+        for wanted in [
+            "hitless_port_judged{port=\"eth1\",device=\"leaf1\"} 1.0",
+            "hitless_port_judged{port=\"eth2\",device=\"leaf1\"} 0.0",
+            "hitless_port_judged{port=\"eth1\",device=\"leaf3\"} 0.0",
+            "hitless_port_signal{port=\"eth2\",device=\"leaf1\"} 0.0",
+            "hitless_port_signal{port=\"eth1\",device=\"leaf3\"} 1.0",
+            "hitless_monitor_ports_judged 1.0",
+        ] {
+            assert!(body.contains(wanted), "{wanted} in\n{body}");
+        }
+        assert!(!body.contains("hitless_port_loss_ratio{port=\"eth2\""), "{body}");
+    }
+
+    #[test]
+    fn before_its_first_poll_a_monitor_is_not_healthy() {
+        let mut board = board();
+        board.polls = 0;
+        assert_eq!(board.page("/healthz").body, "no port has been polled yet\n");
+        assert!(board.page("/metrics").body.contains("hitless_monitor_degraded 1.0"));
     }
 
     #[test]

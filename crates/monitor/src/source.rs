@@ -51,6 +51,16 @@ pub trait Source: fmt::Debug + Send {
     fn is_over(&self) -> bool {
         false
     }
+
+    /// All of it was read and nothing made sense: the first thing that did not, and what was expected.
+    fn nonsense(&self) -> Option<String> {
+        None
+    }
+
+    /// What a person should know of how ports are counted. It holds from now on and is no trouble.
+    fn remarks(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Sources that are ready to be read.
@@ -72,6 +82,8 @@ pub(crate) struct SourceSite<'a> {
     pub(crate) sysfs: &'a Path,
     /// Where protected links have their control sockets.
     pub(crate) run_directory: &'a RunDirectory,
+    /// One look, or a monitor that goes on and may wait for what is not there yet.
+    pub(crate) timing: SampleTiming,
 }
 
 /// All sources by name. To add one: write its file, and add a line here.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bus::{Condition, Message, Order, OrderKind, PortId};
 use daemon_words::{Host, Mood, Moody, a_while, wait_for};
-use monitor::daemon::{MonitorControl, ask_to_clear};
+use monitor::daemon::{MonitorControl, ask_for_status, ask_to_clear};
 use units::Moment;
 
 #[test]
@@ -68,7 +68,7 @@ fn health_and_metrics_follow_the_bus_and_the_sources() {
         host.ports.break_down(false);
         wait_for("health", || running.get("/healthz").starts_with("HTTP/1.1 200 OK"));
         let text = running.get("/metrics");
-        assert!(text.contains("hitless_port_frames_total{port=\"eth1\"}"), "{text}");
+        assert!(text.contains("hitless_port_frames_total{port=\"eth1\",device=\"leaf1\"}"), "{text}");
         assert!(text.contains("hitless_monitor_source_errors_total{source=\"ports\"}"), "{text}");
     });
     let health: Vec<String> = host
@@ -97,6 +97,21 @@ fn asked_to_stop_it_ends_at_once_and_leaves_protection_in_force_unless_told_othe
         assert_eq!(host.links.is_protected("eth1"), protected);
         assert_eq!(host.said("the monitor ends; hit0 stays protected"), protected);
     }
+}
+
+#[test]
+fn a_person_asks_a_running_monitor_how_it_is_doing() {
+    let host = Host::new("leaf1", "");
+    let bus = Moody::new();
+    host.ports.receive("eth1", 0);
+    assert!(ask_for_status(&host.directory()).unwrap_err().contains("no monitor runs here"));
+    host.run(bus.end(), |_| {
+        let status = || ask_for_status(&host.directory()).unwrap();
+        wait_for("a verdict", || status().ports.iter().any(|port| port.condition == Condition::Healthy));
+        assert_eq!(status().degraded, Vec::<String>::new());
+        host.ports.break_down(true);
+        wait_for("degradation", || status().degraded == ["ports: the driver is being reloaded"]);
+    });
 }
 
 #[test]
@@ -150,9 +165,13 @@ fn a_bus_that_comes_back_hears_all_that_happened_meanwhile() {
     bus.be(Mood::Down);
     host.ports.receive("eth1", 100);
     host.run(bus.end(), |running| {
-        wait_for("an alarm", || running.get("/metrics").contains("hitless_port_corrupting{port=\"eth1\"} 1.0"));
+        wait_for("an alarm", || {
+            running.get("/metrics").contains("hitless_port_corrupting{port=\"eth1\",device=\"leaf1\"} 1.0")
+        });
         host.ports.receive("eth1", 0);
-        wait_for("its end", || running.get("/metrics").contains("hitless_port_corrupting{port=\"eth1\"} 0.0"));
+        wait_for("its end", || {
+            running.get("/metrics").contains("hitless_port_corrupting{port=\"eth1\",device=\"leaf1\"} 0.0")
+        });
         bus.be(Mood::Fine);
         wait_for("the bus to hear", || bus.condition("leaf1/eth1") == Some(Condition::Healthy));
     });

@@ -371,8 +371,8 @@ fn a_reboot_does_not_open_the_latch_of_a_port_that_flapped() {
 #[test]
 fn an_alarm_of_a_port_that_never_comes_back_after_a_reboot_is_told_off_in_the_end() {
     let mut ports = MonitoredPorts::new(Limits::default(), Vec::new());
-    ports.adopt(&said("eth1", Condition::Corrupting, false));
-    ports.adopt(&said("eth2", Condition::Healthy, false));
+    ports.adopt("eth1", &said("eth1", Condition::Corrupting, false));
+    ports.adopt("eth2", &said("eth2", Condition::Healthy, false));
     let told: Vec<_> =
         (1..40).flat_map(|hour| ports.on_poll(Moment::from_hours(f64::from(hour)), &[]).changes).collect();
     assert_eq!(told.len(), 1);
@@ -640,7 +640,7 @@ fn the_window_drops_the_oldest_and_keeps_the_newest() {
 fn management_ports_are_never_acted_upon() {
     let excluded: Vec<NamePattern> = ["eth0", "mgmt*"].map(|pattern| pattern.parse().unwrap()).to_vec();
     let mut ports = MonitoredPorts::new(Limits::default(), excluded);
-    ports.adopt(&said("mgmt7", Condition::Corrupting, true));
+    ports.adopt("mgmt7", &said("mgmt7", Condition::Corrupting, true));
     let mut names = ["eth0", "mgmt7", "eth1"].map(Port::new);
     for (number, port) in names.iter_mut().enumerate() {
         port.0.identity = 10 + number as u64;

@@ -227,12 +227,37 @@ fn ports_down_by_design_raise_alarms() {
     let bus = Moody::new();
     host.ports.receive("eth1", 100);
     host.ports.switch("eth1", CarrierState::Off);
+    host.ports.receive("eth2", 0);
     host.run(bus.end(), |running| {
-        a_while();
-        assert!(running.get("/metrics").contains("hitless_port_corrupting{port=\"eth1\"} 0.0"));
+        wait_for("a verdict", || running.get("/metrics").contains("hitless_monitor_ports_judged 1.0"));
+        let metrics = running.get("/metrics");
+        assert!(metrics.contains("hitless_port_judged{port=\"eth1\",device=\"leaf1\"} 0.0"), "{metrics}");
+        assert!(!metrics.contains("hitless_port_corrupting{port=\"eth1\""), "{metrics}");
         assert!(running.get("/healthz").starts_with("HTTP/1.1 200"));
     });
     assert!(host.links.asked().is_empty() && host.deeds().is_empty());
+}
+
+#[test]
+fn a_monitor_that_can_judge_nothing_calls_itself_healthy() {
+    let host = Host::new("leaf1", "");
+    let bus = Moody::new();
+    host.ports.receive("eth1", 0);
+    host.ports.switch("eth1", CarrierState::Lost);
+    host.run(bus.end(), |running| {
+        let why = "the only port cannot be judged (eth1: no signal)";
+        wait_for("degradation", || running.get("/healthz").contains(why));
+        for _ in 0..3 {
+            a_while();
+            let (health, metrics) = (running.get("/healthz"), running.get("/metrics"));
+            assert!(health.starts_with("HTTP/1.1 503") && health.contains(why), "{health}");
+            assert!(metrics.contains("hitless_monitor_degraded 1.0"), "{metrics}");
+        }
+        host.ports.switch("eth1", CarrierState::Up);
+        wait_for("health", || running.get("/healthz").starts_with("HTTP/1.1 200"));
+        assert!(running.get("/metrics").contains("hitless_monitor_degraded 0.0"));
+    });
+    assert!(host.said("degraded: the only port cannot be judged"));
 }
 
 #[test]
@@ -302,7 +327,9 @@ fn redis_unreachable_ends_the_monitor() {
         server.kill();
         wait_for("degradation", || running.get("/healthz").starts_with("HTTP/1.1 503"));
         host.ports.receive("eth1", 100);
-        wait_for("an alarm", || running.get("/metrics").contains("hitless_port_corrupting{port=\"eth1\"} 1.0"));
+        wait_for("an alarm", || {
+            running.get("/metrics").contains("hitless_port_corrupting{port=\"eth1\",device=\"leaf1\"} 1.0")
+        });
         server.start_again();
         wait_for("the alarm on the bus", || knows(Condition::Corrupting));
         wait_for("health", || running.get("/healthz").starts_with("HTTP/1.1 200"));

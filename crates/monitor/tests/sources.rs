@@ -188,6 +188,41 @@ fn a_file_of_nonsense_is_told_in_a_few_lines_and_the_rest_is_read() {
 }
 
 #[test]
+fn samples_of_which_nothing_makes_sense_say_so_with_every_read_and_what_was_expected() {
+    let folder = Folder::new("no-sense");
+    let path = folder.0.join("samples.csv");
+    fs::write(&path, "eth0 is fine\neth1 too\n").unwrap();
+    let mut source = source::samples(&path, SampleTiming::Follow).unwrap();
+    let first = "line 1: `eth0 is fine`: expected a header such as time_ms,port";
+    assert!(read(&mut source).1[0].starts_with(first));
+    for _ in 0..3 {
+        let (_, troubles) = read(&mut source);
+        assert!(troubles[0].starts_with(&format!("no line has made sense so far; {first}")), "{troubles:?}");
+    }
+    let why = source.nonsense().unwrap();
+    assert!(why.starts_with(&format!("{}: nothing in it makes sense; {first}", path.display())), "{why}");
+    append(&path, &format!("{HEADER}1000,eth0,10,0\n"));
+    assert_eq!(samples(&mut source), [sample(1_000, "eth0", 0)]);
+    assert_eq!((read(&mut source).1, source.nonsense()), (vec![], None));
+}
+
+#[test]
+fn a_port_of_another_host_has_it_in_its_name_or_in_a_column() {
+    let folder = Folder::new("hosts");
+    let path = folder.0.join("samples.csv");
+    let json = r#"{"time_ms": 1000, "host": "leaf4", "port": "eth7", "all": 10, "bad": 3}"#;
+    let table = "host,time_ms,port,all,bad\nleaf3,1000,eth7,10,1\n,1000,eth1,10,0\n,1000,leaf5/eth7,10,2\n";
+    fs::write(&path, format!("{table}{json}\n")).unwrap();
+    let expected = [("leaf3/eth7", 1), ("eth1", 0), ("leaf5/eth7", 2), ("leaf4/eth7", 3)];
+    let expected = expected.map(|(port, bad)| sample(1_000, port, bad));
+    assert_eq!(samples(&mut source::samples(&path, SampleTiming::Follow).unwrap()), expected);
+    fs::write(&path, "time_ms,host,port,all,bad\n1,leaf3,leaf4/eth1,1,0\n1,le af,eth1,1,0\n1,,/eth1,1,0\n").unwrap();
+    let (readings, troubles) = read(&mut source::samples(&path, SampleTiming::Follow).unwrap());
+    assert!(readings.is_empty() && troubles[0].contains("expected no host in it beside `host`"), "{troubles:?}");
+    assert!(troubles[1..].iter().all(|line| line.contains("without spaces")), "{troubles:?}");
+}
+
+#[test]
 fn a_growing_file_gives_what_was_appended_and_keeps_half_a_line_for_later() {
     let folder = Folder::new("grows");
     let path = folder.0.join("samples.csv");
@@ -248,6 +283,8 @@ proptest! {
         let (at_once, mut all_troubles) = read(&mut source::samples(&whole, SampleTiming::Follow).unwrap());
         // A long list of troubles is reported in short.
         all_troubles.truncate(16);
+        // As long as nothing has made sense, that is told with every read.
+        let lasts = |line: &String| line.starts_with("no line has made sense so far");
 
         fs::write(&grown, []).unwrap();
         let mut source = source::samples(&grown, SampleTiming::Follow).unwrap();
@@ -257,7 +294,7 @@ proptest! {
             File::options().append(true).open(&grown).unwrap().write_all(piece).unwrap();
             let (readings, told) = read(&mut source);
             came.extend(readings);
-            troubles.extend(told);
+            troubles.extend(told.into_iter().filter(|line| !lasts(line)));
             rest = tail;
             if rest.is_empty() {
                 break;
@@ -438,7 +475,7 @@ fn the_kernel_counts_no_bad_frames_on_a_veth_and_is_asked_about_neither_that_nor
     let why = "w1: driver veth counts no bad frames: no cable that could corrupt anything";
     assert_eq!(troubles, ["w7: there is no such interface; did you mean w1?", why]);
     let (_, troubles) = read(&mut named);
-    assert_eq!(troubles, ["w7: there is no such interface; did you mean w1?"], "a choice is told once");
+    assert_eq!(troubles, ["w7: there is no such interface; did you mean w1?", why], "for as long as it lasts");
 
     let drivers = env::temp_dir().join(format!("hitless-sources-drivers-{}.toml", std::process::id()));
     fs::write(&drivers, "[[driver]]\nname = \"veth\"\ngood = [\"peer_ifindex\"]\nbad = [\"rx_queue_0_drops\"]\n")

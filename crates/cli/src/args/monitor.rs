@@ -33,6 +33,9 @@ pub(crate) struct MonitorArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MonitorCommand {
+    /// Print what the running monitor knows of each port, and what is wrong with it: exit code 1 if anything is, or no monitor
+    /// runs here.
+    Status,
     /// Tell the running monitor that a port is repaired, though it flapped too often to be believed.
     Clear {
         /// The port.

@@ -12,6 +12,8 @@ use std::time::Duration;
 use link::control::{ControlSocket, RunDirectory};
 use serde::{Deserialize, Serialize};
 
+use super::PortAssessment;
+
 /// Nobody needs longer to ask.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The monitor may be in the middle of a poll.
@@ -22,6 +24,14 @@ const ANSWER: Duration = Duration::from_secs(5);
 enum MonitorRequest {
     /// A person says that a port is healthy.
     Clear(String),
+    Status,
+}
+
+/// How a running monitor is doing: what is wrong with it, and what it knows of each port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MonitorStatus {
+    pub degraded: Vec<String>,
+    pub ports: Vec<PortAssessment>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,10 +39,12 @@ enum MonitorRequest {
 enum MonitorReply {
     Done,
     Refused(String),
+    Status(MonitorStatus),
 }
 
 pub(super) enum ControlRequest {
     Clear { port: String, answer: Sender<Result<(), String>> },
+    Status { answer: Sender<MonitorStatus> },
 }
 
 /// The way to ask something of the loop.
@@ -55,11 +67,18 @@ pub(super) fn requests() -> io::Result<(ControlClient, ControlRequests)> {
 
 impl ControlClient {
     fn clear(&self, port: String) -> Result<(), String> {
+        self.ask(|answer| ControlRequest::Clear { port, answer })?
+    }
+
+    fn status(&self) -> Result<MonitorStatus, String> {
+        self.ask(|answer| ControlRequest::Status { answer })
+    }
+
+    fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> ControlRequest) -> Result<T, String> {
         let (answer, answered) = mpsc::channel();
-        let asked =
-            self.queue.send(ControlRequest::Clear { port, answer }).is_ok() && (&self.wake).write_all(&[1]).is_ok();
-        let ended = || "the monitor ends".to_owned();
-        if asked { answered.recv_timeout(ANSWER).map_err(|_| ended())? } else { Err(ended()) }
+        let asked = self.queue.send(request(answer)).is_ok() && (&self.wake).write_all(&[1]).is_ok();
+        let received = if asked { answered.recv_timeout(ANSWER).ok() } else { None };
+        received.ok_or_else(|| "the monitor ends".to_owned())
     }
 }
 
@@ -90,25 +109,41 @@ fn answer(line: &str, asker: &ControlClient) -> MonitorReply {
         Ok(MonitorRequest::Clear(port)) => {
             asker.clear(port).map_or_else(MonitorReply::Refused, |()| MonitorReply::Done)
         }
+        Ok(MonitorRequest::Status) => asker.status().map_or_else(MonitorReply::Refused, MonitorReply::Status),
         Err(error) => MonitorReply::Refused(format!("not a request: {error}")),
     }
 }
 
 /// Tells the monitor of this host that a port is healthy. An error is one line for people.
 pub fn ask_to_clear(directory: &RunDirectory, port: &str) -> Result<(), String> {
+    match ask(directory, &MonitorRequest::Clear(port.to_owned()))? {
+        MonitorReply::Done => Ok(()),
+        other => Err(format!("not understood: {other:?}")),
+    }
+}
+
+/// Asks the monitor of this host how it is doing. An error is one line for people.
+pub fn ask_for_status(directory: &RunDirectory) -> Result<MonitorStatus, String> {
+    match ask(directory, &MonitorRequest::Status)? {
+        MonitorReply::Status(status) => Ok(status),
+        other => Err(format!("not understood: {other:?}")),
+    }
+}
+
+fn ask(directory: &RunDirectory, request: &MonitorRequest) -> Result<MonitorReply, String> {
     let path = path(directory);
     let asked = || -> io::Result<MonitorReply> {
         let mut stream = UnixStream::connect(&path)?;
         stream.set_read_timeout(Some(ANSWER + PATIENCE))?;
-        writeln!(stream, "{}", serde_json::to_string(&MonitorRequest::Clear(port.to_owned()))?)?;
+        writeln!(stream, "{}", serde_json::to_string(request)?)?;
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line)?;
         Ok(serde_json::from_str(&line)?)
     };
     use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
     match asked() {
-        Ok(MonitorReply::Done) => Ok(()),
         Ok(MonitorReply::Refused(why)) => Err(why),
+        Ok(reply) => Ok(reply),
         Err(error) => Err(match error.kind() {
             NotFound | ConnectionRefused => format!("no monitor runs here ({})", path.display()),
             PermissionDenied => format!("permission denied; ask as root, or with sudo ({})", path.display()),

@@ -8,7 +8,7 @@
 use std::io;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use units::{Moment, poisson};
 
 use super::watch::PortPoller;
@@ -19,7 +19,7 @@ use crate::source::Source;
 use bus::message::{Condition, Evidence};
 
 /// A port and what can be said about it at once.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PortAssessment {
     pub port: String,
     pub condition: Condition,
@@ -31,10 +31,18 @@ pub struct PortAssessment {
     pub note: String,
 }
 
+impl From<PortRow> for PortAssessment {
+    fn from(row: PortRow) -> Self {
+        let PortRow { port, condition, sticky, evidence, note, why, has_signal: _ } = row;
+        let note = if note.is_empty() { why } else { note };
+        Self { port, condition, sticky, evidence, since_boot: false, note }
+    }
+}
+
 /// Bad frames that a loss must have shown before their absence says that it is over.
 const SHOWN: f64 = 10.0;
 
-/// Returns every port, and what went wrong, a line each. `now` returns the time and `wait` lets some of it pass.
+/// Returns every port, and what went wrong, a line each; an error of kind `InvalidData` if nothing that was read makes sense. `now` returns the time and `wait` lets some of it pass.
 pub fn look_once(
     config: &MonitorConfig,
     sources: Vec<Box<dyn Source>>,
@@ -51,7 +59,8 @@ pub fn look_once(
     let mut troubles: Vec<String> = Vec::new();
     loop {
         watch.poll(now(), now());
-        let news: Vec<String> = watch.troubles().iter().filter(|line| !troubles.contains(line)).cloned().collect();
+        let said = watch.remarks().into_iter().chain(watch.troubles().iter().cloned());
+        let news: Vec<String> = said.filter(|line| !troubles.contains(line)).collect();
         troubles.extend(news);
         if if replays { watch.is_over() } else { watch.polls() >= 2 } {
             break;
@@ -59,6 +68,9 @@ pub fn look_once(
         if !replays {
             wait(config.interval);
         }
+    }
+    if let Some(why) = watch.nonsense() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     let looked = |row: PortRow| {
         let total = watch.totals().get(&row.port).filter(|_| watch.polls() <= 2).copied();
@@ -69,7 +81,7 @@ pub fn look_once(
 
 /// What the interval says, and what all that was ever counted does.
 fn judge(row: PortRow, total: Option<ReceivedFrames>, limits: &Limits) -> PortAssessment {
-    let PortRow { port, condition, sticky, evidence, mut note, why } = row;
+    let PortRow { port, condition, sticky, evidence, mut note, why, has_signal: _ } = row;
     if condition == Condition::Corrupting && evidence.frames == 0 {
         // Nothing counted now; what was seen before is why.
         note = [note, why].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
@@ -107,7 +119,8 @@ mod tests {
     fn row(condition: Condition, frames: u64, bad: u64) -> PortRow {
         let loss = if frames == 0 { 0.0 } else { bad as f64 / frames as f64 };
         let evidence = Evidence { frames, bad, loss, low: 0.0, high: 1.0, seconds: 1.0 };
-        PortRow { port: "eth1".into(), condition, sticky: false, evidence, note: String::new(), why: String::new() }
+        let (note, why) = (String::new(), String::new());
+        PortRow { port: "eth1".into(), condition, sticky: false, evidence, note, why, has_signal: true }
     }
 
     fn verdict(condition: Condition, moment: (u64, u64), boot: (u64, u64)) -> (Condition, bool) {

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 
 use units::Moment;
 
@@ -19,6 +20,12 @@ use crate::source::{ReadingRecorder, Selection, Source};
 use bus::message::{Condition, Message, PortId, PortState};
 use bus::outbox::{next_life, withdrawal};
 
+/// Polls after which ports should have been judged.
+const JUDGED_AFTER: u64 = 5;
+/// How long samples may stay away, or ten intervals if that is longer.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Ports that a line about all of them names.
+const NAMED: usize = 3;
 /// Polls after which a port is reported unknown if a former incarnation reported it and this one knows nothing of it.
 const WITHDRAW_AFTER: u64 = 5;
 
@@ -46,6 +53,11 @@ pub struct PortPoller {
     polls: u64,
     errors: BTreeMap<String, u64>,
     troubles: Vec<String>,
+    remarks: Vec<String>,
+    /// When a sample came last, or the first poll was; for how long they may stay away.
+    heard: Option<Moment>,
+    silence: Duration,
+    is_silent: bool,
     /// Between which times the current poll began, if that is known and to be said.
     time_bounds: Option<TimeBounds>,
 }
@@ -85,6 +97,10 @@ impl PortPoller {
             polls: 0,
             errors: BTreeMap::new(),
             troubles: Vec::new(),
+            remarks: Vec::new(),
+            heard: None,
+            silence: SILENCE.max(config.interval * 10),
+            is_silent: false,
             time_bounds: None,
         })
     }
@@ -105,10 +121,10 @@ impl PortPoller {
         self.recalled_at = self.polls;
         let mut messages = Vec::new();
         for state in states {
-            let port = state.id.port.clone();
+            let port = self.name_of(&state.id);
             let alarm = state.condition == Condition::Corrupting && !self.ports.is_excluded(&port);
             if alarm && self.adopted.insert(port.clone()) {
-                self.ports.adopt(&state);
+                self.ports.adopt(&port, &state);
                 messages.push(self.say(&port, at, |said| *said = state));
             } else if alarm {
                 // It may have ended since.
@@ -118,7 +134,7 @@ impl PortPoller {
             }
         }
         if overtaken {
-            let told: BTreeSet<String> = messages.iter().map(|message| message.id().port.clone()).collect();
+            let told: BTreeSet<String> = messages.iter().map(|message| self.name_of(message.id())).collect();
             let others: Vec<String> = self.said.keys().filter(|port| !told.contains(*port)).cloned().collect();
             messages.extend(others.iter().map(|port| self.say(port, at, |_| ())));
         }
@@ -135,26 +151,81 @@ impl PortPoller {
             self.troubles.push(format!("samples cannot be recorded: {error}"));
         }
         self.polls += 1;
+        self.listen(now, !readings.is_empty());
         // Samples have a time of their own, and come when they come.
-        let now = match readings.iter().map(|reading| reading.at).max() {
-            None if self.reads_samples => return polled,
-            latest => latest.unwrap_or(now),
-        };
-        let poll = self.ports.on_poll(now, &readings);
+        match readings.iter().map(|reading| reading.at).max() {
+            None if self.reads_samples => {}
+            latest => self.take(latest.unwrap_or(now), &readings, at, &mut polled),
+        }
+        self.check_judged();
+        polled
+    }
+
+    fn take(&mut self, now: Moment, readings: &[Reading], at: Moment, polled: &mut PollOutput) {
+        let poll = self.ports.on_poll(now, readings);
         for (port, change) in poll.changes {
-            self.follow(&port, change, at, &mut polled);
+            self.follow(&port, change, at, polled);
         }
         for (port, note) in poll.notes.into_iter().filter(|(_, note)| *note != ReadingNote::Wrapped) {
-            let id = PortId::new(&self.host, port);
+            let id = self.id(&port);
             polled
                 .entries
                 .push(JournalEntry::new(at, ActionKind::State, ActionOutcome::Seen, note.to_string()).on(id).quiet());
         }
         self.withdraw(at, &mut polled.messages);
-        if self.ports.iter().next().is_none() {
-            self.troubles.push("no port is watched: no source has one that was asked for".to_owned());
+    }
+
+    /// Samples that stay away say nothing of any port.
+    fn listen(&mut self, now: Moment, came: bool) {
+        let heard = *self.heard.get_or_insert(now);
+        if came {
+            self.heard = Some(now);
         }
-        polled
+        self.is_silent = self.reads_samples && !came && now.since(heard) >= self.silence;
+        if self.is_silent {
+            let silence = self.silence.as_secs();
+            self.troubles.push(format!("no sample has come for {silence} s or more: ports are as they were then"));
+        }
+    }
+
+    /// A monitor that judges nothing looks like one of a healthy network.
+    fn check_judged(&mut self) {
+        let rows = self.rows();
+        if rows.is_empty() {
+            self.troubles.push("no port is watched: no source has one that was asked for".to_owned());
+        } else if self.polls >= JUDGED_AFTER && !rows.iter().any(PortRow::is_judged) {
+            let reason = |row: &PortRow| match row.note.as_str() {
+                "" => format!("{}: too few frames so far", row.port),
+                note => format!("{}: {note}", row.port),
+            };
+            let mut reasons: Vec<String> = rows.iter().take(NAMED).map(reason).collect();
+            if let more @ 1.. = rows.len().saturating_sub(NAMED) {
+                reasons.push(format!("and {more} more"));
+            }
+            let ports = if rows.len() == 1 { "the only port" } else { "no port" };
+            let cannot = if rows.len() == 1 { "cannot be judged" } else { "can be judged" };
+            self.troubles.push(format!("{ports} {cannot} ({})", reasons.join("; ")));
+        }
+    }
+
+    /// The port of this name: `eth1`, or `leaf3/eth1` of another host.
+    fn id(&self, name: &str) -> PortId {
+        named_port(&self.host, name)
+    }
+
+    fn name_of(&self, id: &PortId) -> String {
+        if id.host == self.host { id.port.clone() } else { id.to_string() }
+    }
+
+    /// All that was read makes no sense, and nothing else will come: what did not, and what was expected.
+    pub fn nonsense(&self) -> Option<String> {
+        let of_all: Option<Vec<String>> = self.sources.iter().map(|source| source.nonsense()).collect();
+        of_all?.into_iter().next()
+    }
+
+    /// What a person should know of how ports are counted, once each.
+    pub fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
     }
 
     /// A person says that a port is healthy. The error is one line.
@@ -166,7 +237,7 @@ impl PortPoller {
         }
         let change = self.ports.clear_by_hand(port).ok_or(format!("{port} has no alarm"))?;
         let mut polled = PollOutput::default();
-        let id = PortId::new(&self.host, port);
+        let id = self.id(port);
         polled
             .entries
             .push(JournalEntry::new(at, ActionKind::Clear, ActionOutcome::Done, "asked for by a person").on(id));
@@ -175,7 +246,12 @@ impl PortPoller {
     }
 
     pub fn rows(&self) -> Vec<PortRow> {
-        self.ports.rows()
+        let mut rows = self.ports.rows();
+        // An alarm stays; that a port is healthy is not known any longer.
+        for row in rows.iter_mut().filter(|row| self.is_silent && row.condition == Condition::Healthy) {
+            (row.condition, row.note) = (Condition::Unknown, "no sample of late".to_owned());
+        }
+        rows
     }
 
     /// The counters of each port as they were read last.
@@ -212,6 +288,12 @@ impl PortPoller {
             }
             *self.errors.entry(source.name().to_owned()).or_default() += troubles.len() as u64;
             self.troubles.extend(troubles.iter().map(|trouble| format!("{}: {trouble}", source.name())));
+            self.remarks.extend(source.remarks().iter().map(|remark| format!("{}: {remark}", source.name())));
+            for reading in &mut readings {
+                if let Some((_, port)) = reading.port.rsplit_once('/').filter(|(host, _)| *host == self.host) {
+                    reading.port = port.to_owned();
+                }
+            }
             readings.retain(|reading| self.wanted.takes(&reading.port, || true));
             all.extend(readings.into_iter().map(|reading| (place, reading)));
         }
@@ -247,8 +329,7 @@ impl PortPoller {
         let PortChange { kind, condition, sticky, evidence, why } = change;
         self.former.remove(port);
         let text = format!("{kind}: {why}");
-        let entry =
-            JournalEntry::new(at, ActionKind::State, ActionOutcome::Seen, text).on(PortId::new(&self.host, port));
+        let entry = JournalEntry::new(at, ActionKind::State, ActionOutcome::Seen, text).on(self.id(port));
         let entry = JournalEntry { about: entry.port.clone(), evidence: Some(evidence), ..entry };
         polled.entries.push(if matches!(kind, ChangeKind::Healthy | ChangeKind::Unknown) {
             entry.quiet()
@@ -286,11 +367,12 @@ impl PortPoller {
     /// The next message about a port: what was said last, with something changed.
     fn say(&mut self, port: &str, at: Moment, change: impl FnOnce(&mut PortState)) -> Message {
         self.number += 1;
+        let id = self.id(port);
         let mut state = self.said.remove(port).unwrap_or_else(|| PortState {
             earliest_ns: None,
             latest_ns: None,
             time_of: None,
-            id: PortId::new(&self.host, port),
+            id,
             peer: None,
             at,
             life: self.life,
@@ -306,6 +388,11 @@ impl PortPoller {
         self.said.insert(port.to_owned(), state.clone());
         Message::Port(state)
     }
+}
+
+/// The port of this name, of a host unless it names another.
+pub(crate) fn named_port(host: &str, name: &str) -> PortId {
+    name.rsplit_once('/').map_or_else(|| PortId::new(host, name), |(host, port)| PortId::new(host, port))
 }
 
 #[cfg(test)]
@@ -517,9 +604,62 @@ mod tests {
     }
 
     #[test]
-    fn watching_nothing_is_told() {
+    fn watching_nothing_is_told_with_every_read_also_where_samples_are_read() {
+        for text in ["", "source = \"./samples\""] {
+            let mut story = Story::new(text);
+            for _ in 0..3 {
+                story.look();
+                assert!(story.watch.troubles()[0].contains("no port is watched"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_monitor_that_can_judge_no_port_says_so_for_as_long_as_it_lasts() {
         let mut story = Story::new("");
-        story.look();
-        assert!(story.watch.troubles()[0].contains("no port is watched"));
+        story.desk.set("eth1", 0, 0);
+        for nth in 1..10 {
+            story.look();
+            let said = story.watch.troubles();
+            assert_eq!(said.len(), usize::from(nth >= JUDGED_AFTER), "{said:?}");
+            assert!(said.iter().all(|line| line == "the only port cannot be judged (eth1: too few frames so far)"));
+        }
+        (0..3).for_each(|_| drop(story.poll(0)));
+        assert_eq!((story.watch.troubles().len(), story.watch.rows()[0].is_judged()), (0, true));
+    }
+
+    #[test]
+    fn samples_that_stay_away_leave_no_port_judged_healthy() {
+        let mut story = Story::new("source = \"./samples\"");
+        (0..3).for_each(|_| drop(story.poll(0)));
+        story.desk.0.lock().unwrap().clear();
+        (0..59).for_each(|_| drop(story.look()));
+        assert!(story.watch.troubles().is_empty() && story.watch.rows()[0].is_judged());
+        (0..3).for_each(|_| drop(story.look()));
+        assert!(story.watch.troubles()[0].contains("no sample has come for 60 s"), "{:?}", story.watch.troubles());
+        assert!(!story.watch.rows()[0].is_judged());
+        story.poll(0);
+        assert!(story.watch.troubles().is_empty() && story.watch.rows()[0].is_judged());
+    }
+
+    #[test]
+    fn ports_of_other_hosts_are_published_under_their_own() {
+        let mut story = Story::new("source = \"./samples\"");
+        let mut said = Vec::new();
+        for second in 1..=4 {
+            for port in ["leaf3/eth7", "leaf1/eth1", "eth2"] {
+                story.desk.set(port, second * 1_000_000, 0);
+            }
+            said.extend(story.look());
+        }
+        let ids: Vec<String> = said.iter().map(|state| state.id.to_string()).collect();
+        assert_eq!(ids, ["leaf1/eth1", "leaf1/eth2", "leaf3/eth7"]);
+        let names: Vec<String> = story.watch.rows().into_iter().map(|row| row.port).collect();
+        assert_eq!(names, ["eth1", "eth2", "leaf3/eth7"], "its own host need not be named");
+        let alarm = PortState { id: PortId::new("leaf3", "eth7"), ..former("eth7", Condition::Corrupting, 7) };
+        let taken = states(story.watch.recall(vec![alarm], Moment::ZERO));
+        assert_eq!((taken[0].id.to_string(), taken.len()), ("leaf3/eth7".to_owned(), 1));
+        assert_eq!(story.watch.rows()[2].condition, Condition::Corrupting);
+        assert!(story.watch.clear("leaf3/eth7", Moment::ZERO).is_ok());
     }
 }

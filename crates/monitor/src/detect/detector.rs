@@ -205,6 +205,11 @@ impl Detector {
         }
     }
 
+    /// False if it is switched off or has no signal.
+    pub(super) fn has_signal(&self) -> bool {
+        !matches!(self.absence, Some(AbsenceReason::Off | AbsenceReason::Lost))
+    }
+
     fn remark(&mut self, note: ReadingNote) -> Option<ReadingNote> {
         let counter = match note {
             ReadingNote::Wrapped => &mut self.oddities.wraps,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// `*` stands for any characters, `?` for any one.
+/// `*` stands for any characters, `?` for any one. Without a slash it is about ports of any host, `leaf3/eth7` by the part `eth7`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern(Vec<char>);
 
@@ -37,6 +37,7 @@ impl fmt::Display for NamePattern {
 impl NamePattern {
     /// Goes back to the last star only: what an earlier one took need never be taken back.
     pub fn matches(&self, name: &str) -> bool {
+        let name = if self.0.contains(&'/') { name } else { name.rsplit('/').next().unwrap_or(name) };
         let (pattern, name) = (&self.0, name.chars().collect::<Vec<_>>());
         let (mut p, mut n) = (0, 0);
         let mut star = None;

@@ -78,6 +78,15 @@ pub struct PortRow {
     pub note: String,
     /// Why its condition is what it is; empty if nothing was reported yet.
     pub why: String,
+    /// False if it is switched off or has no signal.
+    pub has_signal: bool,
+}
+
+impl PortRow {
+    /// A port that nobody can judge is neither healthy nor corrupting.
+    pub fn is_judged(&self) -> bool {
+        self.condition != Condition::Unknown
+    }
 }
 
 impl MonitoredPorts {
@@ -89,11 +98,11 @@ impl MonitoredPorts {
         self.excluded.iter().any(|pattern| pattern.matches(name))
     }
 
-    /// Takes over what was reported about a port before; see [`Detector::adopt`]. The port need not be there yet: if it
+    /// Takes over what was reported about the port of this name before; see [`Detector::adopt`]. The port need not be there yet: if it
     /// never comes, the port is reported unknown in the end.
-    pub fn adopt(&mut self, said: &PortState) {
-        if said.condition == Condition::Corrupting && !self.is_excluded(&said.id.port) {
-            let entry = self.entry(&said.id.port);
+    pub fn adopt(&mut self, name: &str, said: &PortState) {
+        if said.condition == Condition::Corrupting && !self.is_excluded(name) {
+            let entry = self.entry(name);
             entry.detector.adopt(said);
             // If the port is there, the next poll will show it.
             entry.every = entry.every.or(Some(1));
@@ -151,6 +160,7 @@ impl MonitoredPorts {
             evidence: detector.window().tally().into(),
             note: detector.note(),
             why: detector.told().map(|told| told.why.clone()).unwrap_or_default(),
+            has_signal: detector.has_signal(),
         };
         self.iter().map(row).collect()
     }

@@ -9,6 +9,8 @@
 //! little before that. Counters of two ways have nothing to do with each other, so the way is part of the identity.
 //! What every interface counts comes over rtnetlink: the same numbers as in `/sys/class/net`, but always of the namespace
 //! in which the source was opened.
+//!
+//! That nobody counts the bad frames of a port is reported with every read, as all that lasts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,6 +73,8 @@ struct KnownPort {
     index: u32,
     way: CountingMethod,
     driver: String,
+    /// Why nobody counts its frames.
+    uncounted: Option<String>,
     /// Decided while the port had a signal.
     settled: bool,
 }
@@ -81,6 +85,7 @@ pub struct KernelSource {
     drivers: Drivers,
     selection: Selection,
     known: BTreeMap<String, KnownPort>,
+    remarks: Vec<String>,
 }
 
 /// A source for each part of what is watched.
@@ -97,7 +102,7 @@ impl KernelSource {
     }
 
     fn asking(ask: Box<dyn KernelQueries>, selection: Selection) -> Self {
-        Self { ask, drivers: Drivers::built_in(), selection, known: BTreeMap::new() }
+        Self { ask, drivers: Drivers::built_in(), selection, known: BTreeMap::new(), remarks: Vec::new() }
     }
 
     /// With this table of drivers in place of the one that comes with the program.
@@ -112,7 +117,8 @@ impl KernelSource {
             (true, true) => CarrierState::Up,
         };
         let standard = self.ask.standard(port.index)?;
-        let known = self.know(port, carrier == CarrierState::Up, &standard, troubles)?;
+        let known = self.know(port, carrier == CarrierState::Up, &standard)?;
+        troubles.extend(known.uncounted.iter().map(|why| format!("{}: {why}", port.name)));
         let (frames, phy) = match known.way {
             CountingMethod::Nobody => (None, Phy::default()),
             CountingMethod::Standard => (standard_frames(&standard), Phy::default()),
@@ -137,22 +143,17 @@ impl KernelSource {
     }
 
     /// What is known of a port, decided now if it has to be.
-    fn know(
-        &mut self,
-        port: &PortInfo,
-        has_signal: bool,
-        standard: &StandardStatistics,
-        troubles: &mut Vec<String>,
-    ) -> net::Result<KnownPort> {
+    fn know(&mut self, port: &PortInfo, has_signal: bool, standard: &StandardStatistics) -> net::Result<KnownPort> {
         let before = self.known.get(&port.name).filter(|known| known.index == port.index);
         if let Some(known) = before.filter(|known| known.settled || !has_signal) {
             return Ok(known.clone());
         }
         let (way, driver, note) = self.decide(port, standard)?;
+        let (uncounted, remark) = if way == CountingMethod::Nobody { (note, None) } else { (None, note) };
         if before.is_none_or(|before| before.way != way) {
-            troubles.extend(note.map(|note| format!("{}: {note}", port.name)));
+            self.remarks.extend(remark.map(|remark| format!("{}: {remark}", port.name)));
         }
-        let known = KnownPort { index: port.index, way, driver, settled: has_signal };
+        let known = KnownPort { index: port.index, way, driver, uncounted, settled: has_signal };
         self.known.insert(port.name.clone(), known.clone());
         Ok(known)
     }
@@ -200,6 +201,10 @@ impl Source for KernelSource {
             }
         }
         Ok(())
+    }
+
+    fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
     }
 }
 
@@ -319,17 +324,21 @@ mod tests {
     fn an_unknown_driver_is_read_as_in_sysfs_and_told_once() {
         let (_, mut kernel) = machine("hinic9", &[("rx", 1)]);
         let (readings, troubles) = read(&mut kernel);
-        assert_eq!(readings[0].frames, Some(ReceivedFrames { all: 55, bad: 5, bits: 64 }));
-        assert!(troubles[0].starts_with("eth0: driver hinic9 is not in the table; read as in /sys/class/net"));
-        assert_eq!(read(&mut kernel).1, Vec::<String>::new());
+        assert_eq!((readings[0].frames, troubles), (Some(ReceivedFrames { all: 55, bad: 5, bits: 64 }), vec![]));
+        let remarks = kernel.remarks();
+        assert!(remarks[0].starts_with("eth0: driver hinic9 is not in the table; read as in /sys/class/net"));
+        read(&mut kernel);
+        assert_eq!(kernel.remarks(), Vec::<String>::new());
     }
 
     #[test]
-    fn a_driver_that_counts_nothing_gives_none_and_not_zero() {
+    fn a_driver_that_counts_nothing_gives_none_and_not_zero_and_is_told_with_every_read() {
         let (_, mut kernel) = machine("virtio_net", &[]);
-        let (readings, troubles) = read(&mut kernel);
-        assert_eq!(readings[0].frames, None);
-        assert!(troubles[0].starts_with("eth0: driver virtio_net counts no bad frames: "));
+        for _ in 0..3 {
+            let (readings, troubles) = read(&mut kernel);
+            assert_eq!(readings[0].frames, None);
+            assert!(troubles[0].starts_with("eth0: driver virtio_net counts no bad frames: "));
+        }
     }
 
     #[test]

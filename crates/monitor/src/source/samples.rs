@@ -8,9 +8,10 @@
 //!   {"time_ms": 2000, "port": "eth0", "all": 9000000, "bad": 7}
 //! ```
 //!
-//! Only `time_ms`, `port`, `all` and `bad` must be there; `all` and `bad` may both be empty, where nobody counted. Lines
-//! that make no sense are reported and skipped, and so is a sample that is older than the one before it of the same
-//! port. Reading never waits: what is not there yet comes with a later read.
+//! Only `time_ms`, `port`, `all` and `bad` must be there; `all` and `bad` may both be empty, where nobody counted. A port of
+//! another host is `leaf3/eth7`, or has its host in a column `host`. Lines that make no sense are reported and skipped, and so
+//! is a sample that is older than the one before it of the same port. Reading never waits: what is not there yet comes with a
+//! later read. As long as no line at all has made sense, that is reported with every read.
 
 mod format;
 mod lines;
@@ -60,6 +61,12 @@ pub struct Samples {
     /// The time step that is being collected.
     step: Vec<Reading>,
     over: bool,
+    /// A sample has come.
+    made_sense: bool,
+    /// The first line that made none.
+    first_wrong: Option<String>,
+    /// All that there is has been read: of a stream, nobody writes into it any more.
+    at_end: bool,
 }
 
 impl Samples {
@@ -78,6 +85,9 @@ impl Samples {
             told_unsorted: false,
             step: Vec::new(),
             over: false,
+            made_sense: false,
+            first_wrong: None,
+            at_end: false,
         })
     }
 
@@ -90,10 +100,14 @@ impl Samples {
             };
             match meaning {
                 Meaning::Nothing => {}
-                Meaning::Nonsense(why) => wrong.tell(number, &why),
+                Meaning::Nonsense(why) => {
+                    self.first_wrong.get_or_insert_with(|| format!("line {number}: {why}"));
+                    wrong.tell(number, &why);
+                }
                 Meaning::Sample(reading) => match self.refusal(&reading) {
                     Some(why) => wrong.tell(number, &why),
                     None => {
+                        self.made_sense = true;
                         self.last.insert(reading.port.clone(), reading.at);
                         return Some(reading);
                     }
@@ -118,6 +132,7 @@ impl Samples {
     fn follow(&mut self, readings: &mut Vec<Reading>, wrong: &mut SkippedLines) -> io::Result<()> {
         for _ in 0..MOST_BYTES / lines::CHUNK {
             let got = self.lines.fill()?;
+            self.at_end = got == LineRead::End;
             while let Some(reading) = self.next(false, wrong) {
                 readings.push(reading);
             }
@@ -155,7 +170,7 @@ impl Samples {
                 LineRead::Bytes => got = self.lines.fill()?,
             }
         }
-        self.over = true;
+        (self.over, self.at_end) = (true, true);
         readings.append(&mut self.step);
         Ok(())
     }
@@ -185,15 +200,29 @@ impl Source for Samples {
             SampleTiming::Follow => self.follow(readings, &mut wrong),
             SampleTiming::Replay => self.replay(readings, &mut wrong),
         };
+        let is_new = wrong.told > 0;
         let untold = wrong.told.saturating_sub(MOST_TROUBLES);
         if untold > 0 {
             troubles.push(format!("{untold} more lines skipped"));
+        }
+        if let Some(line) = self.first_wrong.as_ref().filter(|_| !self.made_sense && !is_new) {
+            troubles.push(format!("no line has made sense so far; {line}"));
+        }
+        // Into a FIFO another process may write after the first.
+        if self.mode == SampleTiming::Follow && self.at_end && self.lines.is_unnamed_stream() {
+            troubles.push("it has ended: nothing more will come".to_owned());
         }
         done
     }
 
     fn is_over(&self) -> bool {
         self.over
+    }
+
+    fn nonsense(&self) -> Option<String> {
+        let is_final = self.at_end && (self.over || !self.lines.is_named_stream());
+        let line = self.first_wrong.as_ref().filter(|_| is_final && !self.made_sense)?;
+        Some(format!("{}: nothing in it makes sense; {line}", self.name))
     }
 }
 

@@ -4,18 +4,24 @@
 //! Every interface of the kernel has them; whether its driver counts bad frames there is another matter. `hitless wire
 //! --counters` writes the statistics alone: such a port has no index and is taken to be up. `rx_packets` is taken to be
 //! the good frames, as most drivers have it.
+//!
+//! A folder without `statistics/rx_packets` is no port. A port without `rx_crc_errors` is one that nobody can judge, which is
+//! reported with every read.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use units::Moment;
 
 use super::drivers::wrapping;
-use super::{OpenSources, Selection, Source, SourceSite};
+use super::{OpenSources, SampleTiming, Selection, Source, SourceSite};
 use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 const IFF_UP: u64 = 1;
+/// Bytes of a counter's file.
+const LONGEST: u64 = 64;
 
 #[derive(Debug)]
 pub struct Sysfs {
@@ -25,8 +31,29 @@ pub struct Sysfs {
 
 /// A source for each part of what is watched.
 pub(super) fn open(site: &SourceSite<'_>) -> io::Result<OpenSources> {
+    check(site.sysfs, site.timing)?;
     let source = |selection: &Selection| Box::new(Sysfs::new(site.sysfs, selection.clone())) as Box<dyn Source>;
     Ok(site.selections.iter().map(source).collect())
+}
+
+const GOOD: &str = "statistics/rx_packets";
+const BAD: &str = "statistics/rx_crc_errors";
+
+/// Refuses a folder that has no port and looks like another one. A monitor that goes on may wait for one that is not there yet,
+/// or is empty.
+fn check(root: &Path, timing: SampleTiming) -> io::Result<()> {
+    let wrong = |what: &str| Err(io::Error::other(format!("{}: {what}", root.display())));
+    let is_of_port = root.join(GOOD).exists() || root.join("rx_packets").exists();
+    if is_of_port {
+        return wrong("belongs to one port: expected the folder above, which has a folder for each port");
+    }
+    match (interfaces(root), timing) {
+        (Ok(ports), _) if !ports.is_empty() => Ok(()),
+        (Err(error), SampleTiming::Replay) => wrong(&error.to_string()),
+        (Err(_), SampleTiming::Follow) => Ok(()),
+        (Ok(_), SampleTiming::Follow) if fs::read_dir(root)?.next().is_none() => Ok(()),
+        (Ok(_), _) => wrong(&format!("there is no port in it: expected a folder for each port, with {GOOD}")),
+    }
 }
 
 impl Sysfs {
@@ -54,9 +81,9 @@ impl Source for Sysfs {
     }
 }
 
-/// In order of their names. The kernel's directory has files in it as well.
+/// In order of their names. The kernel's directory has files in it as well, and what has no counters is no port.
 fn interfaces(root: &Path) -> io::Result<Vec<String>> {
-    let entries = fs::read_dir(root)?.flatten().filter(|entry| entry.path().is_dir());
+    let entries = fs::read_dir(root)?.flatten().filter(|entry| entry.path().join(GOOD).exists());
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     Ok(names)
@@ -72,14 +99,19 @@ impl SysfsPort {
     }
 
     fn read(&self, port: String, at: Moment, troubles: &mut Vec<String>) -> Reading {
+        let mut wrongs = Vec::new();
         let mut number = |file: &str| {
             self.number(file).unwrap_or_else(|wrong| {
-                troubles.push(wrong);
+                wrongs.push(wrong);
                 None
             })
         };
         let (index, flags) = (number("ifindex"), number("flags"));
-        let (good, bad) = (number("statistics/rx_packets"), number("statistics/rx_crc_errors"));
+        let (good, bad) = (number(GOOD), number(BAD));
+        if bad.is_none() && wrongs.is_empty() {
+            wrongs.push(format!("{port}: nothing counts its bad frames: there is no {BAD}"));
+        }
+        troubles.append(&mut wrongs);
         Reading {
             port,
             identity: index.unwrap_or(0),
@@ -114,11 +146,18 @@ impl SysfsPort {
             Some(digits) => u64::from_str_radix(digits, 16),
             None => text.parse(),
         };
-        number.map(Some).map_err(|_| named(format!("`{text}`: expected a number")))
+        number.map(Some).map_err(|_| named(format!("`{}`: expected a number", text.escape_default())))
     }
 
     fn text(&self, file: &str) -> io::Result<Option<String>> {
-        match fs::read_to_string(self.0.join(file)) {
+        let read = || -> io::Result<String> {
+            let mut text = String::new();
+            // Of a FIFO or a file without end, no more than a counter has, and no waiting for it.
+            let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(self.0.join(file))?;
+            file.take(LONGEST).read_to_string(&mut text)?;
+            Ok(text)
+        };
+        match read() {
             Ok(text) => Ok(Some(text.trim().to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -207,7 +246,39 @@ mod tests {
         let (readings, troubles) = read(&mut Sysfs::new(folder.path(), Selection::physical()));
         assert!(readings.iter().all(|reading| reading.frames.is_none() && reading.carrier == CarrierState::Up));
         let file = folder.path().join("w1/statistics/rx_packets");
-        assert_eq!(troubles, [format!("{}: `twelve`: expected a number", file.display())]);
+        let uncounted = "w0: nothing counts its bad frames: there is no statistics/rx_crc_errors";
+        assert_eq!(troubles, [uncounted.to_owned(), format!("{}: `twelve`: expected a number", file.display())]);
+    }
+
+    #[test]
+    fn what_has_no_counters_is_no_port_and_a_folder_of_another_level_is_refused() {
+        let folder = Folder::new("sysfs-level");
+        interface(&folder, "net/eth0", &[]);
+        folder.write("net/notes/readme", "");
+        let checked = |part: &str, timing| check(&folder.path().join(part), timing).map_err(|error| error.to_string());
+        for timing in [SampleTiming::Replay, SampleTiming::Follow] {
+            assert_eq!(checked("net", timing), Ok(()));
+            for level in ["net/eth0", "net/eth0/statistics"] {
+                assert!(checked(level, timing).unwrap_err().contains("expected the folder above"), "{level}");
+            }
+            assert!(checked("", timing).unwrap_err().contains("there is no port in it"));
+        }
+        assert_eq!(interfaces(&folder.path().join("net")).unwrap(), ["eth0"]);
+        fs::create_dir(folder.path().join("empty")).unwrap();
+        for (part, why) in [("empty", "there is no port in it"), ("none", "No such file")] {
+            assert!(checked(part, SampleTiming::Replay).unwrap_err().contains(why));
+            assert_eq!(checked(part, SampleTiming::Follow), Ok(()), "it may come");
+        }
+    }
+
+    #[test]
+    fn a_counter_without_end_is_no_number_and_fills_no_memory() {
+        let folder = Folder::new("sysfs-endless");
+        folder.write("w0/statistics/rx_packets", "5\n");
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("w0/statistics/rx_crc_errors")).unwrap();
+        let (readings, troubles) = read(&mut Sysfs::new(folder.path(), Selection::physical()));
+        assert_eq!(readings[0].frames, None);
+        assert!(troubles[0].ends_with("expected a number") && troubles[0].len() < 1_000, "{troubles:?}");
     }
 
     #[test]

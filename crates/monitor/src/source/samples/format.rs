@@ -6,10 +6,12 @@ use units::{Moment, nearest};
 use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
 /// The columns, in the order in which they are recorded.
+/// The host of a port has a column of its own or stands before it, as in HOST/PORT; it is recorded so.
 pub(crate) const COLUMNS: [&str; 10] =
     ["time_ms", "port", "identity", "carrier", "all", "bad", "bits", "symbol_errors", "corrected", "uncorrectable"];
 /// The kernel's are shorter; those of a switch need not be.
 const LONGEST_NAME: usize = 64;
+const HOST: &str = "host";
 const REQUIRED: [&str; 4] = ["time_ms", "port", "all", "bad"];
 
 #[derive(Debug, PartialEq, Eq)]
@@ -35,6 +37,7 @@ pub(crate) enum SampleFormat {
 #[serde(deny_unknown_fields)]
 struct SampleRecord {
     time_ms: u64,
+    host: Option<String>,
     port: String,
     identity: Option<u64>,
     carrier: Option<String>,
@@ -86,8 +89,10 @@ impl SampleFormat {
 /// The columns that a header names.
 fn header(fields: Vec<String>) -> Result<Vec<String>, String> {
     for (at, field) in fields.iter().enumerate() {
-        if !COLUMNS.contains(&field.as_str()) {
-            let meant = nearest(field, COLUMNS).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+        if !COLUMNS.contains(&field.as_str()) && field != HOST {
+            let meant = nearest(field, COLUMNS.into_iter().chain([HOST]))
+                .map(|meant| format!("; did you mean {meant}?"))
+                .unwrap_or_default();
             return Err(format!("unknown column `{field}`{meant}"));
         }
         if fields[..at].contains(field) {
@@ -120,6 +125,7 @@ impl CsvRow<'_> {
     fn written(&self) -> Result<SampleRecord, String> {
         Ok(SampleRecord {
             time_ms: self.number("time_ms")?.ok_or("time_ms: expected a whole number")?,
+            host: self.field(HOST).cloned(),
             port: self.field("port").cloned().unwrap_or_default(),
             identity: self.number("identity")?,
             carrier: self.field("carrier").cloned(),
@@ -134,10 +140,28 @@ impl CsvRow<'_> {
 }
 
 impl SampleRecord {
-    fn check(self) -> Result<Reading, String> {
-        if self.port.is_empty() || self.port.len() > LONGEST_NAME {
+    /// `PORT`, or `HOST/PORT`.
+    fn name(&self) -> Result<String, String> {
+        let (host, port) = match (&self.host, self.port.rsplit_once('/')) {
+            (Some(_), Some(_)) => return Err(format!("port `{}`: expected no host in it beside `host`", self.port)),
+            (Some(host), None) => (Some(host.as_str()), self.port.as_str()),
+            (None, Some((host, port))) => (Some(host), port),
+            (None, None) => (None, self.port.as_str()),
+        };
+        let is_name =
+            |name: &str| !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(char::is_whitespace);
+        if port.is_empty() || port.len() > LONGEST_NAME {
             return Err(format!("port: expected a name of at most {LONGEST_NAME} letters"));
         }
+        match host {
+            None => Ok(port.to_owned()),
+            Some(host) if is_name(host) => Ok(format!("{host}/{port}")),
+            Some(_) => Err(format!("host: expected a name of at most {LONGEST_NAME} letters without spaces")),
+        }
+    }
+
+    fn check(self) -> Result<Reading, String> {
+        let port = self.name()?;
         let carrier = match self.carrier.as_deref() {
             None | Some("up") => CarrierState::Up,
             Some("lost") => CarrierState::Lost,
@@ -156,7 +180,7 @@ impl SampleRecord {
         };
         let Self { symbol_errors, corrected, uncorrectable, .. } = self;
         Ok(Reading {
-            port: self.port,
+            port,
             identity: self.identity.unwrap_or(0),
             at: Moment::from_ms(self.time_ms),
             carrier,

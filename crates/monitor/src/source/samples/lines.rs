@@ -29,6 +29,7 @@ pub(crate) struct LineReader {
     /// Where it is from, if that can change: a file that has a name.
     path: Option<PathBuf>,
     is_stream: bool,
+    is_stdin: bool,
     /// Bytes taken from the file.
     position: u64,
     buffer: Vec<u8>,
@@ -59,6 +60,7 @@ impl LineReader {
         Ok(Self {
             path: path.filter(|_| kind.is_file()).map(Path::to_owned),
             is_stream: !kind.is_file(),
+            is_stdin: path.is_none(),
             file,
             position: 0,
             buffer: Vec::new(),
@@ -67,6 +69,16 @@ impl LineReader {
             number: 0,
             overlong: false,
         })
+    }
+
+    /// Standard input that is no file: nothing follows its end.
+    pub(crate) fn is_unnamed_stream(&self) -> bool {
+        self.is_stream && self.is_stdin
+    }
+
+    /// A FIFO, into which another process may write after the first.
+    pub(crate) fn is_named_stream(&self) -> bool {
+        self.is_stream && !self.is_stdin
     }
 
     /// Takes in what is there, up to a chunk.
