@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   meter ──put──▶ Outlet ─bounded queue─▶ Post ══TCP══▶ Inlet ──Queue──▶ collector
-//!                                               ══Redis══▶
+//!                                               ══Redis══▶              │
+//!                         ReportCounts ◀──────── what became of them ◀───┘
 //! ```
 //!
 //! What a report says is not looked at here. Each has the meter's incarnation (`life`), a number that no other run of a
@@ -14,13 +15,15 @@
 //! | [`mod@post`] | the meter's side: never waits for the network, drops what finds no room and counts it |
 //! | [`inlet`] | the collector's side: any number of meters, distinguished by their incarnations |
 //! | [`collector`] | what reports come to: losses, and who is silent |
+//! | `answer` | what the collector says of them: taken, refused and why |
 //! | `queue` | reports that wait to be compared, bounded by bytes |
 //! | `frame`, `squeeze`, `seal` | reports as bytes on a connection, shorter, and with a key |
 //! | `tcp`, `listen`, `redis` | the two ways, and who listens at the end of the first |
 //!
 //! Invariants: memory is bounded on both sides, for anything that a peer sends or does not send; of one incarnation,
-//! reports come in order; with a key nothing is heard that was made, changed or played again by others.
+//! reports come in order; a meter whose reports nobody takes learns it; with a key nothing is heard that was made, changed or played again by others.
 
+mod answer;
 pub mod collector;
 mod frame;
 pub mod inlet;

@@ -97,7 +97,7 @@ fn with_a_key_only_sealed_reports_are_heard_and_long_entries_stay_in_redis() {
     let key = OrderKey::new([7; 16]);
     let (place, inlet) = inlet(&server);
     let (mut sealed, sealing) = post(place.clone(), 7, Some(key.clone()));
-    let (mut forged, forging) = post(place, 7, None);
+    let (mut forged, forging) = post(place, 8, None);
     let (put, received) = queue(1 << 20);
     let (stop, said) = (StopFlag::new(), Mutex::new(String::new()));
     thread::scope(|scope| {

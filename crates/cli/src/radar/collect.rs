@@ -46,7 +46,14 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
         let ended = taking.join().unwrap_or(Ok(()));
         ended.map_err(|error| Failure::Outside(error.to_string())).and(summaries)
     })?;
-    out.summaries(&summaries, args.top)
+    out.summaries(&summaries, args.top)?;
+    if summaries.is_empty() {
+        return Err(Failure::Outside("no meter has reported: nothing was compared".to_owned()));
+    }
+    if summaries.iter().all(|summary| summary.ends.len() < args.ends as usize) {
+        return Err(Failure::Outside(format!("no segment was heard of {} ends: nothing was compared", args.ends)));
+    }
+    Ok(())
 }
 
 fn memory(args: &CollectArgs) -> Result<usize, Failure> {
@@ -83,7 +90,11 @@ fn compare(
     let mut next_look = LOOK_EVERY;
     loop {
         match received.recv_timeout(TICK) {
-            Ok(received) => out.news(collector.on_report(now(), received.missing, &received.report))?,
+            Ok(report) => {
+                let news = collector.on_report(now(), report.missing, &report.report);
+                received.answer(report.life, collector.refusal());
+                out.news(news)?;
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(collector.finish()),
         }

@@ -35,6 +35,10 @@ struct MeterResult {
     reports: u64,
     report_bytes: u64,
     reports_dropped: u64,
+    /// What the collector has said of them; null if it is of a version that says nothing.
+    reports_taken: Option<u64>,
+    reports_refused: u64,
+    refusal: Option<String>,
     cpu_seconds: f64,
 }
 
@@ -55,7 +59,7 @@ pub(super) fn run(args: &MeterArgs, json: bool) -> CommandResult {
     if meter.expects_super_frames() {
         say(&advice(&config.interface, "may come, because segmentation or receive offload is on"));
     }
-    let (outlet, post) = digests::post(place, config.life, key);
+    let (outlet, post) = digests::post(place.clone(), config.life, key);
     let clock = Clock::start();
     let (seen, sent) = std::thread::scope(|scope| {
         let sending = scope.spawn(|| post.run(&say));
@@ -63,8 +67,24 @@ pub(super) fn run(args: &MeterArgs, json: bool) -> CommandResult {
         (seen, sending.join().unwrap_or_default())
     });
     let seen = seen.map_err(|trouble| Failure::Outside(trouble.0))?;
-    let outcome = outcome(&config.interface, seen, sent, clock.elapsed());
-    print(json, &outcome, || in_words(&outcome))
+    let outcome = outcome(&config.interface, seen, &sent, clock.elapsed());
+    print(json, &outcome, || in_words(&outcome))?;
+    verdict(&place, &sent)
+}
+
+/// A meter of whose reports nothing came has not done what was asked.
+fn verdict(place: &CollectorAddress, sent: &ReportCounts) -> CommandResult {
+    let ReportCounts { reports, dropped, taken, refused, .. } = sent;
+    let problem = sent.problem.as_ref().map_or(String::new(), |problem| format!(": {problem}"));
+    Err(Failure::Outside(match sent.refusal.as_deref() {
+        Some(why) if *refused > 0 => format!("{place} refused {refused} of {reports} reports: {why}"),
+        _ if *reports == 0 && *dropped > 0 => format!("no report reached {place}{problem}"),
+        _ if *reports > 0 && *taken == 0 && sent.is_answered == Some(true) => {
+            let hint = if sent.problem.is_none() { ": does a collector run there?" } else { "" };
+            format!("nobody acknowledged any of {reports} reports to {place}{problem}{hint}")
+        }
+        _ => return Ok(()),
+    }))
 }
 
 fn watch(
@@ -105,10 +125,11 @@ impl MeterStatusLine {
         let over = (now + STATUS_EVERY).saturating_sub(self.next).as_secs_f64();
         let busy = (cpu - self.cpu).as_secs_f64() / over * 100.0;
         let line = format!(
-            "{}: {} packets/s, {busy:.1} % of a processor, {} reports sent, {} dropped",
+            "{}: {} packets/s, {busy:.1} % of a processor, {} reports sent, {} refused, {} dropped",
             config.interface,
             thousands((self.packets as f64 / over) as u64),
             thousands(sent.reports),
+            thousands(sent.refused),
             thousands(sent.dropped)
         );
         *self = Self { packets: 0, cpu, next: now + STATUS_EVERY };
@@ -194,7 +215,7 @@ fn advice(interface: &str, why: &str) -> String {
     )
 }
 
-fn outcome(interface: &str, seen: MeterCounters, sent: ReportCounts, elapsed: Duration) -> MeterResult {
+fn outcome(interface: &str, seen: MeterCounters, sent: &ReportCounts, elapsed: Duration) -> MeterResult {
     MeterResult {
         interface: interface.to_owned(),
         seconds: elapsed.as_secs_f64(),
@@ -207,6 +228,9 @@ fn outcome(interface: &str, seen: MeterCounters, sent: ReportCounts, elapsed: Du
         reports: sent.reports,
         report_bytes: sent.bytes,
         reports_dropped: sent.dropped,
+        reports_taken: (sent.is_answered != Some(false)).then_some(sent.taken),
+        reports_refused: sent.refused,
+        refusal: sent.refusal.clone(),
         cpu_seconds: cost::cpu_time().as_secs_f64(),
     }
 }
@@ -221,11 +245,12 @@ fn in_words(outcome: &MeterResult) -> String {
     };
     let share = outcome.cpu_seconds / seconds * 100.0;
     let rate = *report_bytes as f64 * 8e-6 / seconds;
-    let [out, came, missed, reports, dropped] =
-        [*packets_out, *packets_in, *missed, *reports, outcome.reports_dropped].map(thousands);
+    let [out, came, missed, reports, dropped, refused] =
+        [*packets_out, *packets_in, *missed, *reports, outcome.reports_dropped, outcome.reports_refused].map(thousands);
+    let taken = outcome.reports_taken.map_or("taken unknown".to_owned(), |taken| format!("{} taken", thousands(taken)));
     format!(
         "{interface}: {out} packets left and {came} arrived in {seconds:.1} s; {missed} frames passed unseen\n\
-         {reports} reports sent ({rate:.2} Mbit/s), {dropped} dropped\n\
+         {reports} reports sent ({rate:.2} Mbit/s), {taken}, {refused} refused, {dropped} dropped\n\
          {share:.2} % of a processor{each}"
     )
 }

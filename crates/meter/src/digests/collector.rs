@@ -39,6 +39,8 @@ const LENGTHS: std::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
 const FURTHEST: u64 = 60_000_000_000;
 /// An end that has not reported for so long is silent.
 const SILENCE: u64 = 1_000_000_000;
+/// Meters that are expected are heard after so long, or something is wrong.
+const UNHEARD: u64 = 5_000_000_000;
 /// Cells that a meter may have: what is kept of those that wait is bounded.
 const MOST_CELLS: usize = 8_192;
 
@@ -96,6 +98,11 @@ pub struct Collector {
     largest: Option<(usize, String)>,
     /// Reports that could not be used, since the last look.
     refused: u64,
+    /// Why the last report was refused.
+    refusal: Option<String>,
+    /// The first look, and that nobody was heard by then, which is told once.
+    began: Option<Timestamp>,
+    told_alone: bool,
     unlisted: UnlistedEvents,
 }
 
@@ -111,6 +118,9 @@ impl Collector {
             dropped: 0,
             largest: None,
             refused: 0,
+            refusal: None,
+            began: None,
+            told_alone: false,
             unlisted: UnlistedEvents::default(),
         }
     }
@@ -127,6 +137,7 @@ impl Collector {
 
     /// A report has come, at `now`, and `missing` before it have not.
     pub fn on_report(&mut self, now: Timestamp, missing: u64, bytes: &[u8]) -> Vec<CollectorEvent> {
+        self.refusal = None;
         let report = match MeterReport::packed(bytes) {
             Ok(report) => report,
             Err(error) => return self.refuse(&error_text(error)),
@@ -148,6 +159,11 @@ impl Collector {
         outcome.unwrap_or_else(|why| self.refuse(&why))
     }
 
+    /// Why the last report was refused; `None` if it was taken.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
     /// To be called now and then: who is silent, and what could not be compared.
     pub fn look(&mut self, now: Timestamp) -> Vec<CollectorEvent> {
         let mut news: Vec<CollectorEvent> = self.segments.values_mut().flat_map(|watched| watched.look(now)).collect();
@@ -162,7 +178,24 @@ impl Collector {
             news.push(CollectorEvent::Trouble(format!("{more} more reports could not be used")));
         }
         news.extend(self.unlisted.take());
+        news.extend(self.unheard(now).map(CollectorEvent::Trouble));
         news
+    }
+
+    /// Meters that are expected and were not heard: none at all, or not all ends of a segment.
+    fn unheard(&mut self, now: Timestamp) -> Option<String> {
+        let seconds = UNHEARD / 1_000_000_000;
+        let began = *self.began.get_or_insert(now);
+        if self.segments.is_empty() && now.since(began) >= UNHEARD && !std::mem::replace(&mut self.told_alone, true) {
+            return Some(format!(
+                "no meter has reported for {seconds} s: is `hitless radar meter` running, does its --to lead here, has it our --key?"
+            ));
+        }
+        let lacking: Vec<String> = self.segments.values_mut().filter_map(|watched| watched.lacks_an_end(now)).collect();
+        let first = lacking.first()?;
+        let more =
+            if lacking.len() > 1 { format!(" (and {} more segments)", lacking.len() - 1) } else { String::new() };
+        Some(format!("{first}{more}"))
     }
 
     /// There is no more to come.
@@ -203,6 +236,7 @@ impl Collector {
     /// Reported once between two looks: a sender of nonsense sends a hundred a second of it.
     fn refuse(&mut self, why: &str) -> Vec<CollectorEvent> {
         self.refused += 1;
+        self.refusal = Some(why.to_owned());
         if self.refused == 1 { vec![CollectorEvent::Trouble(why.to_owned())] } else { Vec::new() }
     }
 }

@@ -1,19 +1,22 @@
 //! Reports on a TCP connection.
 //!
 //! ```text
-//!   both ways, first    "HLRM"  version:8  sealed:8  0:16, and with a key  nonce:128
+//!   both ways, first    "HLRM"  version:8  sealed:8  answers:8  0:8, and with a key  nonce:128
 //!   with a key then     proof:64 of the meter, and after it proof:64 of the collector
 //!   then, to the collector, again and again
 //!                       length:32  life:64  number:64  report …, and with a key  tag:64
+//!   to the meter, if both greetings have answers = 1
+//!                       length:32  answer …, and with a key  tag:64
 //! ```
 //!
-//! Numbers are little-endian; `length` is that of everything behind it. The collector says who it is and nothing more. What
-//! proofs and tags are is in `seal`.
+//! Numbers are little-endian; `length` is that of everything behind it. Answers are in `answer`; an end that knows nothing of
+//! them has a zero there, and is sent none. What proofs and tags are is in `seal`.
 
 use std::fmt;
 use std::io::{self, Read, Write};
 
 use super::Envelope;
+use super::answer::ReportAnswer;
 use super::seal::{ReportSession, TAG};
 
 const GREETING: [u8; 8] = *b"HLRM\x01\0\0\0";
@@ -61,7 +64,7 @@ impl From<io::Error> for PeerError {
 /// How one begins, with a key or without.
 pub(crate) fn greeting(is_sealed: bool) -> [u8; 8] {
     let mut greeting = GREETING;
-    greeting[5] = u8::from(is_sealed);
+    (greeting[5], greeting[6]) = (u8::from(is_sealed), 1);
     greeting
 }
 
@@ -74,6 +77,47 @@ pub(crate) fn check_greeting(said: [u8; 8], is_sealed: bool) -> Result<(), PeerE
     }
     let theirs = said[5] != 0;
     if theirs == is_sealed { Ok(()) } else { Err(PeerError::Sealed(theirs)) }
+}
+
+/// The end that greets like this says, or hears, what becomes of reports.
+pub(crate) fn knows_answers(said: [u8; 8]) -> bool {
+    said[6] != 0
+}
+
+pub(crate) fn write_answer(
+    to: &mut impl Write,
+    answer: &ReportAnswer,
+    session: Option<&mut ReportSession>,
+) -> io::Result<()> {
+    let mut bytes = answer.to_bytes();
+    if let Some(session) = session {
+        let tag = session.answer_tag(&bytes);
+        bytes.extend(tag);
+    }
+    to.write_all(&[&(bytes.len() as u32).to_le_bytes(), &bytes[..]].concat())
+}
+
+/// The first answer in what has arrived, which is taken out of it; `None` if it is not all there.
+pub(crate) fn take_answer(
+    inbox: &mut Vec<u8>,
+    session: Option<&mut ReportSession>,
+) -> Result<Option<ReportAnswer>, PeerError> {
+    let Some(length) = inbox.first_chunk().map(|length| u32::from_le_bytes(*length)) else { return Ok(None) };
+    let end = 4 + length as usize;
+    if length as usize > ReportAnswer::LONGEST + TAG {
+        return Err(PeerError::Length(length));
+    }
+    let Some(mut bytes) = inbox.get(4..end) else { return Ok(None) };
+    if let Some(session) = session {
+        let (answer, said) = bytes.split_at(bytes.len().saturating_sub(TAG));
+        if said != session.answer_tag(answer) {
+            return Err(PeerError::Forged);
+        }
+        bytes = answer;
+    }
+    let answer = ReportAnswer::parse(bytes).ok_or(PeerError::Length(length))?;
+    inbox.drain(..end);
+    Ok(Some(answer))
 }
 
 pub(crate) fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&mut ReportSession>) -> io::Result<()> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use linux::clock::Clock;
 
+use super::answer::ReportAnswers;
 use super::queue::{BudgetShare, CollectorQueue, ReceivedReport};
 use super::squeeze::is_squeezed;
 use super::{Envelope, RedisCollectorAddress, listen, redis};
@@ -105,6 +106,11 @@ impl ReportGate<'_> {
         }
     }
 
+    /// What meters are to hear of their reports.
+    pub(crate) fn answers(&self) -> &ReportAnswers {
+        self.out.answers()
+    }
+
     /// Room for `bytes` bytes of a report that are about to be read; `None` once it is time to end.
     pub(crate) fn take(&self, bytes: usize) -> Option<BudgetShare> {
         self.out.take(bytes, self.stop)
@@ -115,6 +121,7 @@ impl ReportGate<'_> {
         let Envelope { life, number, report } = envelope;
         if !is_squeezed(&report) {
             self.tell("a report that nobody squeezed like that; ignored");
+            self.answers().note(life, Some("a report that nobody squeezed like that"));
             return true;
         }
         let Some(taken) = taken.or_else(|| self.take(report.len())) else { return false };

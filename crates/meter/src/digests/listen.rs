@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use super::answer::ReportAnswer;
 use super::frame::{self, PeerError};
 use super::inlet::ReportGate;
 use super::seal::{NONCE, ReportSession, TAG};
@@ -150,11 +151,12 @@ fn serve(mut stream: TcpStream, gate: &ReportGate<'_>, heard: impl Fn()) -> Resu
     stream.set_write_timeout(Some(PATIENCE))?;
     let deadline = gate.now() + FIRST_REPORT;
     let mut patient = DeadlineReader { stream: &mut stream, gate, until: deadline };
-    let mut session = greet(&mut patient)?;
+    let (mut session, hears) = greet(&mut patient)?;
+    let mut answers = AnswerWriter { hears, life: None, last: None, at: Duration::ZERO };
     let mut is_first = true;
     loop {
         patient.until = if is_first { deadline } else { gate.now() + SILENCE };
-        if !patient.has_more()? {
+        if !patient.has_more(|stream| answers.write(stream, gate, session.as_mut()))? {
             return Ok(());
         }
         patient.until = patient.until.min(gate.now() + ONE_REPORT);
@@ -166,14 +168,46 @@ fn serve(mut stream: TcpStream, gate: &ReportGate<'_>, heard: impl Fn()) -> Resu
         let envelope = frame::read(&mut patient, length, session.as_mut())?;
         heard();
         is_first = false;
+        answers.life = Some(envelope.life);
         if !gate.pass(envelope, taken) {
             return Ok(());
         }
+        answers.write(patient.stream, gate, session.as_mut())?;
     }
 }
 
-/// Says who we are, hears who they are, and where there is a key, whether they have it.
-fn greet(patient: &mut DeadlineReader<'_>) -> Result<Option<ReportSession>, PeerError> {
+/// Tells a meter what became of its reports, when that has changed, and not too often.
+struct AnswerWriter {
+    hears: bool,
+    life: Option<u64>,
+    last: Option<ReportAnswer>,
+    at: Duration,
+}
+
+impl AnswerWriter {
+    fn write(
+        &mut self,
+        stream: &mut TcpStream,
+        gate: &ReportGate<'_>,
+        session: Option<&mut ReportSession>,
+    ) -> io::Result<()> {
+        let now = gate.now();
+        let Some(life) = self.life.filter(|_| self.hears && now.saturating_sub(self.at) >= LOOK_EVERY) else {
+            return Ok(());
+        };
+        let answer = gate.answers().of(life);
+        if answer != self.last
+            && let Some(answer) = &answer
+        {
+            frame::write_answer(stream, answer, session)?;
+            (self.last, self.at) = (Some(answer.clone()), now);
+        }
+        Ok(())
+    }
+}
+
+/// Says who we are, hears who they are, and where there is a key, whether they have it. True if they hear answers.
+fn greet(patient: &mut DeadlineReader<'_>) -> Result<(Option<ReportSession>, bool), PeerError> {
     let key = patient.gate.key;
     let ours = nonce()?;
     patient.stream.write_all(&frame::greeting(key.is_some()))?;
@@ -183,7 +217,8 @@ fn greet(patient: &mut DeadlineReader<'_>) -> Result<Option<ReportSession>, Peer
     let mut said = [0; 8];
     patient.read_exact(&mut said)?;
     frame::check_greeting(said, key.is_some())?;
-    let Some(key) = key else { return Ok(None) };
+    let hears = frame::knows_answers(said);
+    let Some(key) = key else { return Ok((None, hears)) };
     let (mut theirs, mut proof) = ([0; NONCE], [0; TAG]);
     patient.read_exact(&mut theirs)?;
     patient.read_exact(&mut proof)?;
@@ -192,7 +227,7 @@ fn greet(patient: &mut DeadlineReader<'_>) -> Result<Option<ReportSession>, Peer
         return Err(PeerError::Forged);
     }
     patient.stream.write_all(&session.collector_proof())?;
-    Ok(Some(session))
+    Ok((Some(session), hears))
 }
 
 /// Waits for bytes, but not beyond a time, and not longer than the collector runs.
@@ -203,12 +238,16 @@ struct DeadlineReader<'a> {
 }
 
 impl DeadlineReader<'_> {
-    /// Waits for the next byte; false if there are no more.
-    fn has_more(&mut self) -> io::Result<bool> {
-        self.wait(|stream| stream.peek(&mut [0])).map(|bytes| bytes > 0)
+    /// Waits for the next byte; false if there are no more. Meanwhile `idle` is called now and then.
+    fn has_more(&mut self, idle: impl FnMut(&mut TcpStream) -> io::Result<()>) -> io::Result<bool> {
+        self.wait(|stream| stream.peek(&mut [0]), idle).map(|bytes| bytes > 0)
     }
 
-    fn wait(&mut self, mut read: impl FnMut(&mut TcpStream) -> io::Result<usize>) -> io::Result<usize> {
+    fn wait(
+        &mut self,
+        mut read: impl FnMut(&mut TcpStream) -> io::Result<usize>,
+        mut idle: impl FnMut(&mut TcpStream) -> io::Result<()>,
+    ) -> io::Result<usize> {
         loop {
             match read(self.stream) {
                 Err(error) if is_timeout(&error) && self.gate.now() < self.until => {
@@ -216,6 +255,7 @@ impl DeadlineReader<'_> {
                         // `read_exact` would try again after `Interrupted`.
                         return Err(io::Error::from(ErrorKind::ConnectionAborted));
                     }
+                    idle(self.stream)?;
                 }
                 // One byte now and then is not enough.
                 Ok(some) if some > 0 && self.gate.now() >= self.until => return Err(ErrorKind::TimedOut.into()),
@@ -227,7 +267,7 @@ impl DeadlineReader<'_> {
 
 impl Read for DeadlineReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.wait(|stream| stream.read(buffer))
+        self.wait(|stream| stream.read(buffer), |_| Ok(()))
     }
 }
 

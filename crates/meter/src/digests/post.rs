@@ -1,18 +1,20 @@
 //! The meter's side: reports leave from a thread of their own, so that a meter never waits for a network.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use units::StopFlag;
 
+use super::answer::{CollectorVerdicts, HeardAnswer};
 use super::redis::RedisTransport;
 use super::squeeze::squeeze;
 use super::tcp::TcpTransport;
 use super::{CollectorAddress, Envelope};
 use bus::key::OrderKey;
+use linux::clock::Clock;
 
 /// Reports that may wait: a second or more of them.
 const ROOM: usize = 256;
@@ -23,6 +25,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Failures that are put up with once the meter has ended.
 const LAST_ATTEMPTS: u32 = 3;
+/// How long the last reports may take to be acknowledged.
+const FAREWELL: Duration = Duration::from_millis(1_500);
+/// How long no report was acknowledged before that is reported, and how often what was refused is.
+const UNHEARD: Duration = Duration::from_secs(5);
+const REFUSED_EVERY: Duration = Duration::from_secs(10);
 
 /// Where the meter puts its reports.
 #[derive(Debug)]
@@ -40,15 +47,34 @@ struct SendShared {
     sent: AtomicU64,
     bytes: AtomicU64,
     dropped: AtomicU64,
+    heard: Mutex<HeardVerdict>,
+}
+
+/// What collectors have said so far.
+#[derive(Debug, Default)]
+struct HeardVerdict {
+    verdicts: CollectorVerdicts,
+    refusal: Option<String>,
+    is_answered: Option<bool>,
+    problem: Option<String>,
 }
 
 /// What became of reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportCounts {
     pub reports: u64,
     pub bytes: u64,
     /// Found no room, because the other side was away or too slow.
     pub dropped: u64,
+    /// Taken by a collector, as far as it has said so.
+    pub taken: u64,
+    pub refused: u64,
+    /// Why the latest of those was refused.
+    pub refusal: Option<String>,
+    /// Collectors there say what becomes of reports; `None` if there has been no connection.
+    pub is_answered: Option<bool>,
+    /// What was wrong last with the way to the collector.
+    pub problem: Option<String>,
 }
 
 /// Takes them to their place. To be run on a thread.
@@ -56,6 +82,7 @@ pub struct ReportCounts {
 pub struct ReportSender {
     place: CollectorAddress,
     key: Option<OrderKey>,
+    life: u64,
     queue: Receiver<Envelope>,
     shared: Arc<SendShared>,
 }
@@ -64,6 +91,12 @@ pub struct ReportSender {
 pub(super) trait ReportTransport {
     /// On an error it may or may not have arrived; sending it again does no harm.
     fn send(&mut self, envelope: &Envelope) -> Result<(), String>;
+
+    /// What has been said of the reports of this incarnation since this was last asked. Does not wait for it.
+    fn hear(&mut self, life: u64) -> Vec<HeardAnswer>;
+
+    /// Whether the other side says such things at all, if that is known.
+    fn is_answered(&self) -> Option<bool>;
 }
 
 /// `life` is the incarnation, a number that no other run of a meter has; with a key, reports are sealed with the key.
@@ -71,7 +104,7 @@ pub fn post(place: CollectorAddress, life: u64, key: Option<OrderKey>) -> (Repor
     let (queue, waiting) = mpsc::sync_channel(ROOM);
     let shared = Arc::new(SendShared::default());
     let outlet = ReportQueue { queue, life, number: 0, shared: Arc::clone(&shared) };
-    (outlet, ReportSender { place, key, queue: waiting, shared })
+    (outlet, ReportSender { place, key, life, queue: waiting, shared })
 }
 
 impl ReportQueue {
@@ -103,7 +136,14 @@ impl SendShared {
     fn sent(&self) -> ReportCounts {
         let [reports, bytes, dropped] =
             [&self.sent, &self.bytes, &self.dropped].map(|counter| counter.load(Ordering::Relaxed));
-        ReportCounts { reports, bytes, dropped }
+        let heard = self.heard();
+        let (taken, refused) = heard.verdicts.totals(reports);
+        let (refusal, problem) = (heard.refusal.clone(), heard.problem.clone());
+        ReportCounts { reports, bytes, dropped, taken, refused, refusal, is_answered: heard.is_answered, problem }
+    }
+
+    fn heard(&self) -> MutexGuard<'_, HeardVerdict> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -119,14 +159,17 @@ impl ReportSender {
 
     fn carry(&self, way: &mut dyn ReportTransport, tell: &dyn Fn(&str)) -> ReportCounts {
         let mut said = false;
+        let mut listener = AnswerListener::new(self);
         loop {
+            listener.listen(way, tell);
             let envelope = match self.queue.recv_timeout(LOOK_EVERY) {
                 Ok(envelope) => Envelope { report: squeeze(&envelope.report), ..envelope },
                 Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => return self.shared.sent(),
+                Err(RecvTimeoutError::Disconnected) => return listener.finish(way, tell),
             };
             let mut failures = 0;
             while let Err(why) = way.send(&envelope) {
+                self.shared.heard().problem = Some(why.clone());
                 if !said {
                     said = true;
                     tell(&format!("{}: {why}; trying again, and what finds no room is dropped", self.place));
@@ -135,7 +178,7 @@ impl ReportSender {
                 if self.is_closing() && failures >= LAST_ATTEMPTS {
                     let left = 1 + self.queue.try_iter().count() as u64;
                     self.shared.dropped.fetch_add(left, Ordering::Relaxed);
-                    return self.shared.sent();
+                    return listener.finish(way, tell);
                 }
                 self.wait((FIRST_WAIT * 2_u32.pow((failures - 1).min(10))).min(LONGEST_WAIT));
             }
@@ -143,6 +186,7 @@ impl ReportSender {
                 let dropped = self.shared.dropped.load(Ordering::Relaxed);
                 tell(&format!("{}: connected; {dropped} reports dropped so far", self.place));
             }
+            self.shared.heard().problem = None;
             self.shared.sent.fetch_add(1, Ordering::Relaxed);
             self.shared.bytes.fetch_add(envelope.report.len() as u64, Ordering::Relaxed);
         }
@@ -158,6 +202,118 @@ impl ReportSender {
             let step = most.min(LOOK_EVERY);
             thread::sleep(step);
             most = if self.is_closing() { Duration::ZERO } else { most - step };
+        }
+    }
+}
+
+/// Hears what became of reports, and says what a person should know of it.
+struct AnswerListener<'a> {
+    sender: &'a ReportSender,
+    clock: Clock,
+    /// When reports were last acknowledged, or the first was sent; and how many that were.
+    acknowledged: Option<(Duration, u64)>,
+    is_unheard: bool,
+    told_older: bool,
+    told_unsealed: bool,
+    /// When a refusal was last told, and which.
+    told_refused: Option<(Duration, u64)>,
+}
+
+impl<'a> AnswerListener<'a> {
+    fn new(sender: &'a ReportSender) -> Self {
+        Self {
+            sender,
+            clock: Clock::start(),
+            acknowledged: None,
+            is_unheard: false,
+            told_older: false,
+            told_unsealed: false,
+            told_refused: None,
+        }
+    }
+
+    fn listen(&mut self, way: &mut dyn ReportTransport, tell: &dyn Fn(&str)) {
+        let (shared, place) = (&self.sender.shared, &self.sender.place);
+        let is_answered = way.is_answered();
+        for heard in way.hear(self.sender.life) {
+            match heard {
+                HeardAnswer::Sealed(answer) if answer.life == self.sender.life => {
+                    let mut all = shared.heard();
+                    all.verdicts.hear(&answer);
+                    if answer.refused > 0 {
+                        all.refusal = Some(answer.reason);
+                    }
+                }
+                HeardAnswer::Sealed(_) => {}
+                HeardAnswer::Unsealed => {
+                    let why = "what answers has another key, or none: give meter and collector the same --key";
+                    shared.heard().problem = Some(why.to_owned());
+                    if !std::mem::replace(&mut self.told_unsealed, true) {
+                        tell(&format!("{place}: {why}"));
+                    }
+                }
+            }
+        }
+        if is_answered.is_some() {
+            shared.heard().is_answered = is_answered;
+        }
+        if is_answered == Some(false) && !std::mem::replace(&mut self.told_older, true) {
+            tell(&format!("{place}: a collector of an older hitless, which does not say whether it takes reports"));
+        }
+        let counts = shared.sent();
+        self.tell_refused(&counts, tell);
+        self.tell_unheard(&counts, tell);
+    }
+
+    fn tell_refused(&mut self, counts: &ReportCounts, tell: &dyn Fn(&str)) {
+        let now = self.clock.elapsed();
+        let is_due = match self.told_refused {
+            None => counts.refused > 0,
+            Some((at, told)) => counts.refused > told && now.saturating_sub(at) >= REFUSED_EVERY,
+        };
+        if is_due {
+            self.told_refused = Some((now, counts.refused));
+            let reason = counts.refusal.as_deref().unwrap_or_default();
+            tell(&format!("{}: refuses reports, {} so far: {reason}", self.sender.place, counts.refused));
+        }
+    }
+
+    fn tell_unheard(&mut self, counts: &ReportCounts, tell: &dyn Fn(&str)) {
+        if counts.reports == 0 || counts.is_answered != Some(true) {
+            return;
+        }
+        let (now, place) = (self.clock.elapsed(), &self.sender.place);
+        let answered = counts.taken + counts.refused;
+        match &mut self.acknowledged {
+            Some((at, last)) if *last == answered && answered < counts.reports => {
+                if now.saturating_sub(*at) >= UNHEARD && !std::mem::replace(&mut self.is_unheard, true) {
+                    let seconds = UNHEARD.as_secs();
+                    tell(&format!(
+                        "{place}: nobody has acknowledged a report for {seconds} s: does a collector run there?"
+                    ));
+                }
+            }
+            Some((at, last)) => {
+                (*at, *last) = (now, answered);
+                if std::mem::take(&mut self.is_unheard) {
+                    tell(&format!("{place}: reports are acknowledged again"));
+                }
+            }
+            None => self.acknowledged = Some((now, answered)),
+        }
+    }
+
+    /// Waits a moment for what is said of the last reports.
+    fn finish(mut self, way: &mut dyn ReportTransport, tell: &dyn Fn(&str)) -> ReportCounts {
+        let until = self.clock.elapsed() + FAREWELL;
+        loop {
+            self.listen(way, tell);
+            let counts = self.sender.shared.sent();
+            let is_complete = counts.taken + counts.refused >= counts.reports || counts.is_answered != Some(true);
+            if is_complete || self.clock.elapsed() >= until {
+                return counts;
+            }
+            thread::sleep(LOOK_EVERY);
         }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use units::StopFlag;
 
+use super::answer::ReportAnswers;
 use super::squeeze::{is_squeezed, unsqueeze};
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -31,6 +32,7 @@ pub struct ReceivedReport {
 pub struct CollectorQueue {
     out: Sender<(ReceivedReport, usize)>,
     room: Arc<QueueBudget>,
+    answers: Arc<ReportAnswers>,
 }
 
 /// Where they are taken out.
@@ -38,6 +40,7 @@ pub struct CollectorQueue {
 pub struct CollectorReports {
     queue: Receiver<(ReceivedReport, usize)>,
     room: Arc<QueueBudget>,
+    answers: Arc<ReportAnswers>,
 }
 
 #[derive(Debug)]
@@ -50,7 +53,9 @@ struct QueueBudget {
 pub fn queue(bytes: usize) -> (CollectorQueue, CollectorReports) {
     let (out, queue) = mpsc::channel();
     let room = Arc::new(QueueBudget { most: bytes, used: Mutex::default() });
-    (CollectorQueue { out, room: Arc::clone(&room) }, CollectorReports { queue, room })
+    let answers = Arc::new(ReportAnswers::new());
+    let put = CollectorQueue { out, room: Arc::clone(&room), answers: Arc::clone(&answers) };
+    (put, CollectorReports { queue, room, answers })
 }
 
 /// Room that was taken and is given back, unless a report goes into the queue with it.
@@ -82,6 +87,11 @@ impl QueueBudget {
 }
 
 impl CollectorQueue {
+    /// What meters are to hear of their reports.
+    pub(super) fn answers(&self) -> &ReportAnswers {
+        &self.answers
+    }
+
     /// Waits for room; `None` once it is time to end.
     pub(super) fn take(&self, bytes: usize, stop: &StopFlag) -> Option<BudgetShare> {
         loop {
@@ -108,6 +118,11 @@ impl CollectorQueue {
 }
 
 impl CollectorReports {
+    /// Lets the meter know that a report of this incarnation was taken, or why it was refused.
+    pub fn answer(&self, life: u64, refusal: Option<&str>) {
+        self.answers.note(life, refusal);
+    }
+
     pub fn recv_timeout(&self, most: Duration) -> Result<ReceivedReport, RecvTimeoutError> {
         let (received, bytes) = self.queue.recv_timeout(most)?;
         self.room.give(bytes);

@@ -10,6 +10,7 @@ use std::{cmp, thread};
 
 use redis::{Value, cmd};
 
+use super::answer::{HeardAnswer, ReportAnswer};
 use super::inlet::ReportGate;
 use super::post::ReportTransport;
 use super::seal::entry_tag;
@@ -18,6 +19,7 @@ use bus::BusError;
 use bus::key::OrderKey;
 use bus::redis::address::RedisAddress;
 use bus::redis::line::RedisConnection;
+use linux::clock::Clock;
 
 const READ: &str = include_str!("redis/read.lua");
 const LAST: &str = include_str!("redis/last.lua");
@@ -32,9 +34,22 @@ const PAUSE: Duration = Duration::from_millis(4);
 const WAIT: Duration = Duration::from_millis(50);
 /// Looks before a failure is tried again.
 const TRY_AGAIN: usize = 20;
+/// How often answers are written and read, how many at a time, and for how long they stay, in milliseconds.
+const ANSWER_EVERY: Duration = Duration::from_millis(200);
+const ANSWERS: usize = 64;
+const ANSWER_STAYS: u64 = 60_000;
+/// The wait after answers could not be written.
+const ANSWER_AGAIN: Duration = Duration::from_secs(10);
+/// The longest answer, in bytes.
+const LONGEST_ANSWER: usize = 500;
 
 fn stream(address: &RedisAddress) -> String {
     format!("{}:digests", address.prefix)
+}
+
+/// Where a meter finds what became of its reports.
+fn answer_key(stream: &str, life: u64) -> String {
+    format!("{stream}:{life}")
 }
 
 #[derive(Debug)]
@@ -43,12 +58,15 @@ pub(crate) struct RedisTransport {
     stream: String,
     kept: usize,
     key: Option<OrderKey>,
+    clock: Clock,
+    heard: Duration,
 }
 
 impl RedisTransport {
     pub(crate) fn new(address: &RedisAddress, key: Option<OrderKey>) -> Self {
         let kept = cmp::min(address.history, KEPT);
-        Self { stream: stream(address), line: RedisConnection::new(address.clone()), kept, key }
+        let line = RedisConnection::new(address.clone());
+        Self { stream: stream(address), line, kept, key, clock: Clock::start(), heard: Duration::ZERO }
     }
 }
 
@@ -63,14 +81,62 @@ impl ReportTransport for RedisTransport {
         }
         self.line.ask("telling a report", &add, Duration::ZERO).map(drop).map_err(|error| error.to_string())
     }
+
+    fn hear(&mut self, life: u64) -> Vec<HeardAnswer> {
+        if self.clock.elapsed() < self.heard + ANSWER_EVERY {
+            return Vec::new();
+        }
+        self.heard = self.clock.elapsed();
+        let mut get = cmd("GETRANGE");
+        get.arg(answer_key(&self.stream, life)).arg(0).arg(LONGEST_ANSWER);
+        // Whether Redis is there shows when the next report is sent.
+        let answer = self.line.ask("reading an answer", &get, Duration::ZERO).ok();
+        let text = answer.as_ref().and_then(text);
+        text.and_then(|text| ReportAnswer::from_text(life, &text, self.key.as_ref())).into_iter().collect()
+    }
+
+    fn is_answered(&self) -> Option<bool> {
+        Some(true)
+    }
+}
+
+/// Writes what meters are to hear.
+struct AnswerKeys {
+    line: RedisConnection,
+    stream: String,
+    next: Duration,
+    said: bool,
+}
+
+impl AnswerKeys {
+    fn write(&mut self, gate: &ReportGate<'_>) {
+        if gate.now() < self.next {
+            return;
+        }
+        self.next = gate.now() + ANSWER_EVERY;
+        for answer in gate.answers().changed(ANSWERS) {
+            let mut set = cmd("SET");
+            set.arg(answer_key(&self.stream, answer.life)).arg(answer.to_text(gate.key)).arg("PX").arg(ANSWER_STAYS);
+            if let Err(error) = self.line.ask("answering meters", &set, Duration::ZERO) {
+                self.next = gate.now() + ANSWER_AGAIN;
+                if !std::mem::replace(&mut self.said, true) {
+                    gate.tell(&format!("{error}; meters cannot learn whether their reports are taken"));
+                }
+                return;
+            }
+            self.said = false;
+        }
+    }
 }
 
 /// Reads until the gate is closed.
 pub(crate) fn follow(address: &RedisAddress, gate: &ReportGate<'_>) {
     let (line, stream) = (RedisConnection::new(address.clone()), stream(address));
+    let mut answers = AnswerKeys { line: line.another(), stream: stream.clone(), next: Duration::ZERO, said: false };
     let mut reader = StreamReader { line, stream, place: None, key: gate.key };
     let mut said: Option<String> = None;
     while !gate.is_closed() {
+        answers.write(gate);
         match reader.read() {
             Ok(entries) => {
                 if said.take().is_some() {
@@ -83,6 +149,12 @@ pub(crate) fn follow(address: &RedisAddress, gate: &ReportGate<'_>) {
                     let envelope = match entry {
                         Ok(envelope) => envelope,
                         Err(what) => {
+                            if let EntryError::Forged(life) = what {
+                                gate.answers().note_forged(
+                                    life,
+                                    "was not sealed with the collector's key: give both the same --key",
+                                );
+                            }
                             gate.tell(&format!("`{}` has an entry that {}", reader.stream, what.in_words()));
                             continue;
                         }
@@ -116,15 +188,15 @@ struct StreamReader<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryError {
     Foreign,
-    /// There is a key, and it does not carry its tag.
-    Forged,
+    /// There is a key, and it does not carry its tag; the incarnation that it names.
+    Forged(u64),
 }
 
 impl EntryError {
     fn in_words(self) -> &'static str {
         match self {
             Self::Foreign => "is no report of ours",
-            Self::Forged => "was not sealed with our key; refused",
+            Self::Forged(_) => "was not sealed with our key; refused",
         }
     }
 }
@@ -169,7 +241,7 @@ fn entry(value: &Value, key: Option<&OrderKey>) -> Option<StreamEntry> {
         None => return Some((text(id)?, Err(EntryError::Foreign))),
     };
     let is_sealed = key.is_none_or(|key| tag == Some(entry_tag(key, envelope.life, envelope.number, &envelope.report)));
-    Some((text(id)?, if is_sealed { Ok(envelope) } else { Err(EntryError::Forged) }))
+    Some((text(id)?, if is_sealed { Ok(envelope) } else { Err(EntryError::Forged(envelope.life)) }))
 }
 
 /// What it says, and its tag if it has one.
@@ -239,6 +311,6 @@ mod tests {
         let bare = entry(&["life", "7", "number", "3", "report", "x"]);
         let all = found(vec![sealed, renumbered, bare], Some(&key));
         assert!(all[0].is_ok());
-        assert_eq!(all[1..], [Err(EntryError::Forged), Err(EntryError::Forged)]);
+        assert_eq!(all[1..], [Err(EntryError::Forged(7)), Err(EntryError::Forged(7))]);
     }
 }

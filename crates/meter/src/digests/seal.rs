@@ -18,6 +18,7 @@ pub(crate) struct ReportSession {
     key: OrderKey,
     nonces: [u8; 2 * NONCE],
     count: u64,
+    answers: u64,
 }
 
 impl ReportSession {
@@ -25,7 +26,7 @@ impl ReportSession {
         let mut nonces = [0; 2 * NONCE];
         nonces[..NONCE].copy_from_slice(&collector);
         nonces[NONCE..].copy_from_slice(&meter);
-        Self { key: key.clone(), nonces, count: 0 }
+        Self { key: key.clone(), nonces, count: 0, answers: 0 }
     }
 
     /// What shows that the meter has the key, and the collector.
@@ -35,6 +36,12 @@ impl ReportSession {
 
     pub(crate) fn collector_proof(&self) -> [u8; TAG] {
         self.key.tag("radar collector", &[&self.nonces]).to_le_bytes()
+    }
+
+    /// Of the next answer on this connection, which goes the other way.
+    pub(crate) fn answer_tag(&mut self, answer: &[u8]) -> [u8; TAG] {
+        self.answers += 1;
+        self.key.tag("radar answer", &[&self.nonces, &self.answers.to_le_bytes(), answer]).to_le_bytes()
     }
 
     /// Of the next frame on this connection.

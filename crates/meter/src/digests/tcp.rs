@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::Envelope;
+use super::answer::HeardAnswer;
 use super::frame::{self, PeerError};
 use super::post::ReportTransport;
 use super::seal::{NONCE, ReportSession, TAG};
@@ -18,7 +19,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct TcpTransport {
     address: String,
     key: Option<OrderKey>,
-    connected: Option<(TcpStream, Option<ReportSession>)>,
+    connected: Option<CollectorConnection>,
+}
+
+#[derive(Debug)]
+struct CollectorConnection {
+    stream: TcpStream,
+    session: Option<ReportSession>,
+    /// It says what becomes of reports.
+    answers: bool,
+    /// What has arrived of that.
+    inbox: Vec<u8>,
+    has_ended: bool,
 }
 
 impl TcpTransport {
@@ -26,7 +38,7 @@ impl TcpTransport {
         Self { address: address.to_owned(), key, connected: None }
     }
 
-    fn connect(&self) -> Result<(TcpStream, Option<ReportSession>), String> {
+    fn connect(&self) -> Result<CollectorConnection, String> {
         let resolved = self.address.to_socket_addrs().map_err(|error| error.to_string())?;
         let mut last = "no such host".to_owned();
         for address in resolved {
@@ -49,17 +61,43 @@ impl TcpTransport {
 
 impl ReportTransport for TcpTransport {
     fn send(&mut self, envelope: &Envelope) -> Result<(), String> {
-        let (mut stream, mut session) = match self.connected.take() {
-            Some((stream, session)) if !has_ended(&stream) => (stream, session),
+        if let Some(connection) = &mut self.connected {
+            connection.listen();
+        }
+        let mut connection = match self.connected.take() {
+            Some(connection) if !connection.has_ended => connection,
             _ => self.connect()?,
         };
-        frame::write(&mut stream, envelope, session.as_mut()).map_err(|error| error.to_string())?;
-        self.connected = Some((stream, session));
+        let written = frame::write(&mut connection.stream, envelope, connection.session.as_mut());
+        written.map_err(|error| error.to_string())?;
+        self.connected = Some(connection);
         Ok(())
+    }
+
+    fn hear(&mut self, _life: u64) -> Vec<HeardAnswer> {
+        let Some(connection) = &mut self.connected else { return Vec::new() };
+        connection.listen();
+        let mut heard = Vec::new();
+        loop {
+            match frame::take_answer(&mut connection.inbox, connection.session.as_mut()) {
+                Ok(Some(answer)) => heard.push(HeardAnswer::Sealed(answer)),
+                Ok(None) => return heard,
+                // It is no collector of ours, or something was changed on the way.
+                Err(_) => {
+                    self.connected = None;
+                    heard.push(HeardAnswer::Unsealed);
+                    return heard;
+                }
+            }
+        }
+    }
+
+    fn is_answered(&self) -> Option<bool> {
+        self.connected.as_ref().map(|connection| connection.answers)
     }
 }
 
-fn greet(address: &SocketAddr, key: Option<&OrderKey>) -> Result<(TcpStream, Option<ReportSession>), PeerError> {
+fn greet(address: &SocketAddr, key: Option<&OrderKey>) -> Result<CollectorConnection, PeerError> {
     let mut stream = TcpStream::connect_timeout(address, PATIENCE)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -68,26 +106,40 @@ fn greet(address: &SocketAddr, key: Option<&OrderKey>) -> Result<(TcpStream, Opt
     let mut said = [0; 8];
     stream.read_exact(&mut said)?;
     frame::check_greeting(said, key.is_some())?;
-    let Some(key) = key else { return Ok((stream, None)) };
+    let answers = frame::knows_answers(said);
+    let connected =
+        |stream, session| CollectorConnection { stream, session, answers, inbox: Vec::new(), has_ended: false };
+    let Some(key) = key else { return Ok(connected(stream, None)) };
     let (ours, mut theirs, mut proof) = (nonce()?, [0; NONCE], [0; TAG]);
     stream.read_exact(&mut theirs)?;
     let session = ReportSession::new(key, theirs, ours);
     stream.write_all(&ours)?;
     stream.write_all(&session.meter_proof())?;
     stream.read_exact(&mut proof)?;
-    if proof == session.collector_proof() { Ok((stream, Some(session))) } else { Err(PeerError::Forged) }
+    if proof == session.collector_proof() { Ok(connected(stream, Some(session))) } else { Err(PeerError::Forged) }
 }
 
-/// The collector says nothing after its greeting, so there is only one thing that can be read: that it has gone.
-/// Without looking, the first report after that would vanish.
-fn has_ended(stream: &TcpStream) -> bool {
-    let look = || {
-        stream.set_nonblocking(true)?;
-        let seen = stream.peek(&mut [0]);
-        stream.set_nonblocking(false)?;
-        seen
-    };
-    !matches!(look(), Err(error) if error.kind() == ErrorKind::WouldBlock)
+impl CollectorConnection {
+    /// Takes in what the collector has said, without waiting, and notices that it has gone: the first report after that would
+    /// vanish.
+    fn listen(&mut self) {
+        let mut bytes = [0; 4_096];
+        while !self.has_ended && self.inbox.len() < bytes.len() {
+            match self.read_now(&mut bytes) {
+                Ok(0) => self.has_ended = true,
+                Ok(read) => self.inbox.extend_from_slice(&bytes[..read]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => self.has_ended = error.kind() != ErrorKind::Interrupted,
+            }
+        }
+    }
+
+    fn read_now(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_nonblocking(true)?;
+        let read = self.stream.read(bytes);
+        self.stream.set_nonblocking(false)?;
+        read
+    }
 }
 
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
@@ -213,6 +265,85 @@ mod tests {
             let foreign = TcpTransport::new(&address, None).send(&envelope).unwrap_err();
             assert!(foreign.contains("no collector of ours") && foreign.contains("`220 mail`"), "{foreign}");
         });
+    }
+
+    /// A collector that takes every second report of a meter, and what that meter knows at its end.
+    fn every_second(key: Option<OrderKey>) -> (crate::digests::ReportCounts, String) {
+        let told = Mutex::new(String::new());
+        let mut counts = None;
+        with_collector(key.clone().as_ref(), |address, received| {
+            let (mut outlet, post) = post(CollectorAddress::Tcp(address.to_string()), 7, key);
+            thread::scope(|scope| {
+                let sending = scope.spawn(|| post.run(&|line| told.lock().unwrap().push_str(line)));
+                for nth in 0..10 {
+                    outlet.put(vec![nth; 100]);
+                    let report = next(received);
+                    received.answer(report.life, (nth % 2 == 1).then_some("its clock is 90 s away: set both by NTP"));
+                }
+                drop(outlet);
+                counts = Some(sending.join().unwrap());
+            });
+        });
+        (counts.unwrap(), told.into_inner().unwrap())
+    }
+
+    #[test]
+    fn a_meter_whose_reports_are_refused_hears_how_many_and_why() {
+        for key in [None, Some(OrderKey::new([7; 16]))] {
+            let (counts, told) = every_second(key);
+            assert_eq!((counts.reports, counts.taken, counts.refused), (10, 5, 5), "{counts:?}");
+            assert_eq!(counts.refusal.as_deref(), Some("its clock is 90 s away: set both by NTP"));
+            assert!(told.contains("refuses reports") && told.contains("set both by NTP"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_meter_that_knows_nothing_of_answers_is_sent_none_and_an_older_collector_is_told_apart_from_none() {
+        with_collector(None, |address, received| {
+            let mut old = TcpStream::connect(address).unwrap();
+            old.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut greeting = frame::greeting(false);
+            greeting[6] = 0;
+            old.write_all(&greeting).unwrap();
+            old.read_exact(&mut [0; 8]).unwrap();
+            frame::write(&mut old, &fine(), None).unwrap();
+            received.answer(next(received).life, None);
+            old.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+            assert!(is_timeout(&old.read(&mut [0]).unwrap_err()));
+        });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let place = CollectorAddress::Tcp(listener.local_addr().unwrap().to_string());
+        let (mut outlet, post) = post(place, 7, None);
+        outlet.put(b"report".to_vec());
+        drop(outlet);
+        thread::scope(|scope| {
+            let sending = scope.spawn(|| post.run(&|_| ()));
+            let (mut meter, _) = listener.accept().unwrap();
+            meter.write_all(b"HLRM\x01\0\0\0").unwrap();
+            meter.read_to_end(&mut Vec::new()).unwrap();
+            let counts = sending.join().unwrap();
+            assert_eq!((counts.reports, counts.is_answered, counts.taken), (1, Some(false), 0));
+        });
+    }
+
+    #[test]
+    fn what_is_no_answer_ends_the_connection_and_not_the_meter() {
+        let session = || ReportSession::new(&OrderKey::new([7; 16]), [1; NONCE], [2; NONCE]);
+        let answer = crate::digests::answer::ReportAnswer { life: 7, taken: 3, ..Default::default() };
+        let mut bytes = Vec::new();
+        frame::write_answer(&mut bytes, &answer, Some(&mut session())).unwrap();
+        for end in 0..bytes.len() {
+            assert!(frame::take_answer(&mut bytes[..end].to_vec(), Some(&mut session())).unwrap().is_none());
+        }
+        assert_eq!(frame::take_answer(&mut bytes.clone(), Some(&mut session())).unwrap(), Some(answer));
+        for at in 4..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            assert!(frame::take_answer(&mut changed, Some(&mut session())).is_err(), "byte {at}");
+        }
+        for wrong in [&[0xff; 8][..], &[0; 8]] {
+            assert!(frame::take_answer(&mut wrong.to_vec(), None).is_err());
+        }
     }
 
     fn fine() -> Envelope {

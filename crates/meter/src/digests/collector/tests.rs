@@ -167,3 +167,29 @@ fn an_end_that_reports_is_not_taken_over_by_somebody_else() {
             .contains(&CollectorEvent::Back { segment: "cable".into(), end: "a".into() })
     );
 }
+
+#[test]
+fn a_collector_that_hears_no_meter_or_not_all_of_a_segment_says_so_once() {
+    let mut collector = Collector::new(2, 1, MEMORY);
+    let second = 1_000_000_000 / LENGTH;
+    let looks = |collector: &mut Collector, seconds: std::ops::Range<u64>| -> Vec<String> {
+        let news = seconds.flat_map(|nth| collector.look(at(nth * second)));
+        news.filter_map(|news| if let CollectorEvent::Trouble(text) = news { Some(text) } else { None }).collect()
+    };
+    let said = looks(&mut collector, 0..20);
+    assert!(said.len() == 1 && said[0].starts_with("no meter has reported for 5 s"), "{said:?}");
+    for nth in 20..40 {
+        let none = || digest(&[], Fields::ALL);
+        collector.on_report(at(nth * second), 0, &report("left", nth * second, none(), none()));
+        assert_eq!(collector.refusal(), None);
+        let said = looks(&mut collector, nth..nth + 1);
+        let expected = nth == 25;
+        assert_eq!(
+            said.iter().any(|line| line.contains("only 1 of 2 ends report (left)")),
+            expected,
+            "{nth}: {said:?}"
+        );
+    }
+    collector.on_report(at(40 * second), 0, b"nonsense");
+    assert!(collector.refusal().is_some_and(|why| why.contains("cannot be used")));
+}

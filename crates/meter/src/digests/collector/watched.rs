@@ -10,7 +10,7 @@ use radar::segment::{LostSignature, MeterReport, MeteredSegment, SegmentFinding}
 use radar::signature::Fields;
 
 use super::news::UnlistedEvents;
-use super::{CollectorEvent, CollectorSummary, EndSummary, LostPacket, SILENCE};
+use super::{CollectorEvent, CollectorSummary, EndSummary, LostPacket, SILENCE, UNHEARD};
 
 /// Flows whose losses are kept apart.
 const MOST_FLOWS: usize = 1 << 16;
@@ -27,6 +27,9 @@ pub(crate) struct CollectedSegment {
     /// One for each end by which packets enter, and one for a black box.
     analyzers: BTreeMap<Option<usize>, CauseAnalyzer>,
     ends: BTreeMap<String, CollectorEnd>,
+    /// When its first report came.
+    began: Option<Timestamp>,
+    told_lacking: bool,
     expected: usize,
     patience: u64,
     /// Nanoseconds of a batch, once one has been reported.
@@ -69,6 +72,8 @@ impl CollectedSegment {
             segment: MeteredSegment::new(expected, patience),
             analyzers: BTreeMap::new(),
             ends: BTreeMap::new(),
+            began: None,
+            told_lacking: false,
             expected,
             patience,
             length: 0,
@@ -99,6 +104,22 @@ impl CollectedSegment {
         self.ends.len() == self.expected
     }
 
+    /// One line, once, if an end has not reported for long while others have.
+    pub(crate) fn lacks_an_end(&mut self, now: Timestamp) -> Option<String> {
+        let is_late = self.began.is_some_and(|began| now.since(began) >= UNHEARD);
+        if !is_late || self.is_complete() || std::mem::replace(&mut self.told_lacking, true) {
+            return None;
+        }
+        let (heard, expected) = (self.ends.len(), self.expected);
+        let names: Vec<&str> = self.ends.keys().map(String::as_str).collect();
+        Some(format!(
+            "segment {}: only {heard} of {expected} ends report ({}): nothing is compared; the others need the same --segment \
+             and names of their own",
+            self.name,
+            names.join(", ")
+        ))
+    }
+
     /// When it was heard of last.
     pub(crate) fn heard(&self) -> Timestamp {
         self.ends.values().map(|end| end.heard).max().unwrap_or_default()
@@ -121,6 +142,7 @@ impl CollectedSegment {
         unlisted: &mut UnlistedEvents,
     ) -> Result<Vec<CollectorEvent>, String> {
         self.check_life(now, &report)?;
+        self.began.get_or_insert(now);
         let (length, packets) = (report.length, report.out.packets());
         let heard =
             ReportReceipt { now, missing, missed: report.missed, life: report.life, fields: report.out.shape().fields };
