@@ -124,7 +124,7 @@ fn once_does_not_call_healthy_what_nobody_could_judge() {
     assert_eq!(once().0, 0, "one that is healthy is a verdict");
 }
 
-/// What ends with exit code 2 and one line that has these words; with `input` on standard input.
+/// Expects exit code 2 and one line that has these words; with `input` on standard input.
 fn refused(folder: &Folder, args: &[&str], input: &str, wanted: &[&str]) {
     let mut command = folder.hitless(&[&["monitor"], args].concat());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -163,7 +163,7 @@ fn samples_of_which_nothing_makes_sense_end_with_2_and_the_first_line() {
     refused(&folder, &["--once", "--source", "-"], json, &["standard input", "line 1: unknown field `time`"]);
 }
 
-/// As docs/monitor.md has it.
+/// The example of docs/monitor.md.
 #[test]
 fn samples_of_other_hosts_keep_their_hosts() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! What a meter and a collector know of each other, as an operator sees it: a line that says why, and an exit code.
+//! A meter and a collector that do not hear each other, for an operator: a line that says why, and an exit code.
 
 #[path = "../../bus/tests/redis_server/mod.rs"]
 mod redis_server;

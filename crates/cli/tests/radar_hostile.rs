@@ -239,9 +239,12 @@ fn a_port_alone_listens_on_this_machine_only_and_too_little_memory_is_refused() 
         (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
     };
     let (code, said) = run(&["--listen", "0"]);
-    assert!(code == Some(0) && said.contains("waiting for meters at 127.0.0.1:"), "{said}");
+    assert!(
+        code == Some(1) && said.contains("no meter has reported") && said.contains("waiting for meters at 127.0.0.1:"),
+        "{said}"
+    );
     let (code, said) = run(&["--listen", "0.0.0.0:0"]);
-    assert!(code == Some(0) && said.contains("waiting for meters at 0.0.0.0:"), "{said}");
+    assert!(code == Some(1) && said.contains("waiting for meters at 0.0.0.0:"), "{said}");
     let (code, said) = run(&["--listen", "0", "--memory", "1MB"]);
     assert!(code == Some(2) && said.contains("--memory 1"), "{said}");
 }

@@ -57,7 +57,7 @@ pub trait Source: fmt::Debug + Send {
         None
     }
 
-    /// What a person should know of how ports are counted. It holds from now on and is no trouble.
+    /// Remarks for a person on the way in which ports are counted. They hold from now on and are no trouble.
     fn remarks(&mut self) -> Vec<String> {
         Vec::new()
     }

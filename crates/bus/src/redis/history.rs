@@ -88,7 +88,7 @@ impl RedisBus {
         Ok(number.unwrap_or_default())
     }
 
-    /// What comes after a place in the history; true if that is all. Where many entries are too long for one answer, fewer
+    /// Entries after a place in the history; true if that is all of them. If many entries are too long for one answer, fewer
     /// are asked for.
     fn after(&mut self, place: &HistoryPosition, patience: Duration) -> Result<(Vec<HistoryEntry>, bool), BusError> {
         let mut count = ENTRIES;

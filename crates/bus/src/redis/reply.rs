@@ -1,6 +1,6 @@
 //! Replies of Redis as values (RESP 2), never more of one than has been agreed to be enough.
 //!
-//! What is announced is held against the bounds before it is read, and memory grows with what arrives. So a server that is
+//! A length that is announced is held against the bounds before anything is read, and memory grows with what arrives. So a server that is
 //! none, or is not ours, costs a connection and no memory.
 
 use std::fmt;
@@ -15,7 +15,7 @@ const MOST_VALUES: usize = 1 << 16;
 const DEEPEST: usize = 8;
 /// A line that says how long something is, or what is wrong.
 const LONGEST_LINE: usize = 4_096;
-/// Of the server's words, those that go into a log.
+/// Characters of the server's words that go into a log.
 const SHOWN: usize = 200;
 const CHUNK: usize = 16 << 10;
 
@@ -54,7 +54,7 @@ impl From<io::Error> for ReplyError {
     }
 }
 
-/// What has arrived and was not taken yet.
+/// Bytes that have arrived and were not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct ReplyBuffer {
     bytes: Vec<u8>,
@@ -157,7 +157,7 @@ impl<'a, R: Read> ReplyReader<'a, R> {
         }
     }
 
-    /// What has arrived, at least a byte of it.
+    /// Bytes that have arrived, at least one.
     fn there(&mut self) -> Result<&[u8], ReplyError> {
         let buffer = &mut *self.buffer;
         if buffer.taken == buffer.bytes.len() {

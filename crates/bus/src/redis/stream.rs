@@ -14,7 +14,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use super::address::RedisAddress;
 use crate::time::instant;
 
-/// How long an answer may take from its first byte to its last, beyond the wait for the first: a server that sends a byte
+/// Longest time that an answer may take from its first byte to its last, beyond the wait for the first: a server that sends a byte
 /// now and then would otherwise be waited for without end.
 const WHOLE: Duration = Duration::from_secs(10);
 

@@ -35,7 +35,7 @@ struct MeterResult {
     reports: u64,
     report_bytes: u64,
     reports_dropped: u64,
-    /// What the collector has said of them; null if it is of a version that says nothing.
+    /// By the collector's answer; null if it is of a version that gives none.
     reports_taken: Option<u64>,
     reports_refused: u64,
     refusal: Option<String>,

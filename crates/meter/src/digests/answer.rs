@@ -1,4 +1,4 @@
-//! What a collector says of a meter's reports: how many it has taken, how many it has refused, and why.
+//! The collector's answer to a meter: how many reports it has taken, how many it has refused, and why.
 //!
 //! ```text
 //!   over TCP, to the meter, where both greetings say that they know of it
@@ -63,7 +63,7 @@ impl ReportAnswer {
         key.tag("radar answer entry", &[&self.to_bytes()])
     }
 
-    /// As it is kept in Redis.
+    /// The form in which it is kept in Redis.
     pub(crate) fn to_text(&self, key: Option<&OrderKey>) -> String {
         let tag = key.map_or("-".to_owned(), |key| self.tag(key).to_string());
         format!("{} {} {} {tag} {}", self.collector, self.taken, self.refused, self.reason)
@@ -83,7 +83,7 @@ impl ReportAnswer {
     }
 }
 
-/// What a meter heard.
+/// An answer in the eyes of the meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeardAnswer {
     Sealed(ReportAnswer),

@@ -106,7 +106,7 @@ impl ReportGate<'_> {
         }
     }
 
-    /// What meters are to hear of their reports.
+    /// Answers that meters are to hear.
     pub(crate) fn answers(&self) -> &ReportAnswers {
         self.out.answers()
     }

@@ -25,9 +25,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Failures that are put up with once the meter has ended.
 const LAST_ATTEMPTS: u32 = 3;
-/// How long the last reports may take to be acknowledged.
-const FAREWELL: Duration = Duration::from_millis(1_500);
-/// How long no report was acknowledged before that is reported, and how often what was refused is.
+/// Longest wait for the last reports to be acknowledged.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// Time without an acknowledged report before a line says so, and between two lines about refused ones.
 const UNHEARD: Duration = Duration::from_secs(5);
 const REFUSED_EVERY: Duration = Duration::from_secs(10);
 
@@ -50,7 +50,7 @@ struct SendShared {
     heard: Mutex<HeardVerdict>,
 }
 
-/// What collectors have said so far.
+/// The answers of collectors so far.
 #[derive(Debug, Default)]
 struct HeardVerdict {
     verdicts: CollectorVerdicts,
@@ -73,7 +73,7 @@ pub struct ReportCounts {
     pub refusal: Option<String>,
     /// Collectors there say what becomes of reports; `None` if there has been no connection.
     pub is_answered: Option<bool>,
-    /// What was wrong last with the way to the collector.
+    /// The latest problem on the way to the collector.
     pub problem: Option<String>,
 }
 
@@ -92,10 +92,10 @@ pub(super) trait ReportTransport {
     /// On an error it may or may not have arrived; sending it again does no harm.
     fn send(&mut self, envelope: &Envelope) -> Result<(), String>;
 
-    /// What has been said of the reports of this incarnation since this was last asked. Does not wait for it.
+    /// Answers about the reports of this incarnation since the last call. Does not wait for any.
     fn hear(&mut self, life: u64) -> Vec<HeardAnswer>;
 
-    /// Whether the other side says such things at all, if that is known.
+    /// True if the other side gives answers at all, if that is known.
     fn is_answered(&self) -> Option<bool>;
 }
 
@@ -210,12 +210,12 @@ impl ReportSender {
 struct AnswerListener<'a> {
     sender: &'a ReportSender,
     clock: Clock,
-    /// When reports were last acknowledged, or the first was sent; and how many that were.
+    /// Time at which reports were last acknowledged, or the first was sent; and their number.
     acknowledged: Option<(Duration, u64)>,
     is_unheard: bool,
     told_older: bool,
     told_unsealed: bool,
-    /// When a refusal was last told, and which.
+    /// Time and count of the refusals that were last told.
     told_refused: Option<(Duration, u64)>,
 }
 

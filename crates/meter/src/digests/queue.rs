@@ -87,7 +87,7 @@ impl QueueBudget {
 }
 
 impl CollectorQueue {
-    /// What meters are to hear of their reports.
+    /// Answers that meters are to hear.
     pub(super) fn answers(&self) -> &ReportAnswers {
         &self.answers
     }

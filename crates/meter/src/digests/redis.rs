@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(4);
 const WAIT: Duration = Duration::from_millis(50);
 /// Looks before a failure is tried again.
 const TRY_AGAIN: usize = 20;
-/// How often answers are written and read, how many at a time, and for how long they stay, in milliseconds.
+/// Time between two rounds of answers, their number in a round, and the milliseconds for which they stay.
 const ANSWER_EVERY: Duration = Duration::from_millis(200);
 const ANSWERS: usize = 64;
 const ANSWER_STAYS: u64 = 60_000;
@@ -47,7 +47,7 @@ fn stream(address: &RedisAddress) -> String {
     format!("{}:digests", address.prefix)
 }
 
-/// Where a meter finds what became of its reports.
+/// The key under which a meter finds the answer.
 fn answer_key(stream: &str, life: u64) -> String {
     format!("{stream}:{life}")
 }

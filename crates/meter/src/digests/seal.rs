@@ -38,7 +38,7 @@ impl ReportSession {
         self.key.tag("radar collector", &[&self.nonces]).to_le_bytes()
     }
 
-    /// Of the next answer on this connection, which goes the other way.
+    /// Tag of the next answer on this connection, which goes the other way.
     pub(crate) fn answer_tag(&mut self, answer: &[u8]) -> [u8; TAG] {
         self.answers += 1;
         self.key.tag("radar answer", &[&self.nonces, &self.answers.to_le_bytes(), answer]).to_le_bytes()

@@ -28,7 +28,7 @@ struct CollectorConnection {
     session: Option<ReportSession>,
     /// It says what becomes of reports.
     answers: bool,
-    /// What has arrived of that.
+    /// Bytes of answers that have arrived.
     inbox: Vec<u8>,
     has_ended: bool,
 }

@@ -27,7 +27,7 @@ enum MonitorRequest {
     Status,
 }
 
-/// How a running monitor is doing: what is wrong with it, and what it knows of each port.
+/// State of a running monitor: what is wrong with it, and what it knows of each port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MonitorStatus {
     pub degraded: Vec<String>,

@@ -1,4 +1,4 @@
-//! What of lasting troubles goes into the journal: each when it begins and when it is over, those that come and go not every
+//! Lines of the journal about troubles that last: each when it begins and when it is over, those that come and go not every
 //! time, and all that last again now and then. What is wrong at the moment is on the board (`/healthz`, metrics), always.
 
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use units::Moment;
 
 /// A trouble that comes back sooner is not told again.
 const AGAIN: Duration = Duration::from_secs(60);
-/// How often all that lasts is told once more.
+/// Time after which all that lasts is told once more.
 const REMINDER: Duration = Duration::from_secs(600);
 /// Lines that are remembered; beyond them, older ones count as new.
 const MOST: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub(super) struct TroubleLog {
-    /// When each was told last, and if it has come back since without being told.
+    /// Time at which each was told last, and if it has come back since without being told.
     told: BTreeMap<String, (Moment, bool)>,
     reminded: Option<Moment>,
 }
 
 impl TroubleLog {
-    /// Of what is new and of what is over, the lines that were not told just now.
+    /// Lines that are worth telling among those that are new and those that are over: not those told just now.
     pub(super) fn worth_telling(
         &mut self,
         now: Moment,

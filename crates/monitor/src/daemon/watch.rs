@@ -22,7 +22,7 @@ use bus::outbox::{next_life, withdrawal};
 
 /// Polls after which ports should have been judged.
 const JUDGED_AFTER: u64 = 5;
-/// How long samples may stay away, or ten intervals if that is longer.
+/// Longest time for which samples may stay away, or ten intervals if that is longer.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Ports that a line about all of them names.
 const NAMED: usize = 3;
@@ -54,7 +54,7 @@ pub struct PortPoller {
     errors: BTreeMap<String, u64>,
     troubles: Vec<String>,
     remarks: Vec<String>,
-    /// When a sample came last, or the first poll was; for how long they may stay away.
+    /// Time of the latest sample, or of the first poll; and the longest time for which samples may stay away.
     heard: Option<Moment>,
     silence: Duration,
     is_silent: bool,
@@ -223,7 +223,7 @@ impl PortPoller {
         of_all?.into_iter().next()
     }
 
-    /// What a person should know of how ports are counted, once each.
+    /// Remarks for a person on the way in which ports are counted, once each.
     pub fn remarks(&mut self) -> Vec<String> {
         std::mem::take(&mut self.remarks)
     }

@@ -10,7 +10,7 @@
 //! What every interface counts comes over rtnetlink: the same numbers as in `/sys/class/net`, but always of the namespace
 //! in which the source was opened.
 //!
-//! That nobody counts the bad frames of a port is reported with every read, as all that lasts.
+//! A port whose bad frames nobody counts is reported with every read, like all that lasts.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -27,7 +27,7 @@ pub(crate) struct CollectedSegment {
     /// One for each end by which packets enter, and one for a black box.
     analyzers: BTreeMap<Option<usize>, CauseAnalyzer>,
     ends: BTreeMap<String, CollectorEnd>,
-    /// When its first report came.
+    /// Time of its first report.
     began: Option<Timestamp>,
     told_lacking: bool,
     expected: usize,
