@@ -1,7 +1,7 @@
 //! The page that a clock's daemon shares with all programs on its host, and how they read the time from it.
 //!
 //! ```text
-//!   word 0 magic   1 version   2 serial   8…23 slot 0   24…39 slot 1
+//!   word 0 magic   1 version   2 serial   3 boot   4 time namespace   8…23 slot 0   24…39 slot 1
 //! ```
 //!
 //! The daemon fills the slot that nobody is sent to, then adds one to the serial, which sends readers there: a reader never
@@ -12,6 +12,11 @@
 //! by what has passed, and has become wider by the drift bound, and that is the reader's own arithmetic: the page of a daemon
 //! that ended stays true, only less and less precise. While a machine is suspended its oscillator stands still, and the time
 //! does not: what CLOCK_BOOTTIME has gained on it is added to the late end.
+//!
+//! All of that holds for clocks of one boot, seen from one time namespace: see [`origin`]. A page of others is not opened, and where
+//! the reader's clocks are behind the page's all the same, there is no time.
+
+mod origin;
 
 use std::io;
 use std::path::Path;
@@ -21,12 +26,16 @@ use linux::clock::KernelClock;
 use linux::shared::SharedPage;
 use serde::{Deserialize, Serialize};
 
+use origin::PageOrigin;
+
 /// `HITCLOCK`.
 const MAGIC: u64 = u64::from_le_bytes(*b"HITCLOCK");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const MAGIC_AT: usize = 0;
 const VERSION_AT: usize = 1;
 const SERIAL_AT: usize = 2;
+const BOOT_AT: usize = 3;
+const TIME_NAMESPACE_AT: usize = 4;
 const SLOTS_AT: usize = 8;
 const SLOT_WORDS: usize = 16;
 /// Of a slot, those in use.
@@ -139,15 +148,15 @@ impl ClockPageEntry {
         }
     }
 
-    /// The time when the two clocks showed this.
-    pub fn at(&self, raw_ns: u64, boot_ns: u64) -> ClockReading {
-        let elapsed = raw_ns.saturating_sub(self.raw_ns);
-        let suspended = boot_ns.saturating_sub(self.boot_ns).saturating_sub(elapsed);
+    /// The time when the two clocks showed this; none if they are not the clocks that the page was written by.
+    pub fn at(&self, raw_ns: u64, boot_ns: u64) -> Result<ClockReading, ReadingError> {
+        let elapsed = raw_ns.checked_sub(self.raw_ns).ok_or(ReadingError::Ahead)?;
+        let suspended = boot_ns.checked_sub(self.boot_ns).ok_or(ReadingError::Ahead)?.saturating_sub(elapsed);
         let faster = (i128::from(elapsed) * i128::from(self.oscillator_q32)) >> 32;
         let passed = elapsed.saturating_add_signed(faster as i64);
         // Rounded down before, hence one more on either side.
         let growth = ((u128::from(passed) * u128::from(self.drift_q32)) >> 32) as u64 + 2;
-        ClockReading {
+        Ok(ClockReading {
             earliest_ns: self.earliest_ns.saturating_add(passed).saturating_sub(growth),
             latest_ns: self.latest_ns.saturating_add(passed).saturating_add(growth).saturating_add(suspended),
             state: self.state,
@@ -155,7 +164,7 @@ impl ClockPageEntry {
             epoch: self.epoch,
             elected: self.elected,
             handover_ns: self.handover_ns,
-        }
+        })
     }
 }
 
@@ -192,6 +201,8 @@ pub enum ReadingError {
     Unsynchronized,
     /// The clock is not to be trusted any more.
     Evicted,
+    /// The page was written when this machine's clocks showed more than they do: before a reboot, or in another time namespace.
+    Ahead,
     /// What is on the page makes no sense.
     Damaged,
 }
@@ -201,6 +212,7 @@ impl std::fmt::Display for ReadingError {
         f.write_str(match self {
             Self::Unsynchronized => "the clock has not heard from its parent yet and does not know the time",
             Self::Evicted => "the clock is not to be trusted; `hitless clock status` says why",
+            Self::Ahead => "the page is from before a reboot, or of another time namespace; start its daemon here",
             Self::Damaged => "the page of the clock is damaged; start its daemon again",
         })
     }
@@ -214,15 +226,42 @@ pub struct ClockPageWriter {
 }
 
 impl ClockPageWriter {
-    /// The clock on it is unsynchronized at first. Only one process may have a page to write on.
+    /// The clock on it is unsynchronized at first. An error of kind `InvalidInput` means that the file is not to be written on:
+    /// it is something else, or another process keeps a clock there; it stays as it is.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let page = SharedPage::create(path)?;
-        let serial = page.load(SERIAL_AT, Ordering::Relaxed);
-        let mut writer = Self { page, serial };
+        let origin = PageOrigin::here()?;
+        match existing(path)? {
+            Some(page) if origin_of(&page) == Ok(origin) => {
+                let serial = page.load(SERIAL_AT, Ordering::Relaxed);
+                let mut writer = Self { page, serial };
+                writer.publish(&ClockPageEntry::default());
+                Ok(writer)
+            }
+            // Who has another one open reads it as it is, and may be an older program.
+            _ => Self::begin(path, origin),
+        }
+    }
+
+    /// A new page, in place of what is there.
+    fn begin(path: &Path, origin: PageOrigin) -> io::Result<Self> {
+        let mut writer = Self { page: SharedPage::draft(path)?, serial: 0 };
         writer.publish(&ClockPageEntry::default());
-        writer.page.store(VERSION_AT, VERSION, Ordering::Relaxed);
-        writer.page.store(MAGIC_AT, MAGIC, Ordering::Release);
+        let header = [
+            (VERSION_AT, VERSION),
+            (BOOT_AT, origin.boot),
+            (TIME_NAMESPACE_AT, origin.time_namespace),
+            (MAGIC_AT, MAGIC),
+        ];
+        header.into_iter().for_each(|(at, word)| writer.page.store(at, word, Ordering::Release));
+        writer.page.put(path)?;
         Ok(writer)
+    }
+
+    /// Removes the page, if it is still there. Who has it open still reads it, with a bound that grows.
+    pub fn remove(self, path: &Path) {
+        if self.page.is_at(path) {
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     /// What all read from now on.
@@ -235,6 +274,32 @@ impl ClockPageWriter {
         }
         self.page.store(SERIAL_AT, serial, Ordering::Release);
         self.serial = serial;
+    }
+}
+
+/// The page of a clock that is there already, of whatever version; none if there is no file.
+fn existing(path: &Path) -> io::Result<Option<SharedPage>> {
+    let refuse = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    match SharedPage::reopen(path) {
+        Ok(page) if page.load(MAGIC_AT, Ordering::Acquire) == MAGIC => Ok(Some(page)),
+        Ok(_) => refuse(FOREIGN),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => Ok(None),
+            io::ErrorKind::WouldBlock => refuse("another clock has its page there"),
+            io::ErrorKind::InvalidData | io::ErrorKind::IsADirectory => refuse(FOREIGN),
+            _ => Err(error),
+        },
+    }
+}
+
+const FOREIGN: &str = "a file that is not the page of a clock: name another one, or remove it";
+
+/// Where a page was written; otherwise its version.
+fn origin_of(page: &SharedPage) -> Result<PageOrigin, u64> {
+    let word = |at| page.load(at, Ordering::Relaxed);
+    match word(VERSION_AT) {
+        VERSION => Ok(PageOrigin { boot: word(BOOT_AT), time_namespace: word(TIME_NAMESPACE_AT) }),
+        other => Err(other),
     }
 }
 
@@ -258,16 +323,23 @@ pub struct ClockReader {
 }
 
 impl ClockReader {
-    /// Opens the page of a daemon.
+    /// Opens the page of a daemon. A process that goes to another time namespace, or is made in one, has to open it again.
     pub fn open(path: &Path) -> io::Result<Self> {
         let page = SharedPage::open(path)?;
         let invalid = |what: String| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         if page.load(MAGIC_AT, Ordering::Acquire) != MAGIC {
             return invalid("not the page of a clock".to_owned());
         }
-        match page.load(VERSION_AT, Ordering::Relaxed) {
-            VERSION => Ok(Self { page }),
-            other => invalid(format!("a clock's page of version {other}; this program reads version {VERSION}")),
+        let here = PageOrigin::here()?;
+        match origin_of(&page) {
+            Err(other) => invalid(format!("a clock's page of version {other}; this program reads version {VERSION}")),
+            Ok(there) if there.boot != here.boot => {
+                invalid("the page is from before a reboot: its daemon has not started since".to_owned())
+            }
+            Ok(there) if there != here => invalid(
+                "the page is of another time namespace, where the kernel's clocks show something else".to_owned(),
+            ),
+            Ok(_) => Ok(Self { page }),
         }
     }
 
@@ -291,7 +363,7 @@ impl ClockReader {
         let entry = self.entry()?;
         entry.check()?;
         let raw = KernelClock::Raw.nanoseconds();
-        Ok(entry.at(raw, KernelClock::Boot.nanoseconds()))
+        entry.at(raw, KernelClock::Boot.nanoseconds())
     }
 }
 

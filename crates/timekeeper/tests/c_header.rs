@@ -8,22 +8,20 @@ use linux::clock::KernelClock;
 use timekeeper::{ClockPageEntry, ClockPageWriter, ClockReader, ClockState};
 
 const PROGRAM: &str = r#"
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include "hitless_clock.h"
 int main(int n, char **argument) {
-    const uint64_t *page = mmap(0, 4096, PROT_READ, MAP_SHARED, open(argument[n - 1], O_RDONLY), 0);
+    const uint64_t *page = hitless_clock_open(argument[n - 1]);
     struct hitless_time t;
-    if (page == MAP_FAILED) return 2;
+    if (!page) return 2;
     if (hitless_clock_read(page, &t)) return 1;
     printf("%lu %lu %lu %lu %lu %lu %lu\n", t.earliest, t.latest, t.state, t.depth, t.epoch, t.elected, t.handover);
     return 0;
 }
 "#;
 
-fn folder() -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("hitless-c-header-{}", std::process::id()));
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("hitless-c-header-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     folder
 }
@@ -44,7 +42,7 @@ fn a_program_in_c_reads_the_same_time_and_no_time_where_there_is_none() {
     if !testkit::installed("cc") {
         return;
     }
-    let folder = folder();
+    let folder = folder("time");
     let (program, page) = (compiled(&folder), folder.join("host7.page"));
     let run = || Command::new(&program).arg(&page).output().unwrap();
     let mut writer = ClockPageWriter::create(&page).unwrap();
@@ -77,6 +75,49 @@ fn a_program_in_c_reads_the_same_time_and_no_time_where_there_is_none() {
         assert!((before.earliest_ns..=after.earliest_ns).contains(earliest), "{before:?} {text} {after:?}");
         assert!((before.latest_ns..=after.latest_ns).contains(latest), "{before:?} {text} {after:?}");
         assert_eq!(rest, [ClockState::Turned as u64, 3, 17, 1, 250]);
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+fn following(raw_ns: u64, boot_ns: u64) -> ClockPageEntry {
+    ClockPageEntry { raw_ns, boot_ns, latest_ns: 9, state: ClockState::Following, ..ClockPageEntry::default() }
+}
+
+#[test]
+fn a_program_in_c_has_no_time_of_other_clocks_than_its_machines() {
+    if !testkit::installed("cc") {
+        return;
+    }
+    let folder = folder("other");
+    let (program, page) = (compiled(&folder), folder.join("host7.page"));
+    let run = |page: &Path| Command::new(&program).arg(page).status().unwrap().code();
+    let mut writer = ClockPageWriter::create(&page).unwrap();
+    let (raw_ns, boot_ns) = (KernelClock::Raw.nanoseconds(), KernelClock::Boot.nanoseconds());
+    let hour = 3_600_000_000_000;
+    for (raw_ahead, boot_ahead, expected) in [(0, 0, 0), (hour, 0, 1), (0, hour, 1)] {
+        writer.publish(&following(raw_ns + raw_ahead, boot_ns + boot_ahead));
+        assert_eq!(run(&page), Some(expected), "{raw_ahead} {boot_ahead}");
+    }
+    writer.publish(&following(raw_ns, boot_ns));
+    // Magic, version, boot, time namespace: each as of another page.
+    let good = fs::read(&page).unwrap();
+    let copy = folder.join("copy.page");
+    for (word, expected) in [(5, 0), (0, 2), (1, 2), (3, 2), (4, 2)] {
+        let mut other = good.clone();
+        other[8 * word] ^= 1;
+        fs::write(&copy, other).unwrap();
+        assert_eq!(run(&copy), Some(expected), "word {word}");
+    }
+    fs::write(&copy, &good[..4_095]).unwrap();
+    assert_eq!(run(&copy), Some(2));
+    let ahead = ["--user", "--map-root-user", "--time", "--fork", "--monotonic", "3600", "--boottime", "3600"];
+    let unshared = |command: &Path| Command::new("unshare").args(ahead).arg(command).arg(&page).status().unwrap();
+    if let Some(reason) = testkit::missing("unshare") {
+        testkit::skip_part(reason);
+    } else if unshared(Path::new("true")).success() {
+        assert_eq!(unshared(&program).code(), Some(2), "an hour ahead");
+    } else {
+        testkit::skip_part("time namespaces are not allowed here");
     }
     fs::remove_dir_all(&folder).unwrap();
 }

@@ -186,7 +186,10 @@ impl JudgeBench {
             return;
         }
         let (raw_ns, boot_ns) = (KernelClock::Raw.nanoseconds(), KernelClock::Boot.nanoseconds());
-        let reading = entry.at(raw_ns, boot_ns);
+        let Ok(reading) = entry.at(raw_ns, boot_ns) else {
+            self.judgement.wrong += 1;
+            return;
+        };
         if is_idle {
             let histogram = || Histogram::new_with_bounds(1, 1 << 40, 3).ok();
             let idle = self.judgement.idle.entry(reading.depth).or_insert_with(histogram);
