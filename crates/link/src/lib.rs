@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `datapath`, `context` | one link: frames between the host, the endpoint and the wire |
-//! | `run`, `tell` | its loop, how to ask something of it, and what it reports |
+//! | `run`, `tell`, `limiter` | its loop, how to ask something of it, and what it reports how often |
 //! | `backend` | TAP, veth, packet sockets, AF_XDP |
 //! | `pool` | frames in memory |
 //! | `queue` | what waits for the wire, by flow |
@@ -19,6 +19,7 @@ pub mod datapath;
 pub mod directory;
 pub mod frame;
 pub mod keeper;
+pub mod limiter;
 pub mod metrics;
 pub mod pool;
 pub mod queue;

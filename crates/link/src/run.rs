@@ -19,8 +19,9 @@ use units::{Prob, Span, Time};
 use wire::link::SessionRefusal;
 
 use crate::datapath::{FrameFault, Link, LinkEvent};
+use crate::limiter::LogLimiter;
 use crate::status::{LinkIdentity, LinkStatus, WireThroughput};
-use crate::tell::{LogLimiter, LogTopic};
+use crate::tell::LogTopic;
 use linux::clock::{Clock, instance};
 use linux::mailbox::{Mailbox, MailboxReader, NoAnswer, mailbox};
 use linux::poll::YieldCost;
@@ -94,7 +95,7 @@ pub struct Loop<'a> {
     requests: LoopRequests,
     clock: Clock,
     tell: LogSink<'a>,
-    limiter: LogLimiter,
+    limiter: LogLimiter<LogTopic>,
     throughput: WireThroughput,
     problem: Option<String>,
     problem_at: Time,

@@ -1,8 +1,6 @@
 //! How a link reports what happens, without letting the wire or a slow reader get in its way.
 //!
-//! Any host that can send frames to a link can cause reports, so each kind is limited: the first is made at once,
-//! later ones once a minute, with a number of those in between (`Limiter`). Of the life cycle, a few more are made, and
-//! the state at the end is always reported, though it may take a minute.
+//! Any host that can send frames to a link can cause reports, so each kind is limited ([`crate::limiter`]).
 //!
 //! Reports are written by a thread of their own ([`LogWriter`]): standard error may be a pipe that nobody reads, and the
 //! service manager's socket may be full. What finds no room is dropped and counted.
@@ -13,14 +11,10 @@ use std::thread;
 use std::time::Duration;
 
 use guard::EndpointEvent;
-use units::{Span, Time};
 
 use crate::datapath::{FrameFault, LinkEvent};
+use crate::limiter::ReportTopic;
 
-/// Between two reports of a kind.
-const EVERY: Span = Span::from_ms(60_000);
-/// Reports of the life cycle within that time, of each kind: an operator may switch a link off and on.
-const OF_LIFE_CYCLE: u32 = 3;
 /// Reports that may wait to be written.
 const WAITING: usize = 64;
 
@@ -40,8 +34,6 @@ pub(crate) enum LogTopic {
 }
 
 impl LogTopic {
-    const COUNT: usize = Self::Level as usize + 1;
-
     pub(crate) fn of(news: &LinkEvent) -> Self {
         match news {
             LinkEvent::Trouble(FrameFault::Stranger(_), _) => Self::Stranger,
@@ -60,81 +52,19 @@ impl LogTopic {
     fn is_life_cycle(self) -> bool {
         matches!(self, Self::Activated | Self::Deactivated | Self::PeerLost | Self::Refused | Self::Level)
     }
+}
 
-    fn most(self) -> u32 {
-        if self.is_life_cycle() { OF_LIFE_CYCLE } else { 1 }
+impl ReportTopic for LogTopic {
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn state(self) -> Option<usize> {
+        self.is_life_cycle().then_some(0)
     }
 
     fn unit(self) -> &'static str {
         if self.is_life_cycle() { "times" } else { "frames" }
-    }
-}
-
-/// Which reports are made, and which are only counted.
-#[derive(Debug, Default)]
-pub(crate) struct LogLimiter {
-    topics: [WithheldReports; LogTopic::COUNT],
-}
-
-#[derive(Debug, Default)]
-struct WithheldReports {
-    /// When the first of those counted here was made.
-    since: Option<Time>,
-    made: u32,
-    /// Since the last one made.
-    withheld: u64,
-    /// The latest of those.
-    latest: Option<(LogTopic, String)>,
-}
-
-impl WithheldReports {
-    fn is_over(&self, now: Time) -> bool {
-        self.since.is_none_or(|since| now.since(since) >= EVERY)
-    }
-
-    /// Begins to count again.
-    fn begin(&mut self, now: Time) {
-        (self.since, self.made) = (Some(now), 0);
-    }
-
-    fn make(&mut self, topic: LogTopic, line: &str, times: u64) -> String {
-        self.made += 1;
-        self.latest = None;
-        match std::mem::take(&mut self.withheld) {
-            0 => line.to_owned(),
-            1 if times == 0 => line.to_owned(),
-            before => format!("{line} ({} {} since the last report)", before + times, topic.unit()),
-        }
-    }
-}
-
-impl LogLimiter {
-    /// The line to write now, if one is to be; `times` is how often it happened.
-    pub(crate) fn admit(&mut self, now: Time, topic: LogTopic, times: u64, line: &str) -> Option<String> {
-        if topic.is_life_cycle() {
-            // Another state follows: that one is no longer the latest.
-            let of_life_cycle =
-                |reports: &&mut WithheldReports| reports.latest.as_ref().is_some_and(|(of, _)| of.is_life_cycle());
-            self.topics.iter_mut().filter(of_life_cycle).for_each(|reports| reports.latest = None);
-        }
-        let reports = &mut self.topics[topic as usize];
-        if reports.is_over(now) {
-            reports.begin(now);
-        }
-        if reports.made < topic.most() {
-            return Some(reports.make(topic, line, times));
-        }
-        reports.withheld += times;
-        reports.latest = Some((topic, line.to_owned()));
-        None
-    }
-
-    /// A line that was withheld and is to be written now.
-    pub(crate) fn due(&mut self, now: Time) -> Option<String> {
-        let reports = self.topics.iter_mut().find(|reports| reports.latest.is_some() && reports.is_over(now))?;
-        let (topic, line) = reports.latest.take()?;
-        reports.begin(now);
-        Some(reports.make(topic, &line, 0))
     }
 }
 
@@ -183,8 +113,11 @@ impl LogWriter {
 
 #[cfg(test)]
 mod tests {
+    use units::{Span, Time};
+
     use super::*;
     use crate::frame::Mac;
+    use crate::limiter::LogLimiter;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_ms(ms)
