@@ -1,13 +1,19 @@
 //! `hitless clock` in namespaces: the daemon, what it says of bad input, and the demonstration.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use lab::stage::{GraphStage, cable_end};
-use linux::net::Namespace;
+use linux::net::{Namespace, Netlink};
+use linux::stamps::StampedSocket;
 use serde_json::Value;
+use wire::exchange::ExchangeFrame;
+use wire::sync::SyncEpoch;
 
 const PLAN: &str = r#"{"root": "a", "backup_root": "b", "epoch": 7, "plan": [
     {"node": "a", "depth": 0},
@@ -66,8 +72,12 @@ impl Triangle {
     }
 
     fn start(&mut self, host: usize) {
+        self.start_with(host, &[]);
+    }
+
+    fn start_with(&mut self, host: usize, arguments: &[&str]) {
         let log = fs::File::create(self.folder.join(format!("{}.said", NAMES[host]))).unwrap();
-        let daemon = self.up(host).stderr(log).spawn().unwrap();
+        let daemon = self.up(host).args(arguments).stderr(log).spawn().unwrap();
         self.daemons.push(daemon);
     }
 
@@ -159,6 +169,22 @@ fn lines_of_follow_are_json_and_a_daemon_that_was_killed_leaves_a_bound_that_gro
     // The next one goes on with the same page and leaves nothing when it ends in peace.
     hosts.start(2);
     hosts.wait_for_state(2, "following");
+    // Who follows goes on with the page of the next daemon also after one that ended.
+    let mut follow =
+        hosts.command(2, &["now", "c", "--follow", "--every", "5ms"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+    assert!(lines.next().unwrap().contains("following"));
+    assert_eq!(refusal(&mut hosts.command(0, &["down", "c"])).0, Some(0));
+    hosts.daemons.pop().unwrap().wait().unwrap();
+    hosts.start(2);
+    hosts.wait_for_state(2, "following");
+    let now = hosts.json(&["now", "c"]).unwrap();
+    let eps_of = |line: String| serde_json::from_str::<Value>(&line).unwrap();
+    let is_later = |line: &Value| line["local_ns"].as_u64() > now["local_ns"].as_u64();
+    let caught_up = lines.map(eps_of).filter(is_later).take(100).any(|line| eps(&line) < 10 * eps(&now).max(50_000));
+    assert!(caught_up, "{now}");
+    follow.kill().unwrap();
+    follow.wait().unwrap();
     for name in NAMES {
         assert_eq!(refusal(&mut hosts.command(0, &["down", name])).0, Some(0));
     }
@@ -175,7 +201,7 @@ fn what_cannot_be_is_refused_in_one_line() {
     hosts.start(1);
     hosts.wait_for_state(1, "unsynchronized");
     let (code, said) = refusal(&mut hosts.up(1));
-    assert!(code == Some(1) && said.contains("b runs already here"), "{said}");
+    assert!(code == Some(1) && said.contains("b runs already here") && !said.contains("keeps the time"), "{said}");
     let plan = hosts.plan();
     let up = |arguments: &[&str]| refusal(hosts.command(0, &["up", "--plan", &plan]).args(arguments));
     let cases: [(&[&str], i32, &str); 8] = [
@@ -197,8 +223,257 @@ fn what_cannot_be_is_refused_in_one_line() {
     let broken = hosts.folder.join("broken.json").display().to_string();
     let (code, said) = refusal(&mut hosts.command(0, &["replan", &broken, "b"]));
     assert!(code == Some(2) && said.contains("broken.json:2: expected a plan"), "{said}");
-    let (code, said) = refusal(&mut hosts.command(0, &["now", "b"]));
-    assert!(code == Some(1) && said.contains("does not know the time"), "{said}");
+    for arguments in [&["now", "b"][..], &["now", "b", "--follow", "--for", "100ms"]] {
+        let (code, said) = refusal(&mut hosts.command(0, arguments));
+        assert!(code == Some(1) && said.contains("does not know the time"), "{arguments:?} {code:?} {said}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_page_is_refused_before_anything_is_said_and_stays_as_it_is() {
+    let Some(mut hosts) = Triangle::new("page") else { return };
+    let victim = hosts.folder.join("victim").display().to_string();
+    fs::write(&victim, vec![b'x'; 9_000]).unwrap();
+    let (code, said) = refusal(hosts.up(1).args(["--page", &victim]));
+    assert!(code == Some(2) && said.contains("not the page of a clock"), "{code:?} {said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(fs::read(&victim).unwrap(), vec![b'x'; 9_000]);
+    // Nor the page of another clock that runs.
+    hosts.start(0);
+    hosts.wait_for_state(0, "root");
+    let taken = hosts.folder.join("run/a.page").display().to_string();
+    let (code, said) = refusal(hosts.up(1).args(["--page", &taken]));
+    assert!(code == Some(2) && said.contains("another clock has its page there"), "{code:?} {said}");
+    assert!(hosts.json(&["now", "a"]).is_some());
+}
+
+/// Who reads by other clocks than the daemon has no time at all, rather than one that is an hour off.
+#[test]
+fn in_a_time_namespace_the_page_gives_no_time() {
+    let Some(mut hosts) = Triangle::new("namespace") else { return };
+    if !testkit::rootless_namespaces() {
+        return;
+    }
+    hosts.start(0);
+    hosts.wait_for_state(0, "root");
+    let unshared = |seconds: &str, arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--time", "--fork", "--monotonic", seconds, "--boottime", seconds]);
+        command.args(arguments).env("HITLESS_RUN_DIR", hosts.folder.join("run")).output().unwrap()
+    };
+    if !unshared("3600", &["true"]).status.success() {
+        return testkit::skip("time namespaces are not allowed here");
+    }
+    for seconds in ["3600", "0"] {
+        let output = unshared(seconds, &[env!("CARGO_BIN_EXE_hitless"), "clock", "now", "a"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains("another time namespace"), "{seconds}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_plan_that_never_comes_or_never_ends_holds_up_nobody_but_who_asked() {
+    let Some(mut hosts) = Triangle::new("pipe") else { return };
+    if !testkit::installed("mkfifo") {
+        return;
+    }
+    hosts.start(0);
+    hosts.start(1);
+    hosts.wait_for_state(1, "following");
+    let (code, said) = refusal(&mut hosts.command(0, &["replan", "/dev/zero", "b"]));
+    assert!(code == Some(2) && said.contains("neither a file nor a pipe"), "{code:?} {said}");
+    let pipe = hosts.folder.join("pipe").display().to_string();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut waiting = hosts.command(0, &["replan", &pipe, "b"]).stderr(Stdio::piped()).spawn().unwrap();
+    // Clients that say nothing, half of a request, too much, or name a file.
+    let socket = hosts.folder.join("run/b.clock");
+    let clients: Vec<UnixStream> = (0..3).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    (&clients[1]).write_all(b"{\"plan\": {\"node\"").unwrap();
+    // It may be sent away before it has said all of that.
+    let _ = (&clients[2]).write_all(&[b'{'; 200_000]);
+    let mut named = UnixStream::connect(&socket).unwrap();
+    named.write_all(format!("{{\"plan\": \"{pipe}\"}}\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    named.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("not a request"), "{answer}");
+    let begun = linux::clock::Clock::start();
+    assert!(hosts.json(&["status", "b"]).is_some() && begun.elapsed() < Duration::from_secs(10));
+    assert!(waiting.try_wait().unwrap().is_none(), "it waits for its plan");
+    // The plan comes at last, through the pipe.
+    fs::write(&pipe, PLAN.replace("\"epoch\": 7", "\"epoch\": 8")).unwrap();
+    let Output { status, stderr, .. } = waiting.wait_with_output().unwrap();
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    let mut waiting = hosts.command(0, &["replan", &pipe, "b"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut daemon = hosts.daemons.pop().unwrap();
+    assert_eq!(Command::new("kill").arg(daemon.id().to_string()).status().unwrap().code(), Some(0));
+    assert!(daemon.wait().unwrap().success());
+    let interrupted = Command::new("kill").args(["-INT", &waiting.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    assert!([Some(130), None].contains(&waiting.wait().unwrap().code()));
+}
+
+#[test]
+fn a_part_of_a_plan_that_makes_no_sense_changes_nothing() {
+    let Some(mut hosts) = Triangle::new("part") else { return };
+    hosts.start(0);
+    hosts.start(1);
+    hosts.wait_for_state(1, "following");
+    for (part, expected) in [
+        (r#"{"node": "c", "epoch": 9, "is_root": true, "is_backup_root": false, "listeners": []}"#, "the part of 'c'"),
+        (r#"{"node": "b", "epoch": 9, "is_root": false, "is_backup_root": false, "listeners": []}"#, "has no parent"),
+        (
+            r#"{"node": "b", "epoch": 9, "is_root": true, "is_backup_root": false, "listeners": ["b"]}"#,
+            "its own parent",
+        ),
+        (r#"{"node": "b", "epoch": 9, "is_root": true, "is_backup_root": false, "listeners": ["x"]}"#, "leads to 'x'"),
+    ] {
+        let mut socket = UnixStream::connect(hosts.folder.join("run/b.clock")).unwrap();
+        socket.write_all(format!("{{\"plan\": {part}}}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("refused") && answer.contains(expected), "{answer}");
+    }
+    let status = hosts.wait_for_state(1, "following");
+    assert_eq!((status["epoch"].as_u64(), status["parent"].as_str()), (Some(7), Some("a")));
+}
+
+#[test]
+fn a_neighbour_that_comes_and_goes_makes_a_handful_of_lines() {
+    let Some(mut hosts) = Triangle::new("flaps") else { return };
+    (0..3).for_each(|host| hosts.start(host));
+    hosts.wait_for_state(1, "following");
+    for _ in 0..40 {
+        hosts.stage.set_cable(0, false).unwrap();
+        std::thread::sleep(Duration::from_millis(70));
+        hosts.stage.set_cable(0, true).unwrap();
+        hosts.stage.set_cable(2, false).unwrap();
+        std::thread::sleep(Duration::from_millis(70));
+        hosts.stage.set_cable(2, true).unwrap();
+    }
+    for host in 0..3 {
+        let said = hosts.said(host);
+        // Three of a kind: turned, returned, and each cable that goes or comes.
+        assert!(said.lines().count() <= 15, "{said}");
+    }
+    assert!(hosts.said(1).lines().count() >= 3, "{}", hosts.said(1));
+}
+
+fn key_file(hosts: &Triangle, name: &str, digits: &str) -> String {
+    let path = hosts.folder.join(name);
+    fs::write(&path, digits).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+/// On the link between two hosts, from the second to the first: what the first one receives, and a socket to send with.
+fn on_cable(hosts: &Triangle, cable: usize) -> [StampedSocket; 2] {
+    [0, 1].map(|end| {
+        let open = || {
+            let index = Netlink::open().unwrap().existing_link(&cable_end(cable, end)).unwrap().index;
+            StampedSocket::open(index, 0x88b7, [0x01, 0x80, 0xc2, 0, 0, 0x0e]).unwrap()
+        };
+        hosts.stage.host(CABLES[cable][end]).with(open).unwrap()
+    })
+}
+
+/// The next frame from the other end.
+fn heard(socket: &mut StampedSocket) -> Vec<u8> {
+    let (mut frame, begun) = (vec![0; 256], linux::clock::Clock::start());
+    loop {
+        match socket.receive(&mut frame).unwrap() {
+            Some(received) if !received.outgoing => {
+                frame.truncate(received.len);
+                return frame;
+            }
+            Some(_) => {}
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing came");
+    }
+}
+
+#[test]
+fn with_a_key_forged_and_replayed_frames_are_counted_and_change_nothing() {
+    let Some(mut hosts) = Triangle::new("key") else { return };
+    let key = key_file(&hosts, "key", "000102030405060708090a0b0c0d0e0f\n");
+    (0..3).for_each(|host| hosts.start_with(host, &["--key", &key]));
+    for host in [1, 2] {
+        hosts.wait_for_state(host, "following");
+    }
+    let [mut of_root, mut of_child] = on_cable(&hosts, 0);
+    let recorded: Vec<Vec<u8>> = (0..8).map(|_| heard(&mut of_root)).collect();
+    // A frame in the child's name that says that the root was replaced, as it would be believed without a key.
+    let lie = ExchangeFrame {
+        // FNV-1a of the child's name.
+        sender: (0x811c_9dc5 ^ u32::from(b'b')).wrapping_mul(0x0100_0193),
+        synchronized: true,
+        epoch: SyncEpoch { plan: 7, elected: true },
+        number: 1_000,
+        ..ExchangeFrame::default()
+    };
+    let mut unsealed = recorded[0][..14].to_vec();
+    lie.emit(&mut unsealed);
+    let altered = |frame: &Vec<u8>| [&frame[..40], &[frame[40] ^ 1], &frame[41..]].concat();
+    for frame in recorded.iter().chain(&recorded.iter().map(altered).collect::<Vec<_>>()).chain([&unsealed]) {
+        of_child.send(frame).unwrap();
+    }
+    let counter = |status: &Value, name: &str| status["counters"][name].as_u64().unwrap();
+    let all = |status: &Value| {
+        ["replayed", "forged"].map(|name| counter(status, name)) == [8, 8] && counter(status, "unsealed") == 1
+    };
+    let root = hosts.wait_for("all that was forged", &["status", "a"], all);
+    assert_eq!((root["state"].as_str(), root["problem"].is_null()), (Some("root"), true), "{root}");
+    assert!(root["links"].as_array().unwrap().iter().all(|link| link["session"] == true), "{root}");
+    let child = hosts.wait_for_state(1, "following");
+    assert_eq!((child["listens_to"].as_str(), counter(&child, "elected")), (Some("a"), 0));
+    for expected in ["in the name of b do not open", "of b came before", "in the name of b have no seal"] {
+        assert_eq!(hosts.said(0).matches(expected).count(), 1, "{}", hosts.said(0));
+    }
+    // What was recorded opens nothing after restarts of either end.
+    for host in [1, 0] {
+        let mut daemon = hosts.daemons.remove(host);
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+        let log = fs::File::create(hosts.folder.join(format!("{}.said", NAMES[host]))).unwrap();
+        let daemon = hosts.up(host).args(["--key", &key]).stderr(log).spawn().unwrap();
+        hosts.daemons.insert(host, daemon);
+        recorded.iter().for_each(|frame| drop(of_child.send(frame)));
+        let agreed = |status: &Value| status["links"][0]["session"] == true;
+        hosts.wait_for("a session", &["status", NAMES[host]], agreed);
+        recorded.iter().for_each(|frame| drop(of_child.send(frame)));
+    }
+    let refused = |status: &Value| counter(status, "forged") + counter(status, "early") >= 8;
+    hosts.wait_for("what is from before", &["status", "a"], refused);
+}
+
+#[test]
+fn a_key_at_one_end_or_another_key_is_named_and_nobody_is_believed() {
+    let Some(mut hosts) = Triangle::new("keys") else { return };
+    let key = key_file(&hosts, "key", "000102030405060708090a0b0c0d0e0f");
+    let other = key_file(&hosts, "other", "0f0e0d0c0b0a09080706050403020100");
+    hosts.start_with(0, &["--key", &key]);
+    hosts.start_with(1, &["--key", &other]);
+    hosts.start(2);
+    hosts.wait_for_state(0, "root");
+    let problem = |host: usize, link: usize, what: &str| {
+        let is_named =
+            |status: &Value| status["links"][link]["problem"].as_str().is_some_and(|said| said.contains(what));
+        let status = hosts.wait_for(what, &["status", NAMES[host]], is_named);
+        assert!(host == 0 || status["state"] == "unsynchronized", "{status}");
+    };
+    problem(1, 0, "a do not open: it has another key");
+    problem(2, 0, "frames of a are sealed: start this node with its --key");
+    problem(0, 1, "in the name of c have no seal: start it with the same --key");
+    assert!(hosts.said(2).contains("start this node with its --key"), "{}", hosts.said(2));
+    let bad = key_file(&hosts, "bad", "not a key");
+    let (code, said) = refusal(hosts.command(0, &["up", "--node", "a", "--link", "b=l0a", "--link", "c=l1a"]).args([
+        "--plan",
+        &hosts.plan(),
+        "--key",
+        &bad,
+    ]));
+    assert!(code == Some(2) && said.contains("expected 32 hexadecimal digits"), "{code:?} {said}");
 }
 
 /// Runs a follower that is to set the system's clock, while strace answers its calls in place of the kernel.

@@ -7,8 +7,10 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use emulator::Repeat;
 use link::frame::{Framing, Mac, introduce};
 use link::seal::Seal;
+use link::seal::keyed::KeyedSeal;
 use linux::offload::{Coalescer, FrameSink, VnetHeader, segment};
 use roce::repeat;
+use wire::exchange::EXCHANGE_LONGEST;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Station};
 use wire::link::{Class, Epoch, FrameKind, LinkHeader};
@@ -108,6 +110,29 @@ fn framing(c: &mut Criterion) {
     group.finish();
 }
 
+/// A clock's wave, as `timekeeper` seals it: what is before its seal, and what is behind it.
+fn sealed_wave(c: &mut Criterion) {
+    let mut ends = [1, 1 << 64].map(|life| KeyedSeal::new([1; 16], life));
+    for _ in 0..4 {
+        for from in 0..2 {
+            let macs = [HERE, THERE];
+            while let Some(greeting) = ends[from].greet(macs[from], macs[1 - from]) {
+                assert!(ends[1 - from].on_greeting(&greeting, macs[from], macs[1 - from]).is_ok());
+            }
+        }
+    }
+    let [mut here, mut there] = ends;
+    let (head, body, mut seal) = ([5; 14], [7; EXCHANGE_LONGEST], [0; 16]);
+    let mut opened = 0;
+    c.bench_function("seal of a wave, out and in", |b| {
+        b.iter(|| {
+            here.write(&[black_box(&head), &body], &mut seal);
+            opened += u64::from(there.check(&seal, &[black_box(&head), &body]).is_ok());
+        });
+    });
+    assert!(opened > 0);
+}
+
 /// A RoCEv2 frame with so much payload.
 fn roce_frame(opcode: Opcode, psn: u32, extended: Option<ExtensionHeader>, payload: usize) -> Vec<u8> {
     let header = format::RoceHeader { opcode, queue_pair: 0x11, psn, ack_request: false, pad: 0, extended };
@@ -151,5 +176,5 @@ fn repeater(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, offload, framing, repeater);
+criterion_group!(benches, offload, framing, sealed_wave, repeater);
 criterion_main!(benches);

@@ -222,7 +222,7 @@ impl Sealing {
 }
 
 /// 32 hexadecimal digits, as `head -c16 /dev/urandom | xxd -p` prints them.
-fn read_key(path: &Path) -> Result<[u8; 16], String> {
+pub fn read_key(path: &Path) -> Result<[u8; 16], String> {
     let named = |what: &dyn fmt::Display| format!("key {}: {what}", path.display());
     let mut file = File::open(path).map_err(|error| named(&error))?;
     // Of the file that is read, before it is: what the path names may change meanwhile.

@@ -41,6 +41,9 @@ pub enum LinkReply {
     Refused(String),
 }
 
+/// The longest request that makes sense: what a plan asks of a node with a thousand neighbours.
+pub const LONGEST_REQUEST: usize = 1 << 16;
+
 /// A socket on which a daemon is asked, a line each way. Gone when dropped.
 #[derive(Debug)]
 pub struct ControlSocket {
@@ -92,7 +95,7 @@ impl Drop for ControlSocket {
 struct LineProtocol<F>(F);
 
 impl<F: Fn(&str) -> serde_json::Result<String>> ServeProtocol for LineProtocol<F> {
-    const LONGEST: usize = 4_096;
+    const LONGEST: usize = LONGEST_REQUEST;
 
     fn is_whole(question: &[u8]) -> bool {
         question.contains(&b'\n')

@@ -9,11 +9,12 @@
 //! | `poll`, `clock` | waiting, and the time |
 //! | `mailbox` | requests to a loop from other threads |
 //! | `serve`, `metrics` | answering on sockets, with a deadline for each conversation |
-//! | `capture` | frames as pcapng |
+//! | `capture`, `input` | frames as pcapng; files that a user names |
 //! | `stamps`, `shared` | frames with the kernel's time stamps; memory that processes share |
 
 pub mod capture;
 pub mod clock;
+pub mod input;
 pub mod mailbox;
 pub mod metrics;
 pub mod net;

@@ -55,6 +55,8 @@ pub struct ClockConfig {
     pub metrics: Option<SocketAddr>,
     /// The page; in the run directory if not given.
     pub page: Option<PathBuf>,
+    /// The file with the key that waves are sealed with, if they are.
+    pub key: Option<PathBuf>,
     /// Whether the system's clock follows.
     pub sets_system_clock: bool,
 }

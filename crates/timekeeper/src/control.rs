@@ -1,15 +1,17 @@
 //! The control socket of a clock: one line of JSON each way, as links have it.
 
-use std::fs;
 use std::io::{self, PipeReader};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use clock::plan::PlanFile;
-use link::control::{ControlSocket, RunDirectory};
+use link::control::{ControlSocket, LONGEST_REQUEST, RunDirectory};
 use link::directory::ask_at;
+use linux::input::read_text;
 use linux::mailbox::{Mailbox, NoAnswer};
 use serde::{Deserialize, Serialize};
+use units::StopFlag;
 
 use crate::duties::ClockDuties;
 use crate::status::ClockStatus;
@@ -18,6 +20,11 @@ use crate::status::ClockStatus;
 const SOCKET: &str = ".clock";
 /// What the names of pages end with.
 const PAGE: &str = ".page";
+
+/// The longest plan: ten times that of 88,064 nodes.
+const LONGEST_PLAN: usize = 256 << 20;
+/// How long a pipe may be silent that a plan is to come from.
+const PLAN_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What can be asked of a running clock.
 #[derive(Debug)]
@@ -36,8 +43,8 @@ pub enum ClockRequest {
 pub enum ClockControlRequest {
     /// How it is doing.
     Status,
-    /// The plan in a file.
-    Plan(PathBuf),
+    /// What a plan asks of the node. Who asks has read the plan: a daemon opens no file that others name.
+    Plan(Box<ClockDuties>),
     /// Ends it.
     Down,
 }
@@ -76,13 +83,16 @@ pub fn clock_names(directory: &RunDirectory) -> io::Result<Vec<String>> {
 
 /// Asks the daemon of a node. An error of kind `NotFound` or `ConnectionRefused` means there is none.
 pub fn ask_clock(directory: &RunDirectory, node: &str, request: &ClockControlRequest) -> io::Result<ClockControlReply> {
+    if serde_json::to_string(request)?.len() >= LONGEST_REQUEST {
+        return Err(io::Error::other("the node has more neighbours than fit into a request"));
+    }
     ask_at(&clock_socket(directory, node), request)
 }
 
-/// What a plan's file asks of a node; the error names the file, and the line where there is one.
-pub fn read_duties(path: &Path, node: &str) -> Result<ClockDuties, String> {
+/// What a plan's file, or what comes through a pipe, asks of a node; the error names the file, and the line where there is one.
+pub fn read_duties(path: &Path, node: &str, stop: &StopFlag) -> Result<ClockDuties, String> {
     let place = path.display();
-    let text = fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
+    let text = read_text(path, LONGEST_PLAN, PLAN_PATIENCE, stop).map_err(|error| format!("{place}: {error}"))?;
     let plan = PlanFile::parse(&text).map_err(|error| match error.line {
         Some(line) => format!("{place}:{line}: {error}"),
         None => format!("{place}: {error}"),
@@ -91,16 +101,11 @@ pub fn read_duties(path: &Path, node: &str) -> Result<ClockDuties, String> {
 }
 
 /// Answers for a clock until `stop` has something to read or is closed.
-pub(crate) fn listen(
-    control: &ControlSocket,
-    node: &str,
-    asked: &Mailbox<ClockRequest>,
-    stop: &PipeReader,
-) -> io::Result<()> {
-    control.listen(stop, |line| serde_json::to_string(&answer(line, node, asked)))
+pub(crate) fn listen(control: &ControlSocket, asked: &Mailbox<ClockRequest>, stop: &PipeReader) -> io::Result<()> {
+    control.listen(stop, |line| serde_json::to_string(&answer(line, asked)))
 }
 
-fn answer(line: &str, node: &str, asked: &Mailbox<ClockRequest>) -> ClockControlReply {
+fn answer(line: &str, asked: &Mailbox<ClockRequest>) -> ClockControlReply {
     let silent = |why: NoAnswer| match why {
         NoAnswer::Late => "it does not answer; it may be stopped".to_owned(),
         NoAnswer::Ended => "it has ended".to_owned(),
@@ -109,10 +114,10 @@ fn answer(line: &str, node: &str, asked: &Mailbox<ClockRequest>) -> ClockControl
         Ok(ClockControlRequest::Status) => {
             asked.ask(ClockRequest::Status).map(|status| ClockControlReply::Status(Box::new(status))).map_err(silent)
         }
-        Ok(ClockControlRequest::Plan(path)) => read_duties(&path, node).and_then(|duties| {
-            let changed = asked.ask(|answer| ClockRequest::Plan(Box::new(duties), answer)).map_err(silent)?;
-            changed.map(|()| ClockControlReply::Done)
-        }),
+        Ok(ClockControlRequest::Plan(duties)) => {
+            let changed = asked.ask(|answer| ClockRequest::Plan(duties, answer)).map_err(silent);
+            changed.and_then(|changed| changed.map(|()| ClockControlReply::Done))
+        }
         Ok(ClockControlRequest::Down) => {
             asked.send(ClockRequest::Stop).then_some(ClockControlReply::Done).ok_or_else(|| silent(NoAnswer::Ended))
         }

@@ -192,6 +192,13 @@ impl ClockCore {
         }
     }
 
+    /// Neighbours cannot be heard yet: a root that has not begun goes on listening.
+    pub(crate) fn listen_longer(&mut self, now_ns: u64) {
+        if self.node.is_none() {
+            self.begins_ns = self.begins_ns.map(|begins| begins.max(now_ns + LISTENS_NS));
+        }
+    }
+
     fn is_root(&self) -> bool {
         self.node.as_ref().is_some_and(|node| node.state() == NodeState::Root)
     }

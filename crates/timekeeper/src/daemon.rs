@@ -1,9 +1,9 @@
 //! `hitless clock up`: a clock, its page, its control socket and its metrics, until asked to stop.
 
 use std::fmt;
-use std::fs;
 use std::io;
 
+use link::config::read_key;
 use link::control::{ControlSocket, RunDirectory};
 use link::daemon::{DaemonEnd, bind_metrics};
 use link::service;
@@ -22,6 +22,8 @@ pub struct ClockDaemon<'a> {
     pub config: ClockConfig,
     /// Where its control socket and its page are.
     pub directory: &'a RunDirectory,
+    /// What it says first, once it keeps the time.
+    pub begun: String,
     /// Hears what happens, a line each.
     pub tell: &'a mut dyn FnMut(&str),
 }
@@ -41,6 +43,7 @@ impl ClockDaemon<'_> {
     ) -> Result<ClockStatus, DaemonEnd> {
         let outside = |what: &str, error: io::Error| DaemonEnd::Trouble(format!("{what}: {error}"));
         let node = self.config.duties.node.clone();
+        let key = self.config.key.as_deref().map(read_key).transpose().map_err(DaemonEnd::Arguments)?;
         let listener = bind_metrics(self.config.metrics)?;
         let path = self.directory.path().display().to_string();
         self.directory.make().map_err(|error| outside(&path, error))?;
@@ -53,11 +56,11 @@ impl ClockDaemon<'_> {
             _ => outside(&path, error),
         })?;
         let page = self.config.page.clone().unwrap_or_else(|| control::clock_page(self.directory, &node));
-        let keeper = Timekeeper::open(self.config, &page).map_err(|error| DaemonEnd::Trouble(error.0));
-        let keeper = keeper.inspect_err(|_| self.directory.sweep())?;
+        let mut keeper = Timekeeper::open(self.config, key, &page).inspect_err(|_| self.directory.sweep())?;
+        (self.tell)(&self.begun);
         let (stop, stopper) = io::pipe().map_err(|error| outside("a pipe", error))?;
         let ended = std::thread::scope(|scope| {
-            scope.spawn(|| control::listen(&control, &node, mailbox, &stop));
+            scope.spawn(|| control::listen(&control, mailbox, &stop));
             scope.spawn(|| service::feed_watchdog(&stop, || mailbox.ask(ClockRequest::Status).is_ok()));
             if let Some(listener) = &listener {
                 // Metrics are the least important thing here: if they end, the clock goes on.
@@ -71,8 +74,7 @@ impl ClockDaemon<'_> {
         });
         drop(control);
         if ended.is_ok() {
-            // Who has it open still reads it, with a bound that grows.
-            let _ = fs::remove_file(&page);
+            keeper.end(&page);
             self.directory.tidy(&node);
         }
         ended.map_err(|error| DaemonEnd::Trouble(error.to_string()))

@@ -2,6 +2,7 @@
 
 use clock::node::{Neighbour, PlanPart, PlannedRole, Upstream};
 use clock::plan::{PlanFile, PlanRow};
+use serde::{Deserialize, Serialize};
 
 /// Why a plan is of no use to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,14 +15,16 @@ impl std::fmt::Display for DutyError {
 }
 
 /// Whom a node listens to, and how deep that puts it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ListensTo {
     name: String,
     depth: u16,
 }
 
 /// One node's part of a plan, by names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ClockDuties {
     /// The node.
     pub node: String,
@@ -50,20 +53,30 @@ impl ClockDuties {
         let listens_to = |name: &Option<String>, depth: u16| name.clone().map(|name| ListensTo { name, depth });
         let parent = listens_to(&row.parent, depth(row.depth));
         let backup = listens_to(&row.backup, depth(row.depth_backup.unwrap_or(row.depth)));
-        match (&parent, is_root) {
-            (None, false) => return Err(DutyError(format!("'{node}' has no parent in the plan: it is cut off"))),
-            (Some(_), true) => return Err(DutyError(format!("'{node}' is the root of the plan and has a parent"))),
-            _ => {}
-        }
-        if parent.as_ref().map(|parent| &parent.name) == Some(&row.node) {
-            return Err(DutyError(format!("'{node}' is its own parent in the plan")));
-        }
         let hears = |row: &&PlanRow| [&row.parent, &row.backup].into_iter().flatten().any(|name| name == node);
         let mut listeners: Vec<String> = rows.iter().filter(hears).map(|row| row.node.clone()).collect();
         listeners.sort();
         listeners.dedup();
         let is_backup_root = plan.backup_root == node && !is_root;
-        Ok(Self { node: node.to_owned(), epoch: epoch_of(plan), is_root, is_backup_root, parent, backup, listeners })
+        let epoch = epoch_of(plan);
+        let duties = Self { node: node.to_owned(), epoch, is_root, is_backup_root, parent, backup, listeners };
+        duties.check(node).map(|()| duties)
+    }
+
+    /// Whether this can be asked of the node.
+    pub(crate) fn check(&self, node: &str) -> Result<(), DutyError> {
+        let refuse = |what: String| Err(DutyError(what));
+        if self.node != node {
+            return refuse(format!("this is '{node}', and that is the part of '{}'", self.node));
+        }
+        match (&self.parent, self.is_root) {
+            (None, false) => refuse(format!("'{node}' has no parent in the plan: it is cut off")),
+            (Some(_), true) => refuse(format!("'{node}' is the root of the plan and has a parent")),
+            _ if self.neighbours().iter().any(|name| name == node) => {
+                refuse(format!("'{node}' is its own parent in the plan"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// All that it has to do with, each once, in order.

@@ -10,8 +10,8 @@
 //! | `oscillator`, `stamping` | CLOCK_MONOTONIC_RAW, and the kernel's time stamps on it |
 //! | `page` | the page that programs read the time from |
 //! | `discipline` | the system's clock, where it is to follow |
-//! | `port`, `run` | sockets around it, and the loop |
-//! | `daemon`, `control`, `status`, `metrics`, `config` | the daemon |
+//! | `port`, `seal`, `run` | sockets around it, frames with and without a key, and the loop |
+//! | `daemon`, `control`, `status`, `reports`, `metrics`, `config` | the daemon |
 #![warn(missing_docs)]
 
 mod bounds;
@@ -26,7 +26,9 @@ mod neighbour;
 mod oscillator;
 mod page;
 mod port;
+mod reports;
 mod run;
+mod seal;
 mod stamping;
 mod status;
 

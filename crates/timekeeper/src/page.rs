@@ -343,6 +343,11 @@ impl ClockReader {
         }
     }
 
+    /// Whether this is still the page of that name: a daemon that ends removes its page, and the next one makes another.
+    pub fn is_at(&self, path: &Path) -> bool {
+        self.page.is_at(path)
+    }
+
     /// What the daemon wrote last.
     pub fn entry(&self) -> Result<ClockPageEntry, ReadingError> {
         for _ in 0..ATTEMPTS {

@@ -7,10 +7,12 @@ use std::os::fd::RawFd;
 use linux::clock::KernelClock;
 use linux::net::Netlink;
 use linux::stamps::StampedSocket;
-use wire::exchange::{EXCHANGE_LONGEST, ExchangeFrame};
+use units::Time;
+use wire::exchange::ExchangeFrame;
 use wire::reserve::OUI_EXTENDED;
 
 use crate::config::ClockLink;
+use crate::seal::{FrameRefusal, LONGEST_SEALED, WaveSeal};
 
 /// To the other end of the link and no further: no bridge passes it on.
 const GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
@@ -25,10 +27,10 @@ const UNSTAMPED: usize = 64;
 /// Between two attempts to open an interface.
 const RETRY_NS: u64 = 20_000_000;
 
-/// A frame that came in, or could not be read.
+/// A frame that came in, or why it is not believed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortArrival {
-    pub(crate) frame: Option<ExchangeFrame>,
+    pub(crate) frame: Result<ExchangeFrame, FrameRefusal>,
     /// By the kernel, in nanoseconds since 1970.
     pub(crate) stamp: Option<u64>,
     /// By the program, on CLOCK_MONOTONIC_RAW.
@@ -54,6 +56,7 @@ struct UnstampedFrame {
 #[derive(Debug)]
 pub(crate) struct ClockPort {
     pub(crate) link: ClockLink,
+    pub(crate) seal: WaveSeal,
     socket: Option<StampedSocket>,
     mac: [u8; 6],
     unstamped: VecDeque<UnstampedFrame>,
@@ -67,10 +70,11 @@ pub(crate) struct ClockPort {
 }
 
 impl ClockPort {
-    pub(crate) fn new(link: ClockLink) -> Self {
-        let bytes = Vec::with_capacity(SHORTEST + EXCHANGE_LONGEST);
+    pub(crate) fn new(link: ClockLink, seal: WaveSeal) -> Self {
+        let bytes = Vec::with_capacity(SHORTEST + LONGEST_SEALED);
         Self {
             link,
+            seal,
             socket: None,
             mac: [0; 6],
             unstamped: VecDeque::new(),
@@ -150,7 +154,7 @@ impl ClockPort {
 
     /// What has come.
     pub(crate) fn receive(&mut self, mut each: impl FnMut(PortArrival)) {
-        let mut buffer = [0; ETHERNET + EXCHANGE_LONGEST + 64];
+        let mut buffer = [0; ETHERNET + LONGEST_SEALED + 64];
         for _ in 0..BATCH {
             let Some(socket) = &mut self.socket else { return };
             match socket.receive(&mut buffer) {
@@ -159,7 +163,10 @@ impl ClockPort {
                 Ok(Some(frame)) => {
                     let raw_ns = KernelClock::Raw.nanoseconds();
                     let payload = buffer.get(ETHERNET..frame.len).unwrap_or_default();
-                    each(PortArrival { frame: ExchangeFrame::parse(payload).ok(), stamp: frame.at, raw_ns });
+                    // What two ends say to each other to agree on a session is nothing for the clock.
+                    if let Some(read) = self.seal.read(payload).transpose() {
+                        each(PortArrival { frame: read, stamp: frame.at, raw_ns });
+                    }
                 }
                 Err(error) => return self.fail(&error),
             }
@@ -184,16 +191,40 @@ impl ClockPort {
         }
     }
 
-    pub(crate) fn send(&mut self, frame: &ExchangeFrame) {
-        if std::mem::take(&mut self.miscounts) {
-            self.renumber();
+    /// Sends what the two ends say to each other to agree on a session, if there is a key.
+    pub(crate) fn greet(&mut self, now: Time) {
+        self.seal.set_time(now);
+        loop {
+            self.address();
+            if !self.seal.greet(&mut self.bytes) {
+                return;
+            }
+            self.transmit(None);
         }
-        let Some(socket) = &mut self.socket else { return };
+    }
+
+    /// Sends a frame, if it can be sealed or needs no seal.
+    pub(crate) fn send(&mut self, frame: &ExchangeFrame) {
+        self.address();
+        if self.seal.write(frame, &mut self.bytes) {
+            self.transmit(Some(frame.number));
+        }
+    }
+
+    /// Begins a frame.
+    fn address(&mut self) {
         self.bytes.clear();
         self.bytes.extend_from_slice(&GROUP);
         self.bytes.extend_from_slice(&self.mac);
         self.bytes.extend_from_slice(&OUI_EXTENDED.to_be_bytes());
-        frame.emit(&mut self.bytes);
+    }
+
+    /// Hands the frame to the kernel. When it left is of interest if it has a number.
+    fn transmit(&mut self, number: Option<u32>) {
+        if std::mem::take(&mut self.miscounts) {
+            self.renumber();
+        }
+        let Some(socket) = &mut self.socket else { return };
         if self.bytes.len() < SHORTEST {
             self.bytes.resize(SHORTEST, 0);
         }
@@ -204,7 +235,7 @@ impl ClockPort {
                 if self.unstamped.len() == UNSTAMPED {
                     self.unstamped.pop_front();
                 }
-                self.unstamped.push_back(UnstampedFrame { id, number: frame.number, raw_ns });
+                self.unstamped.extend(number.map(|number| UnstampedFrame { id, number, raw_ns }));
             }
             // A full queue loses it, as a wire may.
             Ok(None) => self.miscounts = true,

@@ -5,21 +5,26 @@ use std::path::Path;
 use std::time::Duration;
 
 use clock::node::NodeState;
-use linux::clock::{Clock, KernelClock, instance, set_system_clock, steer_system_clock, system_clock_is_free};
+use link::daemon::DaemonEnd;
+use link::seal::SealReadiness;
+use link::seal::keyed::SealKey;
+use linux::clock::{Clock, KernelClock, instance, random, set_system_clock, steer_system_clock, system_clock_is_free};
 use linux::mailbox::MailboxReader;
 use linux::net::Netlink;
 use linux::poll::{self, Readiness};
-use units::Span;
+use units::{Span, Time};
 use wire::sync::SyncEpoch;
 
-use crate::config::ClockConfig;
+use crate::config::{ClockConfig, ClockLink};
 use crate::control::ClockRequest;
-use crate::core::{ClockCore, CoreEvent};
+use crate::core::ClockCore;
 use crate::discipline::{ClockAdjustment, ClockDiscipline};
-use crate::duties::{ClockDuties, DutyError};
+use crate::duties::ClockDuties;
 use crate::oscillator::Oscillator;
 use crate::page::{ClockPageEntry, ClockPageWriter, ClockState};
 use crate::port::{ClockPort, PortArrival, PortDeparture};
+use crate::reports::{ClockReports, ClockTopic, LinkTopic};
+use crate::seal::WaveSeal;
 use crate::stamping::{ClockPair, StampConverter};
 use crate::status::ClockStatus;
 
@@ -44,6 +49,7 @@ pub(crate) struct Timekeeper {
     boot_ahead: i64,
     /// What the page shows.
     published: SyncEpoch,
+    reports: ClockReports,
     /// None if the system's clock is left alone.
     pub(crate) discipline: Option<ClockDiscipline>,
     pub(crate) clock: Clock,
@@ -54,28 +60,50 @@ fn boot_ahead() -> i64 {
     KernelClock::Boot.nanoseconds().wrapping_sub(raw) as i64
 }
 
+/// The links of a clock, with a seal of its own for each if there is a key.
+fn ports_of(config: &ClockConfig, key: Option<SealKey>) -> Result<Vec<ClockPort>, DaemonEnd> {
+    let port = |link: &ClockLink| {
+        let life = || random().map_err(|error| DaemonEnd::Trouble(format!("random numbers for --key: {error}")));
+        let key = key.map(|key| life().map(|life| (key, life))).transpose()?;
+        let interval = Span::from_ns(config.params.interval.as_ps());
+        Ok(ClockPort::new(link.clone(), WaveSeal::new(key, &config.duties.node, &link.neighbour, interval)))
+    };
+    config.links.iter().map(port).collect()
+}
+
+/// The first of the neighbours that no link leads to.
+fn unreached<'a>(duties: &ClockDuties, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    duties.neighbours().into_iter().find(|neighbour| names.clone().all(|name| name != neighbour))
+}
+
 impl Timekeeper {
     /// In the network namespace of the calling thread. Every interface must exist.
-    pub(crate) fn open(config: ClockConfig, page: &Path) -> Result<Self, DutyError> {
-        let in_words = |what: &str, error: &dyn std::fmt::Display| DutyError(format!("{what}: {error}"));
-        let netlink = Netlink::open().map_err(|error| DutyError(error.to_string()))?;
+    pub(crate) fn open(config: ClockConfig, key: Option<SealKey>, page: &Path) -> Result<Self, DaemonEnd> {
+        let trouble = |error: &dyn std::fmt::Display| DaemonEnd::Trouble(error.to_string());
+        let in_words = |what: &str, error: &dyn std::fmt::Display| DaemonEnd::Trouble(format!("{what}: {error}"));
+        let ports = ports_of(&config, key)?;
+        let netlink = Netlink::open().map_err(|error| trouble(&error))?;
         for link in &config.links {
-            netlink.existing_link(&link.interface).map_err(|error| DutyError(error.to_string()))?;
+            netlink.existing_link(&link.interface).map_err(|error| trouble(&error))?;
         }
         let names: Vec<String> = config.links.iter().map(|link| link.neighbour.clone()).collect();
-        if let Some(missing) = config.duties.neighbours().iter().find(|name| !names.contains(name)) {
-            return Err(DutyError(format!("no interface leads to '{missing}'; say --link {missing}=IFACE")));
+        if let Some(missing) = unreached(&config.duties, names.iter().map(String::as_str)) {
+            return Err(DaemonEnd::Trouble(format!("no interface leads to '{missing}'; say --link {missing}=IFACE")));
         }
         if config.sets_system_clock {
             system_clock_is_free().map_err(|error| in_words("--set-system-clock", &error))?;
         }
         let discipline = config.sets_system_clock.then(ClockDiscipline::default);
         let oscillator = Oscillator::start(config.oscillator_ppb);
-        let core = ClockCore::new(config.params, config.duties.clone(), &names, instance(), oscillator.now())?;
-        let page = ClockPageWriter::create(page).map_err(|error| in_words(&page.display().to_string(), &error))?;
+        let core = ClockCore::new(config.params, config.duties.clone(), &names, instance(), oscillator.now());
+        let core = core.map_err(|error| trouble(&error))?;
+        let page = ClockPageWriter::create(page).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => DaemonEnd::Arguments(format!("--page {}: {error}", page.display())),
+            _ => in_words(&page.display().to_string(), &error),
+        })?;
         Ok(Self {
             core,
-            ports: config.links.iter().cloned().map(ClockPort::new).collect(),
+            ports,
             config,
             oscillator,
             converter: StampConverter::default(),
@@ -85,6 +113,7 @@ impl Timekeeper {
             departures: Vec::new(),
             boot_ahead: boot_ahead(),
             published: SyncEpoch::default(),
+            reports: ClockReports::default(),
             discipline,
             clock: Clock::start(),
         })
@@ -92,7 +121,7 @@ impl Timekeeper {
 
     /// Keeps the time until asked to stop, and returns the last status. `tell` hears what happens, a line each.
     pub(crate) fn run(
-        mut self,
+        &mut self,
         requests: &mut MailboxReader<ClockRequest>,
         tell: &mut dyn FnMut(&str),
     ) -> io::Result<ClockStatus> {
@@ -100,7 +129,7 @@ impl Timekeeper {
             self.open_ports(tell)?;
             self.turn();
             self.adjust_system_clock(tell);
-            self.report(tell);
+            self.reports.tell_news(self.clock.now(), &mut self.core, tell);
             if self.answer(requests) {
                 return Ok(self.status());
             }
@@ -117,7 +146,8 @@ impl Timekeeper {
         let adjusted = match discipline.adjust(now_ns, interval, KernelClock::Real.nanoseconds()) {
             None => return,
             Some(ClockAdjustment::Step(by_ns)) => {
-                tell(&format!("the system's clock is set by {:.3} ms", by_ns as f64 / 1e6));
+                let line = format!("the system's clock is set by {:.3} ms", by_ns as f64 / 1e6);
+                self.reports.tell(self.clock.now(), ClockTopic::SystemClock, 1, &line, tell);
                 set_system_clock(by_ns)
             }
             Some(ClockAdjustment::Steer { ppb, max_error_ns }) => steer_system_clock(ppb, max_error_ns),
@@ -130,9 +160,10 @@ impl Timekeeper {
 
     fn open_ports(&mut self, tell: &mut dyn FnMut(&str)) -> io::Result<()> {
         let raw_ns = KernelClock::Raw.nanoseconds();
-        for port in &mut self.ports {
+        for (number, port) in self.ports.iter_mut().enumerate() {
             if let Some(line) = port.open(&self.netlink, raw_ns)? {
-                tell(&line);
+                let topic = ClockTopic::Link(number, LinkTopic::Passing);
+                self.reports.tell(self.clock.now(), topic, 1, &line, tell);
             }
         }
         Ok(())
@@ -141,21 +172,27 @@ impl Timekeeper {
     /// All that can be done now.
     fn turn(&mut self) {
         self.look_at_suspension();
+        let now = self.clock.now();
         let Self { ports, arrivals, .. } = self;
         for (number, port) in ports.iter_mut().enumerate() {
+            port.seal.set_time(now);
             port.receive(|arrival| arrivals.push((number, arrival)));
         }
         self.hand_over_departures();
         let now_ns = self.oscillator.now();
         for (port, PortArrival { frame, stamp, raw_ns }) in self.arrivals.drain(..) {
             match frame {
-                None => self.core.counters.malformed += 1,
-                Some(frame) => {
+                Err(refusal) => {
+                    *self.core.counters.of_refusal(refusal) += 1;
+                    self.reports.note_refusal(port, refusal);
+                }
+                Ok(frame) => {
                     let arrived_ns = self.oscillator.at(self.converter.received(stamp, raw_ns)) + 1;
                     self.core.on_frame(port, &frame, arrived_ns, now_ns);
                 }
             }
         }
+        self.greet(now, now_ns);
         self.core.settle(now_ns);
         if self.core.deadline_ns(now_ns) <= now_ns {
             self.core.on_time(now_ns);
@@ -173,6 +210,15 @@ impl Timekeeper {
             self.hand_over_departures();
         }
         self.publish();
+    }
+
+    /// Lets the ends of each link agree on a session, if there is a key. Meanwhile a root that begins hears nobody.
+    fn greet(&mut self, now: Time, now_ns: u64) {
+        self.ports.iter_mut().filter(|port| port.is_open()).for_each(|port| port.greet(now));
+        let is_soon = |port: &ClockPort| port.is_open() && port.seal.readiness() == SealReadiness::Soon;
+        if self.ports.iter().any(is_soon) {
+            self.core.listen_longer(now_ns);
+        }
     }
 
     /// What the kernel says of frames that were sent, with a reading of both clocks after it.
@@ -246,34 +292,6 @@ impl Timekeeper {
         });
     }
 
-    /// Says what happened.
-    fn report(&mut self, tell: &mut dyn FnMut(&str)) {
-        let events = std::mem::take(&mut self.core.events);
-        for event in events {
-            let duties = &self.core.duties;
-            let (parent, backup) = (duties.parent().unwrap_or("nobody"), duties.backup().unwrap_or("nobody"));
-            tell(&match event {
-                CoreEvent::Synchronized => format!("{} knows the time", duties.node),
-                CoreEvent::Turned => format!("{parent} is silent: listening to {backup}"),
-                CoreEvent::Returned => format!("{backup} is silent too: listening to {parent} again"),
-                CoreEvent::Elected => "the root is silent: this node is the root now".to_owned(),
-                CoreEvent::Evicted => "neither parent's time can be true by this clock: it says no time any more; \
-                                       check this machine's oscillator, then give it a plan again"
-                    .to_owned(),
-                CoreEvent::Replaced(by) => {
-                    format!("{by} has the time of another root: this node says no time until it is given a new plan")
-                }
-                CoreEvent::ClockStep => "the clock jumped, or the machine was suspended: listening anew".to_owned(),
-                CoreEvent::WrongNeighbour(name) => {
-                    format!("another node than {name} is at the other end: is the cable, or --link, wrong?")
-                }
-                CoreEvent::OtherPlan(name, given) => {
-                    format!("{name} has the plan with epoch {given}, not {}: give both the same", duties.epoch)
-                }
-            });
-        }
-    }
-
     /// Answers what is asked. True if the loop is to end.
     fn answer(&mut self, requests: &MailboxReader<ClockRequest>) -> bool {
         let mut stop = false;
@@ -289,6 +307,11 @@ impl Timekeeper {
     }
 
     fn change_plan(&mut self, duties: ClockDuties) -> Result<(), String> {
+        // Before anything is changed.
+        duties.check(&self.core.duties.node).map_err(|error| error.to_string())?;
+        if let Some(missing) = unreached(&duties, self.ports.iter().map(|port| port.link.neighbour.as_str())) {
+            return Err(format!("no interface leads to '{missing}'"));
+        }
         self.core.on_plan(duties, self.oscillator.now()).map_err(|error| error.to_string())
     }
 
@@ -296,9 +319,22 @@ impl Timekeeper {
         ClockStatus::of(self)
     }
 
+    /// Until an end of a link has something to say before there is a session.
+    fn greets_in_ns(&self) -> u64 {
+        let now = self.clock.now();
+        let greets = self.ports.iter().filter(|port| port.is_open()).map(|port| port.seal.greets_at()).min();
+        greets.map_or(u64::MAX, |at| at.as_ps().saturating_sub(now.as_ps()) / 1_000)
+    }
+
+    /// Removes the page.
+    pub(crate) fn end(self, page: &Path) {
+        self.page.remove(page);
+    }
+
     fn sleep(&mut self, requests: &mut MailboxReader<ClockRequest>) -> io::Result<()> {
         let now_ns = self.oscillator.now();
         let wait = self.core.deadline_ns(now_ns).saturating_sub(now_ns).min(LONGEST_SLEEP_NS);
+        let wait = wait.min(self.greets_in_ns());
         let open: Vec<usize> = (0..self.ports.len()).filter(|port| self.ports[*port].is_open()).collect();
         let wait = if open.len() < self.ports.len() { wait.min(1_000_000) } else { wait };
         let own = [(requests.fd(), false)].into_iter();

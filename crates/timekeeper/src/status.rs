@@ -62,6 +62,9 @@ pub struct ClockLinkStatus {
     pub is_heard: bool,
     /// Whether the neighbour may listen to this node.
     pub listens: bool,
+    /// Whether the two ends have agreed on a session; none without a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<bool>,
 }
 
 impl ClockStatus {
@@ -70,9 +73,10 @@ impl ClockStatus {
         let links = keeper.ports.iter().zip(&core.neighbours).map(|(port, neighbour)| ClockLinkStatus {
             neighbour: neighbour.name.clone(),
             interface: port.link.interface.clone(),
-            problem: port.problem.clone(),
+            problem: port.problem.clone().or_else(|| port.seal.problem(&neighbour.name)),
             is_heard: neighbour.is_heard,
             listens: neighbour.listens,
+            session: port.seal.has_session(),
         });
         let node = core.node();
         Self {

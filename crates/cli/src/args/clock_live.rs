@@ -93,6 +93,11 @@ units::options! {
         #[arg(long, value_name = "FILE")]
         pub page: Option<PathBuf>,
 
+        /// Seal waves with the key in this file, 32 hexadecimal digits, the same at all nodes; only its owner may read it. Nothing without
+        /// a seal is believed.
+        #[arg(long, value_name = "FILE")]
+        pub key: Option<PathBuf>,
+
         /// Serve metrics for Prometheus and /healthz here; a port alone means this machine only.
         #[arg(long, value_name = "ADDR:PORT")]
         pub metrics: Option<String>,

@@ -12,6 +12,7 @@ use timekeeper::{ClockControlReply, ClockControlRequest, ClockStatus, ask_clock,
 
 use crate::args::{ClockLiveCommand, ClockReplanArgs};
 use crate::output::{CommandResult, Failure, print, say};
+use crate::terminal::stop_on_ctrl_c;
 
 pub(super) fn run(command: &ClockLiveCommand, json: bool) -> CommandResult {
     match command {
@@ -35,11 +36,14 @@ pub(super) fn run(command: &ClockLiveCommand, json: bool) -> CommandResult {
 fn replan(args: &ClockReplanArgs) -> CommandResult {
     let directory = RunDirectory::of_this_system();
     let node = find(&directory, args.which.node.as_deref())?;
-    let wrong = |error: io::Error| Failure::Usage(format!("{}: {error}", args.plan.display()));
-    // The daemon reads it, wherever that runs.
-    let path = args.plan.canonicalize().map_err(wrong)?;
-    timekeeper::read_duties(&path, &node).map_err(Failure::Usage)?;
-    done(&node, ask(&directory, &node, &ClockControlRequest::Plan(path))?)?;
+    // It is read here: what has no end, or never begins, is this command's business and not the daemon's.
+    let stop = stop_on_ctrl_c();
+    let duties = timekeeper::read_duties(&args.plan, &node, &stop);
+    if stop.is_stopped() {
+        return Err(Failure::Interrupted);
+    }
+    let request = ClockControlRequest::Plan(Box::new(duties.map_err(Failure::Usage)?));
+    done(&node, ask(&directory, &node, &request)?)?;
     say(&format!("{node} has the plan of {}", args.plan.display()));
     Ok(())
 }
@@ -107,7 +111,8 @@ fn describe(status: &ClockStatus) -> String {
     }
     row("up for", format!("{:.0} s", status.up_seconds));
     for link in &status.links {
-        let state = link.problem.clone().unwrap_or_else(|| "up".to_owned());
+        let session = if link.session == Some(false) { ", no session yet" } else { "" };
+        let state = link.problem.clone().unwrap_or_else(|| format!("up{session}"));
         row(&format!("link to {}", link.neighbour), format!("{}, {state}", link.interface));
     }
     let counted: Vec<String> = status

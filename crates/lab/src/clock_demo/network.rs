@@ -11,7 +11,9 @@ use clock::plan::{ClockPlan, PlanFile, PlanRequest, plan};
 use link::control::RunDirectory;
 use linux::LinkError;
 use linux::clock::Clock;
-use timekeeper::{ClockControlReply, ClockControlRequest, ClockReader, ClockState, ClockStatus, ask_clock, clock_page};
+use timekeeper::{
+    ClockControlReply, ClockControlRequest, ClockDuties, ClockReader, ClockState, ClockStatus, ask_clock, clock_page,
+};
 use units::StopFlag;
 
 use super::{ClockDemoPlan, KillKind};
@@ -335,9 +337,11 @@ impl<'a> ClockNetwork<'a> {
     fn tell_plan(&self, look: &dyn Fn()) -> Result<(), LinkError> {
         let mut nodes: Vec<usize> = (0..NODES).collect();
         nodes.sort_by_key(|node| std::cmp::Reverse(self.plan.depth[*node]));
+        let file = PlanFile::of(&self.plan, &self.graph);
         for node in nodes {
             look();
-            let request = ClockControlRequest::Plan(self.plan_path());
+            let duties = ClockDuties::of(&file, self.name(node)).map_err(|error| LinkError(error.0))?;
+            let request = ClockControlRequest::Plan(Box::new(duties));
             // One that has just been started reads the same file.
             if let Ok(ClockControlReply::Refused(why)) = ask_clock(&self.directory, self.name(node), &request) {
                 return Err(LinkError(format!("{}: {why}", self.name(node))));

@@ -29,7 +29,7 @@ pub const GREETING_LEN: usize = ETHERNET + 1 + 2 * OFFER + 8 + TAG;
 const OFFER: usize = 16;
 const TAG: usize = 8;
 
-type SealKey = [u8; 16];
+pub type SealKey = [u8; 16];
 
 #[derive(Clone)]
 pub struct KeyedSeal {
@@ -68,7 +68,8 @@ impl KeyedSeal {
         }
     }
 
-    pub(crate) fn set_time(&mut self, now: Time) {
+    /// What time it is; call before anything else in a turn.
+    pub fn set_time(&mut self, now: Time) {
         self.now = now;
     }
 
@@ -85,7 +86,8 @@ impl KeyedSeal {
         }
     }
 
-    pub(crate) fn greets_at(&self) -> Time {
+    /// When [`Self::greet`] has something to send.
+    pub fn greets_at(&self) -> Time {
         self.greeting.next_at()
     }
 
@@ -148,7 +150,7 @@ impl KeyedSeal {
     }
 
     /// A greeting came.
-    pub(crate) fn on_greeting(&mut self, frame: &[u8; GREETING_LEN], from: Mac, own: Mac) -> Result<(), SealError> {
+    pub fn on_greeting(&mut self, frame: &[u8; GREETING_LEN], from: Mac, own: Mac) -> Result<(), SealError> {
         let (head, given) = frame.split_at(GREETING_LEN - TAG);
         if given.first_chunk().map(|given| u64::from_be_bytes(*given)) != Some(tag(&self.for_greetings, 0, &[head])) {
             self.greeting.doubt(self.now);
@@ -203,7 +205,7 @@ fn tag(key: &SealKey, counter: u64, parts: &[&[u8]]) -> u64 {
 }
 
 /// A key for one purpose. The parts after the first have fixed lengths for each purpose, so no two inputs are alike.
-fn derive(key: &SealKey, parts: &[&[u8]]) -> SealKey {
+pub fn derive(key: &SealKey, parts: &[&[u8]]) -> SealKey {
     let mut hasher = sip128::SipHasher24::new_with_key(key);
     parts.iter().for_each(|part| hasher.write(part));
     hasher.finish128().as_bytes()

@@ -4,6 +4,8 @@ use clock::node::{NodeNote, NodeOut};
 use units::counters;
 use wire::sync::SyncMessage;
 
+use crate::seal::FrameRefusal;
+
 counters! {
     /// What has happened.
     ClockCounters:
@@ -43,6 +45,31 @@ counters! {
     foreign,
     /// Frames of neighbours that have another plan.
     other_plan,
+    /// Frames whose seal does not open: of another key, or forged.
+    forged,
+    /// Frames whose seal has been opened before.
+    replayed,
+    /// Frames without a seal, though there is a key.
+    unsealed,
+    /// Frames with a seal, though there is no key.
+    sealed,
+    /// Frames with a seal before the two ends agreed on a session.
+    early,
+}
+
+impl ClockCounters {
+    /// Where frames are counted that are not believed for this.
+    pub(crate) fn of_refusal(&mut self, refusal: FrameRefusal) -> &mut u64 {
+        match refusal {
+            FrameRefusal::Malformed => &mut self.malformed,
+            FrameRefusal::Foreign => &mut self.foreign,
+            FrameRefusal::Forged => &mut self.forged,
+            FrameRefusal::Replayed => &mut self.replayed,
+            FrameRefusal::Early => &mut self.early,
+            FrameRefusal::Unsealed => &mut self.unsealed,
+            FrameRefusal::Sealed => &mut self.sealed,
+        }
+    }
 }
 
 /// What happened that somebody should hear of.

@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The number of a namespace is used again after its end; what it was made with tells two of one number apart.
@@ -25,7 +24,7 @@ impl PageOrigin {
         let boot = digest(DIGEST_OF_NOTHING, &fs::read(BOOT_ID).map_err(named)?);
         // A kernel without time namespaces has neither.
         let link = fs::read_link(TIME_NAMESPACE[0]).unwrap_or_default();
-        let offsets = fs::read(Path::new(TIME_NAMESPACE[1])).unwrap_or_default();
+        let offsets = fs::read(TIME_NAMESPACE[1]).unwrap_or_default();
         let time_namespace = digest(digest(DIGEST_OF_NOTHING, link.as_os_str().as_encoded_bytes()), &offsets);
         Ok(Self { boot, time_namespace })
     }

@@ -1,5 +1,6 @@
 //! `hitless clock now`: the time of a clock, as an interval.
 
+use std::path::Path;
 use std::time::Duration;
 
 use link::control::RunDirectory;
@@ -43,7 +44,7 @@ pub(super) fn run(args: &ClockNowArgs, json: bool) -> CommandResult {
         _ => Failure::Outside(format!("{}: {error}", page.display())),
     })?;
     if args.follow {
-        return follow(args, &node, &reader);
+        return follow(args, &node, &page, reader);
     }
     let reading = reader.read().map_err(|why| Failure::Outside(format!("{node}: {why}")))?;
     let printed = printed(&node, &reading);
@@ -65,18 +66,35 @@ fn printed(node: &str, reading: &ClockReading) -> PrintedReading {
     }
 }
 
-/// A line each time; while the clock does not know the time there is none.
-fn follow(args: &ClockNowArgs, node: &str, reader: &ClockReader) -> CommandResult {
+/// Between two looks whether the daemon was started again and has another page.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A line each time; while the clock does not know the time there is none. If there was none at all, why.
+fn follow(args: &ClockNowArgs, node: &str, page: &Path, mut reader: ClockReader) -> CommandResult {
     let stop = stop_on_ctrl_c();
     let (clock, every) = (Clock::start(), Duration::from_nanos(args.every.as_ps() / 1_000));
     let until = args.duration.map(|duration| Duration::from_nanos(duration.as_ps() / 1_000));
+    let (mut looked, mut untold) = (Duration::ZERO, None);
+    let mut has_told = false;
     while !stop.is_stopped() && until.is_none_or(|until| clock.elapsed() < until) {
-        if let Ok(reading) = reader.read() {
-            print_line(&printed(node, &reading))?;
+        if clock.elapsed() > looked + LOOK {
+            looked = clock.elapsed();
+            reader = if reader.is_at(page) { reader } else { ClockReader::open(page).unwrap_or(reader) };
+        }
+        match reader.read() {
+            Ok(reading) => {
+                print_line(&printed(node, &reading))?;
+                has_told = true;
+            }
+            Err(why) => untold = Some(why),
         }
         std::thread::sleep(every.max(Duration::from_micros(10)));
     }
-    if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
+    match untold {
+        _ if stop.is_stopped() => Err(Failure::Interrupted),
+        Some(why) if !has_told => Err(Failure::Outside(format!("{node}: {why}"))),
+        _ => Ok(()),
+    }
 }
 
 fn describe(reading: &PrintedReading) -> String {

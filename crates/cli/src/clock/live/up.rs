@@ -4,12 +4,12 @@ use link::config::{parse_address, read_options};
 use link::control::RunDirectory;
 use linux::mailbox::mailbox;
 use timekeeper::{ClockConfig, ClockDaemon, ClockLink, ClockRequest, live_params, read_duties};
-use units::Span;
+use units::{Span, StopFlag};
 
 use super::{describe, status_of};
 use crate::args::{ClockUpArgs, ClockUpOptions};
 use crate::background::{in_background, run_reporting};
-use crate::output::{CommandResult, Failure, print, say};
+use crate::output::{CommandResult, Failure, print};
 
 /// What an oscillator may be off by: half of the drift between two.
 const MOST_PPB: i64 = 100_000;
@@ -36,9 +36,10 @@ pub(super) fn run(args: &ClockUpArgs, json: bool) -> CommandResult {
         (Some(parent), None) => format!("listens to {parent}, no backup parent"),
         (Some(parent), Some(backup)) => format!("listens to {parent}, or else to {backup}"),
     };
-    say(&format!("{begun}: {role}; Ctrl-C ends it"));
+    let begun = format!("{begun}: {role}; Ctrl-C ends it");
     let directory = RunDirectory::of_this_system();
-    let status = run_reporting(|tell| ClockDaemon { config, directory: &directory, tell }.run(&clock, requests))?;
+    let status =
+        run_reporting(|tell| ClockDaemon { config, directory: &directory, begun, tell }.run(&clock, requests))?;
     print(json, &status, || describe(&status))
 }
 
@@ -47,7 +48,8 @@ fn config(options: ClockUpOptions) -> Result<ClockConfig, Failure> {
     let missing = |what: &str| Failure::Usage(format!("--{what}: expected it here, or as `{what}` in the file"));
     let plan = options.plan.ok_or_else(|| missing("plan"))?;
     let node = options.node.ok_or_else(|| missing("node"))?;
-    let duties = read_duties(&plan, &node).map_err(Failure::Usage)?;
+    // Nothing listens to Ctrl-C yet: it ends this process.
+    let duties = read_duties(&plan, &node, &StopFlag::new()).map_err(Failure::Usage)?;
     let links = options.link.iter().map(|text| parse_link(text)).collect::<Result<Vec<_>, _>>()?;
     let wanted = duties.neighbours();
     for (at, link) in links.iter().enumerate() {
@@ -85,7 +87,8 @@ fn config(options: ClockUpOptions) -> Result<ClockConfig, Failure> {
     let address = |text: &str| parse_address(text).ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"));
     let metrics = options.metrics.as_deref().map(address).transpose().map_err(Failure::Usage)?;
     let params = live_params(interval.as_ps() / 1_000);
-    Ok(ClockConfig { duties, links, params, oscillator_ppb, metrics, page: options.page, sets_system_clock })
+    let (page, key) = (options.page, options.key);
+    Ok(ClockConfig { duties, links, params, oscillator_ppb, metrics, page, key, sets_system_clock })
 }
 
 fn parse_link(text: &str) -> Result<ClockLink, Failure> {
