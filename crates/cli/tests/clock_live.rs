@@ -544,13 +544,15 @@ fn in_the_demonstration_no_reading_is_wrong_whatever_is_killed() {
     // Slow waves: a machine that is busy with other tests lets programs wait for many milliseconds.
     let mut demo = Command::new(env!("CARGO_BIN_EXE_hitless"));
     demo.args(["clock", "demo", "--json", "--rootless", "--without-ptp4l"]);
-    demo.args(["--kills", "8", "--idle", "500ms", "--interval", "20ms"]);
+    demo.args(["--kills", "10", "--idle", "500ms", "--interval", "20ms", "--key"]);
     let Output { status, stdout, stderr } = demo.output().unwrap();
     let said = String::from_utf8_lossy(&stderr);
     let result: Value = serde_json::from_slice(&stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
     assert_eq!((result["wrong"].as_u64(), result["unjudged"].as_u64()), (Some(0), Some(0)), "{result}");
     assert!(result["reads"].as_u64() > Some(10_000), "{result}");
-    assert_eq!(result["kills"].as_array().unwrap().len(), 8);
+    assert_eq!(result["kills"].as_array().unwrap().len(), 10);
+    let forged = |what: &str| result["forged"][what].as_u64();
+    assert_eq!((forged("sent"), forged("refused"), forged("roots_removed")), (Some(6), Some(6), Some(0)), "{result}");
     assert!(result["elections"].as_u64() >= Some(2), "two roots were killed: {result}");
     assert!(status.success(), "{said}");
 }

@@ -13,6 +13,7 @@
 //! and counts every reading whose interval does not contain it as wrong. After each kill it is the controller: it starts
 //! again what it killed, and gives everybody the plan again, or after the death of a root one with the root that took over.
 
+mod forge;
 mod judge;
 mod network;
 mod page;
@@ -31,6 +32,7 @@ use units::StopFlag;
 use judge::Judge;
 use network::ClockNetwork;
 
+pub use forge::ForgedFrames;
 pub use page::page;
 pub use ptp::Ptp4lOutcome;
 pub use rows::{ClockDemoResult, ClockVerdict, DepthRow, KillRow};
@@ -45,6 +47,8 @@ pub struct ClockDemoPlan {
     pub idle: Duration,
     /// Between waves.
     pub interval: Duration,
+    /// Whether waves are sealed with a key.
+    pub key: bool,
     /// Whether ptp4l runs on the same plan, if it is installed.
     pub ptp4l: bool,
 }
@@ -61,10 +65,12 @@ pub enum KillKind {
     Domain,
     /// The root.
     Root,
+    /// Nothing, but frames are forged that say that the root has a successor.
+    Forged,
 }
 
 impl KillKind {
-    const ALL: [Self; 4] = [Self::Link, Self::Node, Self::Domain, Self::Root];
+    const ALL: [Self; 5] = [Self::Link, Self::Node, Self::Domain, Self::Root, Self::Forged];
 
     fn name(self) -> &'static str {
         match self {
@@ -72,6 +78,7 @@ impl KillKind {
             Self::Node => "node",
             Self::Domain => "domain",
             Self::Root => "root",
+            Self::Forged => "forged",
         }
     }
 }
@@ -114,6 +121,7 @@ pub fn run(
     })?;
     let (rows, counted) = ended?;
     result.add_kills(rows, counted);
+    result.forged = network.forged();
     drop(network);
     if plan.ptp4l && !stop.is_stopped() {
         observer.begin(plan.kills + 1, plan.kills + 2, "ptp4l on the same plan");
@@ -151,11 +159,7 @@ fn story(
         // What was just started has kept others from the processor: who turned for that would be struck twice.
         wait(SETTLES * plan.interval.as_micros() as u32, stop);
         network.wait_until_as_planned(PATIENCE, stop, look)?;
-        observer.begin(
-            number + 1,
-            plan.kills + 2,
-            &format!("kill {} of {}: a {}", number + 1, plan.kills, kind.name()),
-        );
+        observer.begin(number + 1, plan.kills + 2, &format!("kill {} of {}: {}", number + 1, plan.kills, kind.name()));
         let at_seconds = clock.elapsed().as_secs_f64() + plan.idle.as_secs_f64();
         look();
         judge.mark(KernelClock::Raw.nanoseconds());

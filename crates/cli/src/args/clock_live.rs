@@ -30,7 +30,7 @@ pub(crate) enum ClockLiveCommand {
     /// End a clock that runs here.
     Down(ClockNameArg),
 
-    /// See it: eight clocks in network namespaces while links, nodes, a domain and the root are killed.
+    /// See it: eight clocks in network namespaces while links, nodes, a domain and the root are killed, and frames are forged.
     ///
     /// Needs no root where user namespaces are allowed, changes nothing on this machine and leaves nothing behind. The clocks
     /// drift by known amounts, so it is known how wrong each really is. ptp4l runs beside it on the same plan if it is
@@ -137,7 +137,7 @@ pub(crate) struct ClockNowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ClockDemoArgs {
-    /// Links, nodes, domains and roots to kill, in turn.
+    /// Links, nodes, domains and roots to kill, and frames to forge, in turn.
     #[arg(long, default_value_t = 20, value_parser = whole_within::<u32>(1..=10_000))]
     pub kills: u32,
 
@@ -148,6 +148,10 @@ pub(crate) struct ClockDemoArgs {
     /// Between waves.
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     pub interval: Span,
+
+    /// Seal waves with a key made for it: frames that are forged change nothing then.
+    #[arg(long)]
+    pub key: bool,
 
     /// Write a page with charts.
     #[arg(long, value_name = "FILE")]

@@ -1,8 +1,11 @@
 //! The eight clocks, their links and their plan; what kills them and heals them.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -10,12 +13,13 @@ use clock::graph::{FailureDomain, Graph, GraphLink, GraphNode};
 use clock::plan::{ClockPlan, PlanFile, PlanRequest, plan};
 use link::control::RunDirectory;
 use linux::LinkError;
-use linux::clock::Clock;
+use linux::clock::{Clock, random};
 use timekeeper::{
     ClockControlReply, ClockControlRequest, ClockDuties, ClockReader, ClockState, ClockStatus, ask_clock, clock_page,
 };
 use units::StopFlag;
 
+use super::forge::{ForgedFrames, forge};
 use super::{ClockDemoPlan, KillKind};
 use crate::soak::process::{end_with_this_thread, prefer};
 use crate::stage::{GraphStage, cable_end};
@@ -74,8 +78,10 @@ pub(super) struct ClockNetwork<'a> {
     folder: PathBuf,
     program: &'a dyn Fn() -> Command,
     interval: Duration,
+    key: Option<PathBuf>,
     daemons: Vec<Option<Child>>,
     elections: u64,
+    forged: ForgedFrames,
 }
 
 impl Drop for ClockNetwork<'_> {
@@ -95,6 +101,16 @@ fn kill(daemon: &mut Option<Child>) {
     }
 }
 
+/// A key of its own, for its owner only.
+fn write_key(folder: &Path) -> Result<PathBuf, LinkError> {
+    let path = folder.join("key");
+    let in_words = |error: std::io::Error| LinkError(format!("{}: {error}", path.display()));
+    let mut file =
+        fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&path).map_err(in_words)?;
+    writeln!(file, "{:032x}", random().map_err(in_words)?).map_err(in_words)?;
+    Ok(path)
+}
+
 impl<'a> ClockNetwork<'a> {
     pub(super) fn start(demo: &ClockDemoPlan, program: &'a dyn Fn() -> Command) -> Result<Self, LinkError> {
         let graph = cube()?;
@@ -107,11 +123,13 @@ impl<'a> ClockNetwork<'a> {
             graph,
             plan,
             directory,
-            folder,
             program,
             interval: demo.interval,
+            key: demo.key.then(|| write_key(&folder)).transpose()?,
+            folder,
             daemons: (0..NODES).map(|_| None).collect(),
             elections: 0,
+            forged: ForgedFrames::default(),
         };
         network.write_plan()?;
         (0..NODES).try_for_each(|node| network.start_daemon(node))?;
@@ -133,6 +151,7 @@ impl<'a> ClockNetwork<'a> {
         command.args(["clock", "up", "--node", self.name(node), "--plan"]).arg(self.plan_path());
         command.args(["--interval", &format!("{}us", self.interval.as_micros())]);
         command.args(["--oscillator", &OSCILLATORS[node].to_string()]);
+        command.args(self.key.iter().flat_map(|key| [OsStr::new("--key"), key.as_os_str()]));
         for (there, link) in self.graph.neighbours(GraphNode(node as u32)) {
             let port = self.graph.port(*link, GraphNode(node as u32)).unwrap_or_default();
             command.args(["--link", &format!("{}={port}", self.graph.name(*there))]);
@@ -245,6 +264,7 @@ impl<'a> ClockNetwork<'a> {
                 let what = format!("root {}", self.name(root));
                 KilledThings { what, root: true, nodes: vec![root], ..KilledThings::default() }
             }
+            KillKind::Forged => return self.forge(root),
         };
         for node in &killed.nodes {
             // All at once: who is dead is waited for later.
@@ -255,6 +275,42 @@ impl<'a> ClockNetwork<'a> {
         }
         killed.nodes.iter().for_each(|node| kill(&mut self.daemons[*node]));
         Ok(killed)
+    }
+
+    /// Forges frames in the name of a child of the root.
+    fn forge(&mut self, root: usize) -> Result<KilledThings, LinkError> {
+        let uplink = |node: &usize| self.plan.parent[*node].filter(|uplink| uplink.node.index() == root);
+        let child = (0..NODES).find_map(|node| Some((node, uplink(&node)?.link)));
+        let (child, link) = child.ok_or_else(|| LinkError("nobody listens to the root".to_owned()))?;
+        let what = format!("frames to the root {} were forged in the name of {}", self.name(root), self.name(child));
+        let refused = |status: &ClockStatus| {
+            let counted = |name: &str| status.counters.get(name).copied().unwrap_or(0);
+            counted("forged") + counted("replayed") + counted("unsealed")
+        };
+        let before = self.status(root).as_ref().map_or(0, refused);
+        let end =
+            |node: usize| (self.stage.host(node), self.graph.port(link, GraphNode(node as u32)).unwrap_or_default());
+        let sent = forge([end(root), end(child)], self.plan.epoch)?;
+        let clock = Clock::start();
+        let after = loop {
+            std::thread::sleep(10 * self.interval);
+            let after = self.status(root);
+            let refused = after.as_ref().map_or(before, refused).saturating_sub(before);
+            // Without a key there is nothing to wait for.
+            if self.key.is_none() || refused >= sent || clock.elapsed() > Duration::from_secs(3) {
+                self.forged.refused += refused;
+                break after;
+            }
+        };
+        self.forged.sent += sent;
+        self.forged.roots_removed += u64::from(after.is_none_or(|status| status.state != ClockState::Root));
+        // Without a key the root may be taken for dead.
+        Ok(KilledThings { what, root: self.key.is_none(), ..KilledThings::default() })
+    }
+
+    /// Forged frames so far, and what became of them.
+    pub(super) fn forged(&self) -> ForgedFrames {
+        self.forged
     }
 
     /// Waits until all that live hear a root again; the longest that one heard nothing, in milliseconds. If somebody never did,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::judge::{ClockSample, Judgement};
 use super::network::NODES;
 use super::ptp::Ptp4lOutcome;
-use super::{ClockDemoPlan, KillKind};
+use super::{ClockDemoPlan, ForgedFrames, KillKind};
 
 /// One kill.
 #[derive(Clone, Debug, Serialize)]
@@ -81,9 +81,9 @@ pub struct ClockDemoResult {
     pub eps_idle: Vec<DepthRow>,
     /// One for each kill.
     pub kills: Vec<KillRow>,
-    /// Over all kills.
+    /// Over all kills but forged frames.
     pub recovery_p50_ms: Option<f64>,
-    /// Over all kills.
+    /// Over all kills but forged frames.
     pub recovery_max_ms: Option<f64>,
     /// The median for each kind.
     pub recovery_by_kind_ms: BTreeMap<&'static str, f64>,
@@ -93,6 +93,10 @@ pub struct ClockDemoResult {
     pub elections: u64,
     /// Of these, those whose root lived: it had not run for longer than the timeouts, which is a busy machine's doing.
     pub second_roots: u64,
+    /// Whether waves are sealed with a key.
+    pub key: bool,
+    /// Forged frames, and what became of them.
+    pub forged: ForgedFrames,
     /// The same plan with ptp4l; none if it is not installed.
     pub ptp4l: Option<Ptp4lOutcome>,
     /// What was aimed for.
@@ -144,6 +148,8 @@ impl ClockDemoResult {
             unrecovered: 0,
             elections: 0,
             second_roots: 0,
+            key: plan.key,
+            forged: ForgedFrames::default(),
             ptp4l: None,
             verdicts: Vec::new(),
             samples: judgement.samples,
@@ -152,7 +158,8 @@ impl ClockDemoResult {
     }
 
     pub(super) fn add_kills(&mut self, kills: Vec<KillRow>, elections: u64) {
-        let mut all: Vec<f64> = kills.iter().filter_map(|kill| kill.recovery_ms).collect();
+        let of_kills = kills.iter().filter(|kill| kill.kind != KillKind::Forged);
+        let mut all: Vec<f64> = of_kills.filter_map(|kill| kill.recovery_ms).collect();
         self.recovery_p50_ms = median(&mut all);
         self.recovery_max_ms = all.last().copied();
         for kind in KillKind::ALL {
@@ -207,5 +214,15 @@ impl ClockDemoResult {
                 met: self.read_ns <= 100.0,
             },
         ];
+        self.verdicts.extend(self.key.then(|| self.forged_verdict()));
+    }
+
+    fn forged_verdict(&self) -> ClockVerdict {
+        let ForgedFrames { sent, refused, roots_removed } = self.forged;
+        ClockVerdict {
+            aim: "no forged frame is believed",
+            found: format!("{refused} of {sent} refused, {roots_removed} roots removed"),
+            met: refused == sent && roots_removed == 0,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use chart::table::{Align, Table, thousands};
 
-use super::ClockDemoResult;
+use super::{ClockDemoResult, KillKind};
 
 pub fn text(result: &ClockDemoResult) -> String {
     let load = result.load.map_or(String::new(), |load| format!(", load {load:.1}"));
@@ -42,9 +42,16 @@ pub fn text(result: &ClockDemoResult) -> String {
             result.second_roots
         ));
     }
+    if result.forged.sent > 0 && !result.key {
+        let (sent, removed) = (result.forged.sent, result.forged.roots_removed);
+        text.push_str(&format!(
+            "{sent} frames were forged: they removed a root {removed} times; with --key none is believed\n\n"
+        ));
+    }
     for kill in &result.kills {
         if let Some(stranded) = &kill.stranded {
-            text.push_str(&format!("stranded until the next plan, after {} was killed: {stranded}\n", kill.what));
+            let killed = if kill.kind == KillKind::Forged { "" } else { " was killed" };
+            text.push_str(&format!("stranded until the next plan, after {}{killed}: {stranded}\n", kill.what));
         }
     }
     for verdict in &result.verdicts {

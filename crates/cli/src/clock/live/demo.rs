@@ -50,6 +50,7 @@ fn plan(args: &ClockDemoArgs) -> Result<ClockDemoPlan, Failure> {
         kills: args.kills,
         idle: within("idle", args.idle, Span::from_ms(10), Span::from_ms(3_600_000))?,
         interval: within("interval", args.interval, Span::from_us(500), Span::from_ms(100))?,
+        key: args.key,
         ptp4l: !args.without_ptp4l,
     })
 }

@@ -1,0 +1,85 @@
+//! Frames of somebody who has no key, in the name of a node and on its link to the root: what the node said, said again; the same with a
+//! bit changed; and that the root has a successor.
+
+use std::time::Duration;
+
+use linux::LinkError;
+use linux::clock::Clock;
+use linux::net::{Namespace, Netlink};
+use linux::stamps::StampedSocket;
+use serde::Serialize;
+use wire::exchange::ExchangeFrame;
+use wire::reserve::OUI_EXTENDED;
+use wire::sync::SyncEpoch;
+
+/// Addresses and EtherType.
+const ETHERNET: usize = 14;
+/// What a sealed frame says of its sender comes behind this.
+const SEALED_PREFIX: usize = 5;
+/// Clocks' frames go to this address.
+const GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
+/// A node asks its parent at every interval, of at most a tenth of a second.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Forged frames, and what became of them.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ForgedFrames {
+    /// Sent to roots.
+    pub sent: u64,
+    /// Of these, those that the root counted and did not believe because of their seals.
+    pub refused: u64,
+    /// Roots that were no longer the root a moment later.
+    pub roots_removed: u64,
+}
+
+fn socket(host: &Namespace, interface: &str) -> Result<StampedSocket, LinkError> {
+    let opened = host.with(|| {
+        let index = Netlink::open()?.existing_link(interface)?.index;
+        Ok(StampedSocket::open(index, OUI_EXTENDED, GROUP).map_err(|error| LinkError(format!("{interface}: {error}"))))
+    });
+    opened?.map_err(|error: linux::net::NetError| LinkError(error.to_string()))?
+}
+
+/// Listens at the root's end of a link and sends from the other one; how many frames were sent.
+pub(super) fn forge(ends: [(&Namespace, &str); 2], plan: u32) -> Result<u64, LinkError> {
+    let [(root, at_root), (child, at_child)] = ends;
+    let recorded = next_frame(&mut socket(root, at_root)?)?;
+    let mut altered = recorded.clone();
+    altered[ETHERNET + 20] ^= 1;
+    let mut socket = socket(child, at_child)?;
+    let frames = [lie(&recorded, plan), recorded, altered];
+    for frame in &frames {
+        socket.send(frame).map_err(|error| LinkError(format!("send on {at_child}: {error}")))?;
+    }
+    Ok(frames.len() as u64)
+}
+
+/// The next frame that comes from the other end.
+fn next_frame(socket: &mut StampedSocket) -> Result<Vec<u8>, LinkError> {
+    let (clock, mut frame) = (Clock::start(), vec![0; 512]);
+    while clock.elapsed() < PATIENCE {
+        match socket.receive(&mut frame).map_err(|error| LinkError(error.to_string()))? {
+            Some(received) if !received.outgoing && received.len > 2 * ETHERNET + SEALED_PREFIX => {
+                frame.truncate(received.len);
+                return Ok(frame);
+            }
+            Some(_) => {}
+            None => std::thread::sleep(Duration::from_micros(200)),
+        }
+    }
+    Err(LinkError("no frame came to the root that could be forged".to_owned()))
+}
+
+/// That the plan's backup root has taken over, by whoever sent the recorded frame.
+fn lie(recorded: &[u8], plan: u32) -> Vec<u8> {
+    let (head, body) = recorded.split_at(ETHERNET);
+    let said = ExchangeFrame::parse(body).unwrap_or_else(|_| {
+        // Sealed: its sender is all that can be read.
+        let sender = body[SEALED_PREFIX..].first_chunk().map_or(0, |sender| u32::from_be_bytes(*sender));
+        ExchangeFrame { sender, number: 1, ..ExchangeFrame::default() }
+    });
+    let epoch = SyncEpoch { plan, elected: true };
+    let mut lie = head.to_vec();
+    ExchangeFrame { epoch, given: plan, synchronized: true, wave: None, ..said }.emit(&mut lie);
+    lie
+}
