@@ -241,6 +241,13 @@ fn a_file_that_is_no_page_is_refused_before_anything_is_said_and_stays_as_it_is(
     // Nor the page of another clock that runs.
     hosts.start(0);
     hosts.wait_for_state(0, "root");
+    let elsewhere = hosts.folder.join("elsewhere").display().to_string();
+    hosts.start_with(1, &["--page", &elsewhere]);
+    hosts.wait_for("a page elsewhere", &["now", "b"], |now| now["state"] == "following");
+    assert_eq!(hosts.json(&["status", "b"]).unwrap()["page"], elsewhere);
+    assert_eq!(refusal(&mut hosts.command(0, &["down", "b"])).0, Some(0));
+    hosts.daemons.pop().unwrap().wait().unwrap();
+    assert!(!PathBuf::from(elsewhere).exists());
     let taken = hosts.folder.join("run/a.page").display().to_string();
     let (code, said) = refusal(hosts.up(1).args(["--page", &taken]));
     assert!(code == Some(2) && said.contains("another clock has its page there"), "{code:?} {said}");
@@ -272,6 +279,16 @@ fn in_a_time_namespace_the_page_gives_no_time() {
     }
 }
 
+/// Returns when a process has the file open.
+fn wait_until_open(process: &Child, path: &str) {
+    let begun = linux::clock::Clock::start();
+    let links = || fs::read_dir(format!("/proc/{}/fd", process.id())).unwrap().flatten();
+    while !links().any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to.as_os_str() == path)) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{path} is not opened");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn a_plan_that_never_comes_or_never_ends_holds_up_nobody_but_who_asked() {
     let Some(mut hosts) = Triangle::new("pipe") else { return };
@@ -286,6 +303,7 @@ fn a_plan_that_never_comes_or_never_ends_holds_up_nobody_but_who_asked() {
     let pipe = hosts.folder.join("pipe").display().to_string();
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let mut waiting = hosts.command(0, &["replan", &pipe, "b"]).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until_open(&waiting, &pipe);
     // Clients that say nothing, half of a request, too much, or name a file.
     let socket = hosts.folder.join("run/b.clock");
     let clients: Vec<UnixStream> = (0..3).map(|_| UnixStream::connect(&socket).unwrap()).collect();
@@ -305,6 +323,7 @@ fn a_plan_that_never_comes_or_never_ends_holds_up_nobody_but_who_asked() {
     let Output { status, stderr, .. } = waiting.wait_with_output().unwrap();
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
     let mut waiting = hosts.command(0, &["replan", &pipe, "b"]).stderr(Stdio::null()).spawn().unwrap();
+    wait_until_open(&waiting, &pipe);
     let mut daemon = hosts.daemons.pop().unwrap();
     assert_eq!(Command::new("kill").arg(daemon.id().to_string()).status().unwrap().code(), Some(0));
     assert!(daemon.wait().unwrap().success());
@@ -336,6 +355,18 @@ fn a_part_of_a_plan_that_makes_no_sense_changes_nothing() {
     }
     let status = hosts.wait_for_state(1, "following");
     assert_eq!((status["epoch"].as_u64(), status["parent"].as_str()), (Some(7), Some("a")));
+}
+
+#[test]
+fn a_node_with_a_slash_in_its_name_is_given_its_part_of_a_plan() {
+    let Some(mut hosts) = Triangle::new("slash") else { return };
+    let plan = PLAN.replace("\"a\"", "\"pod/a\"");
+    fs::write(hosts.folder.join("plan.json"), &plan).unwrap();
+    let mut root = hosts.command(0, &["up", "--node", "pod/a", "--link", "b=l0a", "--link", "c=l1a", "--plan"]);
+    hosts.daemons.push(root.arg(hosts.plan()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    hosts.wait_for("a root", &["status", "pod/a"], |status| status["state"] == "root");
+    let (code, said) = refusal(&mut hosts.command(0, &["replan", &hosts.plan()]));
+    assert!(code == Some(0) && said.contains("pod/a has the plan"), "{code:?} {said}");
 }
 
 #[test]

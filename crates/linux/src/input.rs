@@ -87,12 +87,11 @@ mod tests {
         stop.stop();
         let stopped = read_text(&at("pipe"), 5, MANY, &stop).unwrap_err();
         assert_eq!(stopped.kind(), io::ErrorKind::Interrupted);
-        let writer = std::thread::spawn({
-            let path = at("pipe");
-            move || File::options().write(true).open(path).unwrap().write_all(b"late").unwrap()
+        std::thread::scope(|scope| {
+            let late = || File::options().write(true).open(at("pipe")).unwrap().write_all(b"late").unwrap();
+            scope.spawn(late);
+            assert_eq!(read(&name("pipe"), 5, MANY).as_deref(), Ok("late"));
         });
-        assert_eq!(read(&name("pipe"), 5, MANY).as_deref(), Ok("late"));
-        writer.join().unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -76,9 +76,12 @@ pub fn clock_page(directory: &RunDirectory, node: &str) -> PathBuf {
     directory.path().join(file_name(node, PAGE))
 }
 
-/// The clocks that have a page here, by their files.
+/// The clocks that have a page or a socket here, by their files: the page may be elsewhere, and the daemon may have been killed.
 pub fn clock_names(directory: &RunDirectory) -> io::Result<Vec<String>> {
-    directory.sockets(PAGE)
+    let mut names = [directory.sockets(PAGE)?, directory.sockets(SOCKET)?].concat();
+    names.sort();
+    names.dedup();
+    Ok(names)
 }
 
 /// Asks the daemon of a node. An error of kind `NotFound` or `ConnectionRefused` means there is none.

@@ -74,7 +74,7 @@ impl ClockDaemon<'_> {
         });
         drop(control);
         if ended.is_ok() {
-            keeper.end(&page);
+            keeper.end();
             self.directory.tidy(&node);
         }
         ended.map_err(|error| DaemonEnd::Trouble(error.to_string()))

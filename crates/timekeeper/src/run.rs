@@ -1,7 +1,7 @@
 //! The clock on real interfaces: sockets around [`ClockCore`], its loop, and the page.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clock::node::NodeState;
@@ -42,6 +42,7 @@ pub(crate) struct Timekeeper {
     oscillator: Oscillator,
     converter: StampConverter,
     page: ClockPageWriter,
+    pub(crate) page_path: PathBuf,
     netlink: Netlink,
     arrivals: Vec<(usize, PortArrival)>,
     departures: Vec<(usize, PortDeparture)>,
@@ -97,6 +98,7 @@ impl Timekeeper {
         let oscillator = Oscillator::start(config.oscillator_ppb);
         let core = ClockCore::new(config.params, config.duties.clone(), &names, instance(), oscillator.now());
         let core = core.map_err(|error| trouble(&error))?;
+        let page_path = page.to_owned();
         let page = ClockPageWriter::create(page).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => DaemonEnd::Arguments(format!("--page {}: {error}", page.display())),
             _ => in_words(&page.display().to_string(), &error),
@@ -108,6 +110,7 @@ impl Timekeeper {
             oscillator,
             converter: StampConverter::default(),
             page,
+            page_path,
             netlink,
             arrivals: Vec::new(),
             departures: Vec::new(),
@@ -327,8 +330,8 @@ impl Timekeeper {
     }
 
     /// Removes the page.
-    pub(crate) fn end(self, page: &Path) {
-        self.page.remove(page);
+    pub(crate) fn end(self) {
+        self.page.remove(&self.page_path);
     }
 
     fn sleep(&mut self, requests: &mut MailboxReader<ClockRequest>) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! How a clock is doing.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ pub struct ClockStatus {
     pub interval_us: f64,
     /// Since it began.
     pub up_seconds: f64,
+    /// What programs read the time from.
+    #[serde(default)]
+    pub page: PathBuf,
     /// One for each neighbour.
     pub links: Vec<ClockLinkStatus>,
     /// Whatever was counted, by name.
@@ -96,6 +100,7 @@ impl ClockStatus {
             backup: core.duties.backup().map(str::to_owned),
             interval_us: keeper.config.params.interval.as_ps() as f64 / 1e3,
             up_seconds: keeper.clock.elapsed().as_secs_f64(),
+            page: keeper.page_path.clone(),
             links: links.collect(),
             counters: core.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         }

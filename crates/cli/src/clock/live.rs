@@ -36,6 +36,8 @@ pub(super) fn run(command: &ClockLiveCommand, json: bool) -> CommandResult {
 fn replan(args: &ClockReplanArgs) -> CommandResult {
     let directory = RunDirectory::of_this_system();
     let node = find(&directory, args.which.node.as_deref())?;
+    // As the plan has it: the names of files have no slashes.
+    let node = status_of(&directory, &node)?.node;
     // It is read here: what has no end, or never begins, is this command's business and not the daemon's.
     let stop = stop_on_ctrl_c();
     let duties = timekeeper::read_duties(&args.plan, &node, &stop);

@@ -8,7 +8,7 @@ use linux::clock::{Clock, KernelClock};
 use serde::Serialize;
 use timekeeper::{ClockReader, ClockReading, ClockState, clock_page};
 
-use super::find;
+use super::{find, status_of};
 use crate::args::ClockNowArgs;
 use crate::output::{CommandResult, Failure, print, print_line};
 use crate::terminal::stop_on_ctrl_c;
@@ -36,7 +36,9 @@ pub(super) fn run(args: &ClockNowArgs, json: bool) -> CommandResult {
         None => {
             let node = find(&directory, args.which.node.as_deref())?;
             let page = clock_page(&directory, &node);
-            (node, page)
+            // It may have been put elsewhere.
+            let told = if page.exists() { None } else { status_of(&directory, &node).ok().map(|status| status.page) };
+            (node, told.unwrap_or(page))
         }
     };
     let reader = ClockReader::open(&page).map_err(|error| match error.kind() {
