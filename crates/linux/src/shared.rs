@@ -60,7 +60,8 @@ impl SharedPage {
 
     /// Puts a draft in its place, instead of what is there.
     pub fn put(&self, path: &Path) -> io::Result<()> {
-        fs::rename(draft_of(path), path)
+        let draft = draft_of(path);
+        fs::rename(&draft, path).inspect_err(|_| drop(fs::remove_file(&draft)))
     }
 
     /// For another one that writes: those who read it see what is new. An error of kind `WouldBlock` if somebody writes on it.

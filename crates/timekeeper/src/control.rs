@@ -21,7 +21,7 @@ const SOCKET: &str = ".clock";
 /// What the names of pages end with.
 const PAGE: &str = ".page";
 
-/// The longest plan: ten times that of 88,064 nodes.
+/// The longest plan that is read: what has no end must not fill the memory.
 const LONGEST_PLAN: usize = 256 << 20;
 /// How long a pipe may be silent that a plan is to come from.
 const PLAN_PATIENCE: Duration = Duration::from_secs(10);
