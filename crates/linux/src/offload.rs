@@ -154,7 +154,6 @@ const IPV4_DONT_FRAGMENT: u8 = 0x40;
 const TCP_FIN: u8 = 0x01;
 const TCP_PSH: u8 = 0x08;
 const TCP_ACK: u8 = 0x10;
-const TCP_CWR: u8 = 0x80;
 
 const TCP_CHECKSUM: usize = 16;
 const UDP_CHECKSUM: usize = 6;

@@ -18,6 +18,7 @@
 //! files give the same result.
 
 pub(crate) mod clock;
+mod cutting;
 mod details;
 pub(crate) mod difference;
 mod direction;
@@ -35,6 +36,8 @@ use crate::loss::Loss;
 use crate::packet::Flow;
 use crate::read::DEPTH;
 use crate::signature::Fields;
+use crate::superframe::sizes::SegmentSizes;
+use cutting::{CutForm, CutMisfits};
 use details::LossDetails;
 use merge::MergeResult;
 pub(crate) use side::{AttemptStop, CaptureSide, CapturedPacket};
@@ -107,6 +110,11 @@ pub struct CaptureContents {
     pub longest: u32,
     /// What was kept at least of packets that were cut, from the IP header on.
     pub kept: Option<usize>,
+    /// Super-frames that were cut into the packets of the wire, and those of them whose packets' size is inferred.
+    pub super_frames: u64,
+    pub inferred: u64,
+    /// Super-frames that could not be cut.
+    pub uncut: u64,
     /// The file ends within a record.
     pub truncated: bool,
     /// The times of its first and last frame.
@@ -188,12 +196,22 @@ pub struct Comparison {
     pub alike: u64,
     /// Some packet is in both.
     pub share_packets: bool,
+    /// Packets that only DOWN has and that overlap with lost ones: super-frames that were cut wrongly.
+    pub misfits: u64,
+    /// Identifications were not compared, because super-frames do not say those of their packets.
+    pub without_ids: bool,
 }
 
 impl Comparison {
     /// All that was lost, named or not.
     pub fn losses(&self) -> u64 {
         self.lost.len() as u64 + self.unnamed
+    }
+
+    /// Whether super-frames were cut, and more than a few of their packets do not fit the other capture's.
+    fn has_wrong_cuts(&self) -> bool {
+        const FEW: u64 = 100;
+        self.up.super_frames + self.down.super_frames > 0 && self.misfits * FEW > self.losses()
     }
 
     /// Packets that could have been lost.
@@ -214,6 +232,8 @@ pub enum CompareError {
     Swapped {
         only_down: u64,
     },
+    /// A capture has super-frames that cannot be cut into the packets of the wire, or that do not fit the other capture's.
+    SuperFrames(Box<Comparison>),
     Interrupted,
 }
 
@@ -224,6 +244,7 @@ impl fmt::Display for CompareError {
             Self::NoPackets(which, _) => write!(f, "{which:?}: no IP packets"),
             Self::NothingInCommon(_) => f.write_str("the captures have no packet in common"),
             Self::Swapped { only_down } => write!(f, "DOWN has {only_down} packets that UP lacks, and lacks none"),
+            Self::SuperFrames(_) => f.write_str("super-frames cannot be cut into the packets of the wire"),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -237,6 +258,7 @@ pub(crate) struct ComparisonContext<'a> {
     down: CaptureInput<'a>,
     options: CompareOptions,
     progress: &'a dyn Progress,
+    form: CutForm,
 }
 
 /// Compares. `progress` gets the frames read so far of one capture.
@@ -246,13 +268,21 @@ pub fn compare<'a>(
     options: &CompareOptions,
     progress: &'a dyn Progress,
 ) -> Result<Comparison, CompareError> {
-    let session = ComparisonContext::new(up, down, options, progress);
+    let mut session = ComparisonContext::new(up, down, options, progress);
+    session.form = CutForm::watch(options.fields.ip_id && (options.fields.tcp || options.fields.content));
     let mut depth = DEPTH;
     let mut with_digest = !options.exact;
     let mut cuts = 0;
     loop {
         match session.attempt(depth, with_digest) {
-            Ok(comparison) => return judged(comparison, options),
+            Ok((comparison, misfits)) => {
+                if !session.refine(&comparison, &misfits)? {
+                    return judged(comparison, options);
+                }
+            }
+            Err(AttemptStop::SuperFrames) => session.form.cut(session.surveyed()?),
+            Err(AttemptStop::NoPayload) => session.form.leave_out_payload(),
+            Err(AttemptStop::NoIdentification) => session.leave_out_ids(),
             // Captures are cut at one length, as a rule, and their first packets show it.
             Err(AttemptStop::Cut(kept)) => {
                 cuts += 1;
@@ -278,6 +308,9 @@ fn judged(comparison: Comparison, options: &CompareOptions) -> Result<Comparison
         return Err(CompareError::NoPackets(CaptureRole::Down, down));
     }
     let losses = comparison.losses();
+    if up.uncut + down.uncut > 0 || comparison.has_wrong_cuts() {
+        return Err(CompareError::SuperFrames(Box::new(comparison)));
+    }
     if !comparison.share_packets {
         return Err(CompareError::NothingInCommon(Box::new(comparison)));
     }
@@ -302,26 +335,61 @@ impl<'a> ComparisonContext<'a> {
         options: &CompareOptions,
         progress: &'a dyn Progress,
     ) -> Self {
-        Self { up, down, options: *options, progress }
+        Self { up, down, options: *options, progress, form: CutForm::leave() }
+    }
+
+    fn input(&self, which: CaptureRole) -> CaptureInput<'a> {
+        match which {
+            CaptureRole::Up => self.up,
+            CaptureRole::Down => self.down,
+        }
     }
 
     pub(crate) fn side(&self, which: CaptureRole, depth: usize) -> Result<CaptureSide<'a>, AttemptStop> {
-        let input = match which {
-            CaptureRole::Up => self.up,
-            CaptureRole::Down => self.down,
-        };
-        let reader = input.read().map_err(|error| AttemptStop::Capture(which, error))?;
-        Ok(CaptureSide::new(reader, which, depth, self.progress))
+        let reader = self.input(which).read().map_err(|error| AttemptStop::Capture(which, error))?;
+        Ok(CaptureSide::new(reader, which, depth, self.form.clone(), self.progress))
     }
 
-    fn attempt(&self, depth: usize, with_digest: bool) -> Result<Comparison, AttemptStop> {
+    fn surveyed(&self) -> Result<SegmentSizes, CompareError> {
+        self.survey().map_err(refusal)
+    }
+
+    fn leave_out_ids(&mut self) {
+        self.form.leave_out_ids();
+        self.options.fields.ip_id = false;
+    }
+
+    /// Cuts super-frames another way, if packets of both captures do not fit; false if there is no other.
+    fn refine(&mut self, comparison: &Comparison, misfits: &CutMisfits) -> Result<bool, CompareError> {
+        if misfits.packets == 0 {
+            return Ok(false);
+        }
+        if !self.form.cuts() {
+            let sizes = self.surveyed()?;
+            self.form.cut(sizes);
+            return Ok(true);
+        }
+        if comparison.up.super_frames + comparison.down.super_frames == 0 {
+            return Ok(false);
+        }
+        if self.form.compares_ids() && 2 * misfits.renumbered > misfits.packets {
+            self.leave_out_ids();
+            return Ok(true);
+        }
+        Ok(self.form.distrust(&misfits.flows))
+    }
+
+    fn attempt(&self, depth: usize, with_digest: bool) -> Result<(Comparison, CutMisfits), AttemptStop> {
         let skips = !self.options.exact && !self.options.whole;
         let mut merged = self.merge(depth, with_digest, skips)?;
         if merged.is_doubtful() {
             merged = self.merge(depth, with_digest, false)?;
         }
         let details = self.details(&merged, depth)?;
-        Ok(self.told(merged, details, depth))
+        let lost = details.lost.iter().filter_map(|lost| Some((lost.loss.flow, lost.loss.tcp?)));
+        let misfits = CutMisfits::of(&details.extra_segments, lost);
+        let comparison = self.told(merged, details, depth);
+        Ok((Comparison { misfits: misfits.packets, ..comparison }, misfits))
     }
 
     fn told(&self, merged: MergeResult, details: LossDetails, depth: usize) -> Comparison {
@@ -364,6 +432,8 @@ impl<'a> ComparisonContext<'a> {
             alike,
             share_packets: clock.is_known() || scale == 1 && all < up.packets - merged.up_skipped.packets(),
             lost,
+            misfits: 0,
+            without_ids: self.form.cuts() && !self.form.compares_ids(),
         }
     }
 
@@ -371,15 +441,20 @@ impl<'a> ComparisonContext<'a> {
     pub(crate) fn shallowest(&self) -> Result<usize, CompareError> {
         let mut depth = DEPTH;
         for which in [CaptureRole::Up, CaptureRole::Down] {
-            let told = |stop| match stop {
-                AttemptStop::Capture(which, error) => CompareError::Capture(which, error),
-                _ => CompareError::Interrupted,
-            };
-            let mut side = self.side(which, 0).map_err(told)?;
-            while side.next().map_err(told)?.is_some() {}
+            let reader = self.input(which).read().map_err(|error| CompareError::Capture(which, error))?;
+            let mut side = CaptureSide::new(reader, which, 0, CutForm::leave(), self.progress);
+            while side.next().map_err(refusal)?.is_some() {}
             depth = depth.min(side.contents().kept.unwrap_or(depth));
         }
         Ok(depth)
+    }
+}
+
+/// Of a pass that compares nothing.
+fn refusal(stop: AttemptStop) -> CompareError {
+    match stop {
+        AttemptStop::Capture(which, error) => CompareError::Capture(which, error),
+        _ => CompareError::Interrupted,
     }
 }
 

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`read`] | from the bytes of a frame to a packet | |
 //! | [`capture`], [`compare`] | capture files in and out; which packets of one are missing in another | §5.3 |
+//! | `superframe` | frames of captures that were many packets on the wire | |
 //! | [`delay`] | how long packets were on their way between two captures, as intervals | |
 //! | [`packet`], [`signature`] | what a meter sees of a packet, and which part of that identifies it | §5.3.2 |
 //! | [`digest`] | the invertible table of a meter: insert, subtract, decode | §5.3.1, §5.8 |
@@ -34,3 +35,4 @@ mod scope;
 pub mod segment;
 pub mod signature;
 pub mod slots;
+mod superframe;

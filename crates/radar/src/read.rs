@@ -63,6 +63,16 @@ pub fn packet(frame: &[u8], link: LinkType, depth: usize) -> Option<Packet> {
     IpLayer::of(bytes, 0).map(|ip| look(&ip, bytes, depth))
 }
 
+/// The same, without a look at what TCP carries: for captures that did not keep it.
+pub(crate) fn packet_of_headers(frame: &[u8], link: LinkType, depth: usize) -> Option<Packet> {
+    let bytes = link.inside(frame)?;
+    let ip = IpLayer::of(bytes, 0)?;
+    let header = bytes.get(ip.transport + 12).map_or(0, |offset| usize::from(offset >> 4) * 4);
+    let is_segment = ip.protocol == ip::TCP && !ip.is_later_fragment();
+    let depth = if is_segment { depth.min(ip.transport + header.max(14)) } else { depth };
+    Some(look(&ip, bytes, depth))
+}
+
 /// The packet, as far as it is looked into.
 #[inline]
 fn look(ip: &IpLayer, bytes: &[u8], depth: usize) -> Packet {

@@ -127,7 +127,9 @@ fn check_outputs(args: &LossesArgs) -> CommandResult {
 }
 
 fn write(path: &Path, up: CaptureInput<'_>, comparison: &Comparison, progress: &ReadProgress) -> CommandResult {
-    let numbers = comparison.lost.iter().map(|lost| lost.frame);
+    let mut numbers: Vec<u64> = comparison.lost.iter().map(|lost| lost.frame).collect();
+    // Several packets of one super-frame.
+    numbers.dedup();
     let mut interrupted = false;
     let written = whole_file(path, |out| {
         let mut writer = CaptureWriter::new(out)?;

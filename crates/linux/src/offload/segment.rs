@@ -13,11 +13,12 @@
 use wire::checksum::Sum;
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion, Layers};
+use wire::pieces::{self, TCP_CWR};
 
 use super::crc32c::crc32c;
 use super::tunnel::Outer;
 use super::{
-    Layout, SCTP_CHECKSUM, TCP_CHECKSUM, TCP_CWR, TCP_FIN, TCP_PSH, UDP_CHECKSUM, VnetHeader, be16, be32, put, put_len,
+    Layout, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM, VnetHeader, put, put_len,
 };
 
 /// Where frames are written to.
@@ -186,21 +187,14 @@ impl<'a> SuperFrame<'a> {
     fn patch_network(&self, frame: &mut [u8], index: usize) {
         let Layout { version, network, .. } = self.layout;
         if version == IpVersion::V4 {
-            let id = be16(frame, network + 4).wrapping_add(index as u16);
-            put(frame, network + 4, &id.to_be_bytes());
+            pieces::patch_identification(&mut frame[network..], index);
         }
         self.layout.put_packet_len(frame, frame.len() - network);
     }
 
     fn patch_transport(&self, segment: &mut [u8], start: usize, last: bool) {
         match self.transport {
-            SegmentTransport::Tcp => {
-                let seq = be32(segment, 4).wrapping_add(start as u32);
-                put(segment, 4, &seq.to_be_bytes());
-                let first_only = if start > 0 { self.first_only } else { 0 };
-                let last_only = if last { 0 } else { TCP_FIN | TCP_PSH };
-                segment[13] &= !(first_only | last_only);
-            }
+            SegmentTransport::Tcp => pieces::patch_tcp(segment, start, last, self.first_only),
             SegmentTransport::Udp => put_len(segment, 4, segment.len()),
         }
     }
@@ -249,6 +243,7 @@ fn pseudo_header(
 #[cfg(test)]
 mod tests {
     use super::super::sample::{Frames, Lcg, Super, slow_sum};
+    use super::super::{be16, be32};
     use super::*;
 
     fn payload_of(sample: &Super, segments: &[Vec<u8>]) -> Vec<u8> {

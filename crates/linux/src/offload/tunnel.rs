@@ -10,6 +10,7 @@
 use wire::checksum::Sum;
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion, Layers};
+use wire::pieces;
 
 use super::segment::versions;
 use super::{Layout, UDP_CHECKSUM, VnetHeader, be16, put, put_len};
@@ -75,8 +76,7 @@ impl Outer {
     pub(crate) fn patch(&self, frame: &mut [u8], index: usize) {
         let Layout { version, network, transport, .. } = self.layout;
         if version == IpVersion::V4 {
-            let id = be16(frame, network + 4).wrapping_add(index as u16);
-            put(frame, network + 4, &id.to_be_bytes());
+            pieces::patch_identification(&mut frame[network..], index);
         }
         self.layout.put_packet_len(frame, frame.len() - network);
         let len = frame.len() - transport;

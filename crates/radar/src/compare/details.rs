@@ -11,7 +11,7 @@ use super::merge::MergeResult;
 use super::side::{AttemptStop, CapturedPacket};
 use super::{CaptureRole, ComparisonContext, FlowLosses, MissingPacket, OutsideCounts};
 use crate::loss::Loss;
-use crate::packet::{Flow, Timestamp};
+use crate::packet::{Flow, TcpFields, Timestamp};
 use crate::signature::{Signature, fold};
 
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub(crate) struct LossDetails {
     pub only_down: u64,
     pub down_outside: u64,
     pub only_down_named: u64,
+    /// Segments that only DOWN has.
+    pub extra_segments: Vec<(Flow, TcpFields)>,
     /// UP lacks some packet altogether that DOWN has, not only a copy of one.
     pub up_lacks: bool,
     pub both_ways: bool,
@@ -37,6 +39,9 @@ pub(crate) struct LossDetails {
 const MOST_ALIKE: u32 = 1_000;
 /// Flows that are looked for on their way back.
 const MOST_FLOWS: usize = 4_096;
+
+/// Segments that only DOWN has, of which it is looked whether they overlap with lost ones.
+const MOST_EXTRA: usize = 1 << 16;
 
 /// Packets that are alike, of which some are missing.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +112,9 @@ impl ComparisonContext<'_> {
                 *left -= 1;
                 let was_last = *left == 0;
                 search.details.only_down_named += 1;
+                if let Some(segment) = seen.packet.tcp.filter(|_| search.details.extra_segments.len() < MOST_EXTRA) {
+                    search.details.extra_segments.push((seen.packet.flow, segment));
+                }
                 if (first..=last).contains(&seen.at) {
                     search.details.only_down += 1;
                     if back.len() < MOST_FLOWS {

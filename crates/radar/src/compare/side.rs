@@ -2,10 +2,11 @@
 
 use units::Progress;
 
+use super::cutting::{CutForm, FrameCutter, FrameVerdict};
 use super::{CaptureContents, CaptureRole};
 use crate::capture::{CaptureError, CaptureReader, CaptureRecord};
 use crate::packet::{Packet, Timestamp};
-use crate::read::{DEPTH, LinkType, packet};
+use crate::read::{DEPTH, LinkType};
 use crate::scope::is_link_local;
 
 /// Why an attempt ends early.
@@ -15,6 +16,12 @@ pub(crate) enum AttemptStop {
     Cut(usize),
     /// The digest could not be decoded.
     Stuck,
+    /// There are super-frames, and it is not known how to cut them.
+    SuperFrames,
+    /// Of their packets no payload was kept.
+    NoPayload,
+    /// An identification of zero does not say those of the packets behind the first.
+    NoIdentification,
     Interrupted,
 }
 
@@ -40,15 +47,22 @@ pub(crate) struct CaptureSide<'a> {
     depth: usize,
     progress: &'a dyn Progress,
     contents: CaptureContents,
+    cutter: FrameCutter,
     first: u64,
     last: u64,
     ended: bool,
 }
 
 impl<'a> CaptureSide<'a> {
-    pub(crate) fn new(reader: CaptureReader<'a>, which: CaptureRole, depth: usize, progress: &'a dyn Progress) -> Self {
-        let contents = CaptureContents::default();
-        Self { reader, which, depth, progress, contents, first: u64::MAX, last: 0, ended: false }
+    pub(crate) fn new(
+        reader: CaptureReader<'a>,
+        which: CaptureRole,
+        depth: usize,
+        form: CutForm,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        let (contents, cutter) = (CaptureContents::default(), FrameCutter::new(form));
+        Self { reader, which, depth, progress, contents, cutter, first: u64::MAX, last: 0, ended: false }
     }
 
     /// So far.
@@ -64,6 +78,10 @@ impl<'a> CaptureSide<'a> {
     /// The next IP packet. A file that ends within a record ends before it.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<CapturedPacket>, AttemptStop> {
+        if let Some(packet) = self.cutter.next(self.depth)? {
+            self.contents.packets += 1;
+            return Ok(Some(packet));
+        }
         while !self.ended {
             let frame = self.reader.packets();
             if frame.is_multiple_of(ASK_EVERY) && !self.progress.go_on(frame) {
@@ -90,13 +108,25 @@ impl<'a> CaptureSide<'a> {
                 self.contents.other_links += 1;
                 continue;
             };
-            let Some(packet) = packet(bytes, link, self.depth) else {
+            let Some(packet) = self.cutter.read(bytes, link, self.depth) else {
                 self.contents.not_ip += 1;
                 continue;
             };
             if is_link_local(&packet, bytes, link) {
                 self.contents.link_local += 1;
                 continue;
+            }
+            let seen = CapturedPacket { at: i64::try_from(at).unwrap_or(i64::MAX), packet, frame, len };
+            match self.cutter.judge(bytes, link, &seen)? {
+                FrameVerdict::One => {}
+                FrameVerdict::Unknown => self.contents.uncut += 1,
+                FrameVerdict::Cut { is_inferred } => {
+                    self.contents.super_frames += 1;
+                    self.contents.inferred += u64::from(is_inferred);
+                    let first = self.cutter.next(self.depth)?;
+                    self.contents.packets += u64::from(first.is_some());
+                    return Ok(first);
+                }
             }
             if bytes.len() < len as usize
                 && let Some(kept) = kept(bytes, link)
@@ -108,7 +138,7 @@ impl<'a> CaptureSide<'a> {
                 }
             }
             self.contents.packets += 1;
-            return Ok(Some(CapturedPacket { at: i64::try_from(at).unwrap_or(i64::MAX), packet, frame, len }));
+            return Ok(Some(seen));
         }
         Ok(None)
     }

@@ -38,6 +38,8 @@ pub struct LossAnswer {
     drift_ns: i64,
     not_ip: PerCapture<u64>,
     truncated: PerCapture<bool>,
+    /// Frames of segmentation or receive offload that were cut into the packets of the wire.
+    super_frames: PerCapture<u64>,
     /// Packets were compared up to this many bytes, from the IP header on.
     depth: usize,
     exact: bool,
@@ -155,6 +157,7 @@ impl LossAnswer {
             drift_ns: comparison.drift,
             not_ip: PerCapture { up: comparison.up.not_ip, down: comparison.down.not_ip },
             truncated: PerCapture { up: comparison.up.truncated, down: comparison.down.truncated },
+            super_frames: PerCapture { up: comparison.up.super_frames, down: comparison.down.super_frames },
             depth: comparison.depth,
             exact: captures.exact,
             warnings: notes.clone(),

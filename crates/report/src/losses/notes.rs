@@ -107,20 +107,74 @@ fn of_contents(name: &str, contents: &CaptureContents) -> Vec<String> {
     notes
 }
 
+/// How a capture is taken that has no super-frames.
+const WITHOUT_OFFLOAD: &str = "capture again after: ethtool -K INTERFACE tso off gso off gro off lro off";
+
 /// Cards and kernels that put packets together show one where there were many.
-fn offload(comparison: &Comparison, captures: &Captures) -> Option<String> {
+fn offload(comparison: &Comparison, captures: &Captures) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (name, contents) in [(&captures.up, &comparison.up), (&captures.down, &comparison.down)] {
+        if contents.super_frames > 0 {
+            notes.push(format!(
+                "{name}: {} super-frames of segmentation or receive offload were cut into the packets of the wire",
+                thousands(contents.super_frames)
+            ));
+        }
+        if contents.inferred > 0 {
+            notes.push(format!(
+                "{name}: of {} super-frames the packets' size is inferred from other packets, as no handshake of theirs was \
+                 captured, or none that fits; {WITHOUT_OFFLOAD}",
+                thousands(contents.inferred)
+            ));
+        }
+    }
+    if comparison.without_ids {
+        notes.push("identifications were not compared: super-frames do not say those of their packets".to_owned());
+    }
+    if comparison.misfits > 0 && comparison.up.super_frames + comparison.down.super_frames > 0 {
+        notes.push(format!(
+            "{} only in DOWN overlap with lost ones: perhaps super-frames were cut elsewhere than on the wire",
+            packets(comparison.misfits)
+        ));
+    }
+    notes.extend(longer_frames(comparison, captures));
+    notes
+}
+
+/// Frames that no wire carries, and that were not cut.
+fn longer_frames(comparison: &Comparison, captures: &Captures) -> Option<String> {
     let [up, down] = [comparison.up.longest, comparison.down.longest];
     let longer = up.max(down);
-    if longer <= LONGEST && (longer <= ORDINARY || up.abs_diff(down) <= HEADERS) {
+    let was_cut = comparison.up.super_frames + comparison.down.super_frames > 0;
+    if was_cut || longer <= LONGEST && (longer <= ORDINARY || up.abs_diff(down) <= HEADERS) {
         return None;
     }
     let (name, shorter) = if up >= down { (&captures.up, down) } else { (&captures.down, up) };
     Some(format!(
         "{name} has frames of up to {} bytes, the other of up to {}: segmentation offload shows what is several packets \
-         on the wire as one; capture again after: ethtool -K INTERFACE tso off gso off gro off lro off",
+         on the wire as one; {WITHOUT_OFFLOAD}",
         thousands(longer.into()),
         thousands(shorter.into())
     ))
+}
+
+/// Why super-frames cannot be compared.
+fn uncut(comparison: &Comparison, captures: &Captures) -> String {
+    let Captures { up, down, .. } = captures;
+    for (name, contents) in [(up, &comparison.up), (down, &comparison.down)] {
+        if contents.uncut > 0 {
+            return format!(
+                "{name}: {} super-frames of segmentation offload cannot be cut into the packets of the wire: neither a handshake \
+                 nor the other capture says how long those are, or less than the whole datagram was kept; {WITHOUT_OFFLOAD}",
+                thousands(contents.uncut)
+            );
+        }
+    }
+    format!(
+        "{up} and {down}: {} of super-frames of segmentation offload overlap with others than on the wire, so that nobody knows where \
+         to cut them; {WITHOUT_OFFLOAD}",
+        packets(comparison.misfits)
+    )
 }
 
 fn likely_causes(captures: &Captures) -> String {
@@ -167,7 +221,7 @@ pub fn refusal(error: &CompareError, captures: &Captures) -> String {
                 packets(comparison.down.packets),
                 likely_causes(captures)
             );
-            text += &offload(comparison, captures).map_or(String::new(), |offload| format!("; {offload}"));
+            offload(comparison, captures).iter().for_each(|note| text += &format!("; {note}"));
             let spans = comparison.up.span.zip(comparison.down.span);
             if let Some(((_, up), (down, _))) = spans.filter(|((_, up), (down, _))| up < down) {
                 text += &format!("; UP ends {} before DOWN begins", time((down - up) as i64));
@@ -182,6 +236,7 @@ pub fn refusal(error: &CompareError, captures: &Captures) -> String {
              radar losses {down} {up} (or --whole to take it as it is)",
             packets(*only_down)
         ),
+        CompareError::SuperFrames(comparison) => uncut(comparison, captures),
         CompareError::Interrupted => "interrupted".to_owned(),
     }
 }
