@@ -126,6 +126,8 @@ fn packets(ends: &[Namespace; 2]) -> Result<u64, LinkError> {
 
 fn with_recorder(ends: &[Namespace; 2], load: CostLoad, lasts: Duration) -> Result<Sample, LinkError> {
     let out = std::env::temp_dir().join(format!("hitless-cost-{}.pcapng", std::process::id()));
+    // Of an earlier process with this number.
+    let _ = fs::remove_file(&out);
     let (stop, stopper) = io::pipe().map_err(|error| LinkError(error.to_string()))?;
     let recorded: Result<(Sample, RecordSummary), LinkError> = thread::scope(|scope| {
         let config = RecordConfig { interface: NAMES[0].to_owned(), out: PathBuf::from(&out), lasts: None };

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use explain::evidence::EVENT_LINK;
 use linux::LinkError;
+use linux::capture::new_private_file;
 use linux::clock::{Clock, since_boot, thread_time, time_of_day};
 use linux::net::Netlink;
-use linux::packet::{PacketSocket, PacketSocketOptions, RingFrame};
+use linux::packet::{PacketSocket, PacketSocketOptions};
 use linux::poll::{self, Readiness};
 use serde::Serialize;
 use wire::ip;
@@ -23,7 +24,7 @@ use crate::pages::read_page;
 use crate::sockets::{SocketTable, TRACEPOINTS};
 use crate::tracefs::TraceInstance;
 
-/// Kept of a frame: every header that it may have.
+/// The longest headers that are kept of a frame.
 const SNAP: usize = 128;
 const RING: usize = 32_768;
 const AT_A_TIME: usize = 4_096;
@@ -121,7 +122,7 @@ impl EvidenceRecorder {
             return Err(LinkError("this kernel has none of the tracepoints of TCP; Linux 6.3 or later does".into()));
         }
         let trouble = |error: io::Error| LinkError(format!("{}: {error}", config.out.display()));
-        let file = BufWriter::new(File::create(&config.out).map_err(trouble)?);
+        let file = BufWriter::new(new_private_file(&config.out).map_err(trouble)?);
         let mut out = PcapngWriter::new(file).map_err(trouble)?;
         out.interface(ETHERNET, SNAP as u32, Some(&config.interface)).map_err(trouble)?;
         out.interface(EVENT_LINK, 0, Some("kernel")).map_err(trouble)?;
@@ -161,9 +162,10 @@ impl EvidenceRecorder {
         let mut written = Ok(());
         loop {
             let taken = self.socket.receive(AT_A_TIME, |frame| {
-                if written.is_ok() && is_tcp(&frame) {
+                if let Some(bytes) = tcp_headers(frame.bytes)
+                    && written.is_ok()
+                {
                     summary.packets += 1;
-                    let bytes = &frame.bytes[..frame.bytes.len().min(SNAP)];
                     let (at, len) = (frame.at.as_nanos() as u64, frame.len as u32);
                     let packet = EnhancedPacket { interface: FRAMES, at, len, bytes, ..EnhancedPacket::default() };
                     written = out.packet(&packet);
@@ -208,6 +210,70 @@ fn event_packet(at: u64, line: &str) -> EnhancedPacket<'_> {
     EnhancedPacket { interface: EVENTS, at, len, bytes, ..EnhancedPacket::default() }
 }
 
-fn is_tcp(frame: &RingFrame<'_>) -> bool {
-    Layers::of(frame.bytes).and_then(|layers| layers.ip).is_some_and(|layer| layer.protocol == ip::TCP)
+/// The frame up to the end of its header of TCP, without any payload; `None` for other frames. Later fragments have no header.
+fn tcp_headers(frame: &[u8]) -> Option<&[u8]> {
+    let layer = Layers::of(frame)?.ip.filter(|layer| layer.protocol == ip::TCP)?;
+    let offset = frame.get(layer.transport + 12).filter(|_| !layer.is_later_fragment());
+    let end = layer.transport + offset.map_or(0, |offset| usize::from(offset >> 4) * 4);
+    Some(&frame[..end.min(frame.len()).min(SNAP)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = b"password=hunter2";
+
+    fn v4(more: [u8; 2], offset: u8) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 0, 0, 1, more[0], more[1], 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0x9c, 0x40, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, offset << 4, 0x18, 1, 0, 0, 0, 0, 0]);
+        packet.resize(20 + usize::from(offset).max(5) * 4, 1);
+        packet
+    }
+
+    fn v6() -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 36, 0, 64];
+        packet.extend([7; 32]);
+        // Hop-by-hop options before the header of TCP.
+        packet.extend([6, 0, 1, 4, 0, 0, 0, 0]);
+        packet.extend([0x9c, 0x40, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x18, 1, 0, 0, 0, 0, 0]);
+        packet
+    }
+
+    fn frame(tags: &[u8], kind: [u8; 2], packet: &[u8]) -> (Vec<u8>, usize) {
+        let headers = [&[2; 12][..], tags, &kind, packet].concat();
+        let len = headers.len();
+        ([&headers, SECRET].concat(), len)
+    }
+
+    #[test]
+    fn no_payload_is_kept_whatever_is_before_it() {
+        let tags = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7];
+        for offset in [5, 8, 15] {
+            for tags in [&tags[..0], &tags[..4], &tags[..]] {
+                let (frame, headers) = frame(tags, [8, 0], &v4([0x40, 0], offset));
+                assert_eq!(tcp_headers(&frame), Some(&frame[..headers]), "{tags:?}");
+            }
+        }
+        let (six, headers) = frame(&[], [0x86, 0xdd], &v6());
+        assert_eq!(tcp_headers(&six), Some(&six[..headers]));
+    }
+
+    #[test]
+    fn of_a_later_fragment_nothing_is_kept_but_the_header_of_ip() {
+        let (frame, _) = frame(&[], [8, 0], &v4([0x20, 7], 5));
+        assert_eq!(tcp_headers(&frame), Some(&frame[..34]));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_no_tcp_is_no_trouble() {
+        let (whole, headers) = frame(&[], [8, 0], &v4([0x40, 0], 8));
+        for len in 0..whole.len() {
+            let kept = tcp_headers(&whole[..len]).map_or(0, <[u8]>::len);
+            assert!(kept <= headers.min(len) && !whole[..kept].ends_with(SECRET));
+        }
+        let mut udp = whole;
+        udp[23] = 17;
+        assert_eq!(tcp_headers(&udp), None);
+    }
 }

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use linux::LinkError;
 
 use crate::layout::EventLayout;
+use crate::leftovers::{InstanceName, remove_leftovers};
 
 /// Where Linux has a place for it.
 const TRACEFS: &str = "/sys/kernel/tracing";
@@ -45,7 +46,9 @@ impl TraceInstance {
         // A process may record more than once, also at the same time.
         static RECORDINGS: AtomicU32 = AtomicU32::new(0);
         let number = RECORDINGS.fetch_add(1, Ordering::Relaxed);
-        let path = root.join(format!("instances/hitless-{}-{number}", std::process::id()));
+        let instances = root.join("instances");
+        remove_leftovers(&instances);
+        let path = instances.join(InstanceName::own(number).to_string());
         fs::create_dir(&path).map_err(|error| trouble(&path, &error))?;
         let mut instance = Self { path, pipes: Vec::new(), page: vec![0; PAGE] };
         instance.write("trace_clock", "mono")?;
@@ -115,6 +118,9 @@ impl Drop for TraceInstance {
         // An instance that is being read cannot be removed.
         self.pipes.clear();
         let _ = fs::remove_dir(&self.path);
+        if let Some(instances) = self.path.parent() {
+            remove_leftovers(instances);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use evidence::{RecordConfig, RecordSummary, record};
 use explain::answer::{ConnectionAnswer, ExplainAnswer};
 use explain::evidence::KernelEvidence;
 use explain::terms::{Sureness, TimeCause};
-use explain::{ExplainOptions, FlowFilter, explain, has_events};
+use explain::{ExplainOptions, explain, has_events};
 use linux::net::testing::in_namespaces;
 use linux::net::{InterfaceAddress, Namespace, Netlink};
 use units::Unwatched;
@@ -71,11 +71,8 @@ fn read(file: &Path) -> (KernelEvidence, ExplainAnswer) {
     let open = || -> io::Result<Box<dyn Read>> { Ok(Box::new(File::open(file)?)) };
     assert!(has_events(&open).unwrap());
     let evidence = KernelEvidence::read(File::open(file).unwrap()).unwrap();
-    let options = ExplainOptions {
-        flow: FlowFilter::default(),
-        hz: 250,
-        evidence: Some(Arc::new(KernelEvidence::read(File::open(file).unwrap()).unwrap())),
-    };
+    let evidence_again = KernelEvidence::read(File::open(file).unwrap()).unwrap();
+    let options = ExplainOptions { evidence: Some(Arc::new(evidence_again)), ..ExplainOptions::default() };
     (evidence, explain(&open, &options, &Unwatched).unwrap().answer())
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::connection::ConnectionSummary;
 use crate::losses::LossNote;
+use crate::scans::ScanAnswer;
 use crate::stalls::StallNote;
 use crate::terms::{CapturePlace, EndSide, LossWitness, RepairKind, StreamDirection, Sureness, TimeCause, TimerReason};
 use crate::timeline::PartSums;
@@ -12,6 +13,14 @@ use crate::verdict::{advice, verdict};
 #[derive(Clone, Debug, Serialize)]
 pub struct ExplainAnswer {
     pub connections: Vec<ConnectionAnswer>,
+    /// More than a thousand connections without payload, said together.
+    pub scans: Vec<ScanAnswer>,
+    /// For want of memory: taken for over while they went on, and not listed.
+    pub ended_early: u64,
+    pub dropped: u64,
+    /// Frames that were several packets on the wire, and those of the other end's capture.
+    pub super_frames: u64,
+    pub super_frames_other_end: Option<u64>,
     /// Frames of the capture.
     pub packets: u64,
     pub not_tcp: u64,

@@ -25,6 +25,8 @@ pub(crate) use summary::ConnectionSummary;
 /// A record that equals one of these, within this time, is the same packet again.
 const RECENT: usize = 8;
 const SAME_PACKET: u64 = 5_000_000;
+/// Thirteen days: a clock was set, and sums of such times still fit.
+const LONGEST_ANSWER: u64 = 1 << 50;
 
 /// The time between a packet towards an end and that end's answer, measured one packet at a time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +42,7 @@ struct AnswerTime {
 
 impl AnswerTime {
     fn sample(&mut self, ns: u64) {
+        let ns = ns.min(LONGEST_ANSWER);
         self.least = Some(self.least.map_or(ns, |least| least.min(ns)));
     }
 
@@ -110,6 +113,8 @@ pub(crate) struct TrackedConnection {
     next_recent: usize,
     packets: u64,
     both_directions: [bool; 2],
+    /// Frames with the payload of several packets.
+    super_frames: u64,
     trace: Option<Box<ConnectionTrace>>,
 }
 
@@ -152,6 +157,7 @@ impl TrackedConnection {
             next_recent: 0,
             packets: 0,
             both_directions: [false; 2],
+            super_frames: 0,
             trace: is_traced.then(Box::default),
         }
     }
@@ -172,6 +178,18 @@ impl TrackedConnection {
     /// Both ends have said all, or one has given up.
     pub(crate) fn is_over(&self) -> bool {
         self.is_reset || self.fins.iter().all(|fin| fin.is_acknowledged)
+    }
+
+    /// What it takes in memory, about.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        let lists = self.requests.capacity() * RequestNote::BYTES + self.stalls.capacity() * size_of::<StallNote>();
+        size_of::<Self>() + lists + self.senders[0].bytes_held() + self.senders[1].bytes_held()
+    }
+
+    /// When its last packet came.
+    pub(crate) fn last_seen(&self) -> u64 {
+        self.last_packets[0].max(self.last_packets[1]).max(self.time.at())
     }
 
     /// False if the capture has this packet twice.
@@ -234,7 +252,8 @@ impl TrackedConnection {
             return false;
         }
         let print = segment.fingerprint();
-        let known = self.recent.iter().any(|(seen, at)| *seen == print && segment.at < at + SAME_PACKET);
+        let is_soon = |at: u64| segment.at < at.saturating_add(SAME_PACKET);
+        let known = self.recent.iter().any(|(seen, at)| *seen == print && is_soon(*at));
         if !known {
             self.recent[self.next_recent % RECENT] = (print, segment.at);
             self.next_recent += 1;
@@ -264,7 +283,7 @@ impl TrackedConnection {
             *place = (sender.position(*from), sender.position(*to));
         }
         let news = AckNews {
-            at: segment.at + way,
+            at: segment.at.saturating_add(way),
             ack,
             window: segment.window,
             blocks,

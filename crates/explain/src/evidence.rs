@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 use radar::capture::{CaptureError, CaptureReader};
 
+use crate::packet::LATEST;
+
 /// The link type of events: the first of those that are for private use.
 pub const EVENT_LINK: u16 = 147;
 
@@ -162,7 +164,7 @@ impl EndLife {
     fn note(&mut self, at: u64, news: KernelNews) {
         let add = |calls: &mut Vec<CallReturn>, bytes: u64| {
             let before = calls.last().map_or(0, |(_, total)| *total);
-            calls.push((at, before + bytes));
+            calls.push((at, before.saturating_add(bytes)));
         };
         match news {
             KernelNews::Sent(bytes) => add(&mut self.sends, bytes),
@@ -183,7 +185,7 @@ pub(crate) struct EndEvidence {
 impl EndEvidence {
     /// A client hears of its opening when the answer to its SYN comes.
     fn life(&self, at: u64) -> Option<&EndLife> {
-        let after = self.lives.partition_point(|life| life.from <= at + RETURN);
+        let after = self.lives.partition_point(|life| life.from <= at.saturating_add(RETURN));
         self.lives.get(after.checked_sub(1)?)
     }
 
@@ -201,7 +203,7 @@ impl EndEvidence {
         let life = self.life(at).filter(|life| life.is_whole)?;
         let place = life.sends.partition_point(|(_, total)| *total <= byte);
         let (returned, _) = *life.sends.get(place)?;
-        Some(if returned <= at + RETURN { HandOver::At(returned.min(at)) } else { HandOver::InCall })
+        Some(if returned <= at.saturating_add(RETURN) { HandOver::At(returned.min(at)) } else { HandOver::InCall })
     }
 
     /// Bytes read by then.
@@ -215,7 +217,7 @@ impl EndEvidence {
     pub(crate) fn windows_at(&self, at: u64) -> Option<(u64, u64)> {
         let life = self.life(at)?;
         let place = life.windows.partition_point(|(seen, ..)| *seen < at);
-        let is_soon = |seen: u64| seen <= at + RETURN;
+        let is_soon = |seen: u64| seen <= at.saturating_add(RETURN);
         let here = life.windows.get(place).filter(|(seen, ..)| is_soon(*seen));
         here.or_else(|| life.windows.get(place.checked_sub(1)?)).map(|(_, congestion, receive)| (*congestion, *receive))
     }
@@ -223,8 +225,8 @@ impl EndEvidence {
     /// Whether the retransmission timer went off just before something left at `at`.
     pub(crate) fn timed_out(&self, at: u64) -> bool {
         let Some(life) = self.life(at) else { return false };
-        let place = life.losses.partition_point(|when| *when <= at + RETURN);
-        place.checked_sub(1).is_some_and(|place| life.losses[place] + 4 * RETURN >= at)
+        let place = life.losses.partition_point(|when| *when <= at.saturating_add(RETURN));
+        place.checked_sub(1).is_some_and(|place| life.losses[place].saturating_add(4 * RETURN) >= at)
     }
 }
 
@@ -245,7 +247,7 @@ impl KernelEvidence {
         loop {
             match reader.next() {
                 Ok(Some(record)) if record.link_number == u32::from(EVENT_LINK) => {
-                    lines.extend(EventLine::parse(record.bytes).map(|line| (record.at.0, line)));
+                    lines.extend(EventLine::parse(record.bytes).map(|line| (record.at.0.min(LATEST), line)));
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => break,

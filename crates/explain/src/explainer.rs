@@ -1,10 +1,6 @@
-//! All connections of a capture, in one pass.
-//!
-//! Memory is for open connections and what they have in flight, and a summary of each that is over. A connection ends with
-//! both FINs acknowledged, with a RST, or when its ports are used again.
+//! All connections of a capture, in one pass. A connection ends with both FINs acknowledged, with a RST, or when its ports are
+//! used again.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,10 +8,11 @@ use std::sync::Arc;
 use radar::capture::{CaptureError, CaptureReader};
 use units::Progress;
 
-use crate::connection::{ConnectionSummary, TrackedConnection};
+use crate::connection::ConnectionSummary;
 use crate::evidence::{EVENT_LINK, KernelEvidence};
 use crate::filter::FlowFilter;
-use crate::packet::{CapturedSegment, FrameContent, read_frame};
+use crate::packet::{FrameContent, read_frame};
+use crate::pool::{ConnectionPool, PoolResult};
 
 /// What decides how a capture is read.
 #[derive(Clone, Debug)]
@@ -26,23 +23,23 @@ pub struct ExplainOptions {
     pub hz: u32,
     /// What the kernel of one end said meanwhile, or of both.
     pub evidence: Option<Arc<KernelEvidence>>,
+    /// Bytes for what is known of connections.
+    pub memory: u64,
+}
+
+impl ExplainOptions {
+    /// What `memory` is unless somebody says otherwise.
+    pub const MEMORY: u64 = 1_000_000_000;
+}
+
+impl Default for ExplainOptions {
+    fn default() -> Self {
+        Self { flow: FlowFilter::default(), hz: 250, evidence: None, memory: Self::MEMORY }
+    }
 }
 
 /// Both ends, in the order of their addresses.
 type EndPair = (SocketAddr, SocketAddr);
-
-fn pair(segment: &CapturedSegment) -> EndPair {
-    let (one, other) = (segment.source, segment.destination);
-    if one <= other { (one, other) } else { (other, one) }
-}
-
-/// What a pair of ends is doing.
-#[derive(Debug)]
-enum PairState {
-    Open(Box<TrackedConnection>),
-    /// Over; what still comes for it belongs to its end.
-    Over,
-}
 
 /// Counts of frames.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,9 +64,7 @@ pub(crate) type TracedStarts = Vec<(EndPair, u64)>;
 #[derive(Debug)]
 pub(crate) struct CaptureExplainer<'a> {
     options: &'a ExplainOptions,
-    traced: TracedStarts,
-    pairs: HashMap<EndPair, PairState>,
-    summaries: Vec<ConnectionSummary>,
+    pool: ConnectionPool<'a>,
     counts: CaptureCounts,
 }
 
@@ -82,7 +77,7 @@ pub enum ExplainError {
 
 impl<'a> CaptureExplainer<'a> {
     pub(crate) fn new(options: &'a ExplainOptions, traced: TracedStarts) -> Self {
-        Self { options, traced, pairs: HashMap::new(), summaries: Vec::new(), counts: CaptureCounts::default() }
+        Self { options, pool: ConnectionPool::new(options, traced), counts: CaptureCounts::default() }
     }
 
     /// Reads a whole capture. One that ends within a record has been read as far as it goes.
@@ -115,53 +110,15 @@ impl<'a> CaptureExplainer<'a> {
             FrameContent::NotTcp => self.counts.not_tcp += 1,
             FrameContent::Unusable => self.counts.unusable += 1,
             FrameContent::Segment(segment) if self.options.flow.matches(segment.source, segment.destination) => {
-                self.on_segment(segment);
+                self.counts.duplicates += u64::from(!self.pool.on_segment(segment));
             }
             FrameContent::Segment(_) => {}
         }
     }
 
-    fn on_segment(&mut self, segment: &CapturedSegment) {
-        let pair = pair(segment);
-        let mut entry = match self.pairs.entry(pair) {
-            Entry::Occupied(entry) => entry,
-            Entry::Vacant(entry) => {
-                let is_traced = self.traced.contains(&(pair, segment.at));
-                let mut connection = Box::new(TrackedConnection::new(segment, self.options, is_traced));
-                connection.on_segment(segment);
-                entry.insert(PairState::Open(connection));
-                return;
-            }
-        };
-        let begins = match entry.get() {
-            PairState::Open(connection) => connection.is_replaced_by(segment),
-            PairState::Over => segment.syn() && !segment.has_ack() || segment.len > 0,
-        };
-        if begins {
-            let is_traced = self.traced.contains(&(pair, segment.at));
-            let next = Box::new(TrackedConnection::new(segment, self.options, is_traced));
-            if let PairState::Open(before) = entry.insert(PairState::Open(next)) {
-                self.summaries.push(before.finish());
-            }
-        }
-        let PairState::Open(connection) = entry.get_mut() else { return };
-        self.counts.duplicates += u64::from(!connection.on_segment(segment));
-        if connection.is_over()
-            && let PairState::Open(over) = entry.insert(PairState::Over)
-        {
-            self.summaries.push(over.finish());
-        }
-    }
-
     /// All connections in the order in which they began.
-    pub(crate) fn finish(mut self) -> (Vec<ConnectionSummary>, CaptureCounts) {
-        for state in self.pairs.into_values() {
-            if let PairState::Open(connection) = state {
-                self.summaries.push(connection.finish());
-            }
-        }
-        self.summaries.sort_by_key(|summary| (summary.start, summary.client, summary.server));
-        (self.summaries, self.counts)
+    pub(crate) fn finish(self) -> (PoolResult, CaptureCounts) {
+        (self.pool.finish(), self.counts)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use radar::capture::{CaptureError, CaptureReader};
-use radar::compare::{self, CaptureInput, CompareError, CompareOptions, MissingPacket};
+use radar::compare::{self, CaptureContents, CaptureInput, CompareError, CompareOptions, MissingPacket};
 use units::Progress;
 
 use crate::answer::{ConnectionAnswer, ExplainAnswer};
@@ -11,6 +11,8 @@ use crate::connection::ConnectionSummary;
 use crate::evidence::EVENT_LINK;
 use crate::explainer::{CaptureCounts, CaptureExplainer, ExplainError, ExplainOptions};
 use crate::other_end;
+use crate::pool::{FallenOut, PoolResult};
+use crate::scans::ScanAnswer;
 use crate::terms::TimeCause;
 
 /// Opens a capture at its beginning.
@@ -20,7 +22,13 @@ pub type OpenCapture<'a> = &'a dyn Fn() -> io::Result<Box<dyn Read>>;
 #[derive(Debug)]
 pub struct Explanation {
     pub(crate) connections: Vec<ConnectionSummary>,
+    pub(crate) scans: Vec<ScanAnswer>,
     pub(crate) counts: CaptureCounts,
+    fallen_out: FallenOut,
+    super_frames: u64,
+    /// Of the capture of the other end, and how many of both had packets of an inferred size.
+    super_frames_other_end: Option<u64>,
+    inferred: u64,
 }
 
 /// Whether a capture has events of a kernel: a recording begins with one.
@@ -40,8 +48,9 @@ pub fn explain(
     let mut explainer = CaptureExplainer::new(options, Vec::new());
     let source = open().map_err(|error| ExplainError::Capture(CaptureError::Read(error)))?;
     explainer.read(source, progress)?;
-    let (connections, counts) = explainer.finish();
-    Ok(Explanation { connections, counts })
+    let (PoolResult { summaries: connections, scans, fallen_out }, counts) = explainer.finish();
+    let super_frames = connections.iter().map(|summary| summary.super_frames).sum();
+    Ok(Explanation { connections, scans, counts, fallen_out, super_frames, super_frames_other_end: None, inferred: 0 })
 }
 
 /// Why two captures could not be compared.
@@ -52,16 +61,16 @@ pub struct OtherEndError {
     pub on_way_back: bool,
 }
 
-/// Packets of `up` that `down` lacks.
+/// Packets of `up` that `down` lacks, and what is in both.
 fn missing(
     up: CaptureInput<'_>,
     down: CaptureInput<'_>,
     progress: &dyn Progress,
-) -> Result<Vec<MissingPacket>, CompareError> {
+) -> Result<(Vec<MissingPacket>, [CaptureContents; 2]), CompareError> {
     match compare::compare(up, down, &CompareOptions { exact: true, ..CompareOptions::default() }, progress) {
-        Ok(comparison) => Ok(comparison.lost),
+        Ok(comparison) => Ok((comparison.lost, [comparison.up, comparison.down])),
         // Nothing was lost on the way there, only on the way back.
-        Err(CompareError::Swapped { .. }) => Ok(Vec::new()),
+        Err(CompareError::Swapped { .. }) => Ok((Vec::new(), [CaptureContents::default(); 2])),
         Err(error) => Err(error),
     }
 }
@@ -83,6 +92,10 @@ impl Explanation {
         let [up, down] = [one, other].map(|open| CaptureInput { open });
         let there = missing(up, down, progress).map_err(|error| OtherEndError { error, on_way_back: false })?;
         let back = missing(down, up, progress).map_err(|error| OtherEndError { error, on_way_back: true })?;
+        let (there, [up, down]) = there;
+        let (back, [down_again, up_again]) = back;
+        self.super_frames_other_end = Some(down.super_frames.max(down_again.super_frames));
+        self.inferred = up.inferred.max(up_again.inferred) + down.inferred.max(down_again.inferred);
         other_end::apply(&mut self.connections, [&there, &back]);
         Ok(())
     }
@@ -100,7 +113,7 @@ impl Explanation {
         let mut explainer = CaptureExplainer::new(options, traced);
         let source = open().map_err(|error| ExplainError::Capture(CaptureError::Read(error)))?;
         explainer.read(source, progress)?;
-        let (mut again, _) = explainer.finish();
+        let (PoolResult { summaries: mut again, .. }, _) = explainer.finish();
         for place in slowest {
             let start = self.connections[place].traced_start();
             let same = again.iter_mut().find(|summary| summary.trace.is_some() && summary.traced_start() == start);
@@ -120,6 +133,11 @@ impl Explanation {
     pub fn answer(&self) -> ExplainAnswer {
         ExplainAnswer {
             connections: self.connections.iter().map(ConnectionAnswer::from).collect(),
+            scans: self.scans.clone(),
+            ended_early: self.fallen_out.ended,
+            dropped: self.fallen_out.dropped,
+            super_frames: self.super_frames,
+            super_frames_other_end: self.super_frames_other_end,
             packets: self.counts.packets,
             not_tcp: self.counts.not_tcp,
             skipped: self.counts.skipped(),
@@ -127,7 +145,7 @@ impl Explanation {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.connections.is_empty()
+        self.connections.is_empty() && self.scans.is_empty()
     }
 
     /// What the capture lacks, and what to do about it.
@@ -165,10 +183,38 @@ impl Explanation {
                 self.counts.unusable
             ));
         }
+        notes.extend(self.notes_of_offloads());
+        let FallenOut { ended, dropped } = self.fallen_out;
+        if ended + dropped > 0 {
+            notes.push(format!(
+                "memory was full: {ended} connections that had been silent were taken for over, and {dropped} that took the least \
+                 time are not listed; more memory (--memory), or --flow, lists more"
+            ));
+        }
         if self.counts.is_truncated {
             notes.push(format!(
                 "the capture ends within a record: the {} packets before it were used",
                 self.counts.packets
+            ));
+        }
+        notes
+    }
+}
+
+impl Explanation {
+    fn notes_of_offloads(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let all = self.super_frames + self.super_frames_other_end.unwrap_or_default();
+        if all > 0 {
+            notes.push(format!(
+                "{all} super-frames of segmentation or receive offload were cut into the packets of the wire"
+            ));
+        }
+        if self.inferred > 0 {
+            notes.push(format!(
+                "of {} super-frames the packets' size is inferred from other packets; to be sure, capture again after: ethtool -K \
+                 INTERFACE tso off gso off gro off lro off",
+                self.inferred
             ));
         }
         notes

@@ -117,7 +117,7 @@ impl IdSequence {
             gap.unexplained() > gap.copies && gap.at < before && (gap.position..end).contains(&position)
         };
         let gap = self.gaps.iter_mut().rev().find(held)?;
-        gap.explained += 1;
+        gap.explained = gap.explained.saturating_add(1);
         Some(gap.at)
     }
 
@@ -129,7 +129,7 @@ impl IdSequence {
     /// The last numbers of the last gap are known to be copies of data.
     pub(crate) fn explain_last(&mut self, count: u16) {
         if let Some(gap) = self.gaps.last_mut() {
-            gap.explained += count;
+            gap.explained = gap.explained.saturating_add(count);
         }
     }
 
@@ -139,7 +139,7 @@ impl IdSequence {
         let mut left = missing.saturating_sub(self.last_gap(at));
         for gap in self.gaps.iter_mut().rev().filter(|gap| gap.at < at) {
             let explained = left.min(gap.unexplained());
-            gap.explained += explained;
+            gap.explained = gap.explained.saturating_add(explained);
             left -= explained;
         }
     }
@@ -150,7 +150,8 @@ impl IdSequence {
         let Some(place) = self.gaps.iter().position(holds) else { return false };
         let gap = self.gaps[place];
         let before = id.wrapping_sub(gap.first);
-        let after = gap.count.saturating_sub(before + segments);
+        let filled = before.saturating_add(segments);
+        let after = gap.count.saturating_sub(filled);
         // What came late was not lost, whatever explained it.
         self.gaps[place].explained = gap.explained.saturating_sub(segments).min(before);
         self.gaps[place].count = before;
@@ -158,12 +159,17 @@ impl IdSequence {
             self.gaps.push(IdGap {
                 first: id.wrapping_add(segments),
                 count: after,
-                explained: gap.explained.saturating_sub(before + segments),
+                explained: gap.explained.saturating_sub(filled),
                 ..gap
             });
         }
         self.gaps.retain(|gap| gap.count > 0);
         true
+    }
+
+    #[inline]
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.gaps.capacity() * size_of::<IdGap>()
     }
 
     /// Whether numbers of this sender count its packets.

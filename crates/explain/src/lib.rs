@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `packet` | a captured frame as a TCP segment |
 //! | `explainer`, `connection` | all connections of a capture in one pass; one connection, packet by packet |
+//! | `pool`, `pairs`, [`scans`] | connections in bounded memory; keys of few bytes; connections without payload, said together |
 //! | `sender` | what one end has in flight, what it heard, why it sent something again |
 //! | `shadow` | our TCP machine, which follows that sender |
 //! | `gaps`, `timeline` | what the time before a payload was spent on; time that is spent once |
@@ -27,6 +28,9 @@ mod losses;
 mod other_end;
 mod packet;
 mod page;
+mod pairs;
+mod pool;
+pub mod scans;
 mod sender;
 mod shadow;
 mod stalls;

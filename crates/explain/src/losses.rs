@@ -68,6 +68,11 @@ impl LossNotes {
         self.notes.iter().filter(|note| !note.is_spurious)
     }
 
+    #[inline]
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.notes.capacity() * size_of::<LossNote>()
+    }
+
     pub(crate) fn spurious(&self) -> u32 {
         self.spurious
     }

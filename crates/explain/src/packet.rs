@@ -1,15 +1,22 @@
 //! What a captured frame says as a TCP segment: RFC 9293, RFC 7323, RFC 2018.
 
+mod opening;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use radar::capture::CaptureRecord;
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion};
 
+pub(crate) use opening::OpeningNote;
+
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
+
+/// The year 2116: whatever is added to a time fits behind it.
+pub(crate) const LATEST: u64 = 1 << 62;
 
 /// SACK blocks that fit a header.
 const MOST_BLOCKS: usize = 4;
@@ -102,7 +109,7 @@ pub(crate) fn read_frame(record: &CaptureRecord<'_>, number: u64) -> FrameConten
     }
     // What came before the IP header is as long as it was kept.
     let on_wire = (record.len as usize).saturating_sub(record.bytes.len() - bytes.len());
-    segment(&layer, bytes, on_wire, record.at.0, number).map_or(FrameContent::Unusable, FrameContent::Segment)
+    segment(&layer, bytes, on_wire, record.at.0.min(LATEST), number).map_or(FrameContent::Unusable, FrameContent::Segment)
 }
 
 fn segment(layer: &IpLayer, bytes: &[u8], on_wire: usize, at: u64, number: u64) -> Option<CapturedSegment> {

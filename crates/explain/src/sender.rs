@@ -224,6 +224,17 @@ impl TrackedSender {
         self.on_way.shrink_to_fit();
     }
 
+    /// What its lists and its shadow take in memory, about.
+    #[inline]
+    pub(crate) fn bytes_held(&self) -> usize {
+        // The shadow keeps what it has in flight, too.
+        const SHADOW: usize = size_of::<Shadow>() + 1_024;
+        let shadow = if self.shadow.is_some() { SHADOW + self.segments.capacity() * 64 } else { 0 };
+        let flight = self.segments.capacity() * size_of::<FlightSegment>();
+        let on_way = self.on_way.capacity() * size_of::<AckNews>();
+        shadow + flight + on_way + self.losses.bytes_held() + self.ids.bytes_held()
+    }
+
     /// Whether it waits for nothing, as far as the capture shows.
     pub(crate) fn is_quiet(&self) -> bool {
         self.seen_una >= self.nxt

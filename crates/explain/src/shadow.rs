@@ -25,6 +25,9 @@ pub(crate) struct ShadowAck<'a> {
     pub echo_of: u64,
 }
 
+/// A hundred days, of the 213 that the machine's clock has: a capture that is longer has a clock that was set.
+const LONGEST: u64 = 100 * 86_400 * 1_000_000_000;
+
 #[derive(Debug)]
 pub(crate) struct Shadow {
     machine: TcpConnection,
@@ -43,7 +46,7 @@ impl Shadow {
     /// Begins with the first payload, at `origin` of the stream.
     pub(crate) fn new(start: u64, origin: u64, mss: u32, rtt: Option<u64>, hz: u32) -> Self {
         let profile = TimerProfile::Linux { hz, rto_min: Span::from_ms(200), phase: Span::ZERO };
-        let handshake_rtt = rtt.map(|rtt| Span::from_ns(rtt.max(1)));
+        let handshake_rtt = rtt.map(|rtt| Span::from_ns(rtt.clamp(1, LONGEST)));
         let config = TcpConfig { mss, profile, handshake_rtt, receive_buffer: 1 << 30, ..TcpConfig::default() };
         let tick = 1_000_000_000 / u64::from(hz.max(1));
         let machine = TcpConnection::new(&config, Time::ZERO);
@@ -59,14 +62,18 @@ impl Shadow {
     }
 
     fn time(&self, at: u64) -> Time {
-        (Time::ZERO + Span::from_ns(at.saturating_sub(self.start))).max(self.latest)
+        self.since_start(at).max(self.latest)
+    }
+
+    fn since_start(&self, at: u64) -> Time {
+        Time::ZERO + Span::from_ns(at.saturating_sub(self.start).min(LONGEST))
     }
 
     /// When what left at `at` left the machine.
     fn sent_at(&self, at: u64) -> Time {
         match self.last_sent {
             (last, sent) if last == at => sent,
-            _ => Time::ZERO + Span::from_ns(at.saturating_sub(self.start)),
+            _ => self.since_start(at),
         }
     }
 

@@ -1,9 +1,12 @@
 //! The explanation for a terminal.
 
+use std::net::IpAddr;
+
 use chart::table::{Align, Table, thousands};
 
 use crate::connection::ConnectionSummary;
 use crate::explanation::{Explanation, busy_time};
+use crate::scans::ScanAnswer;
 use crate::terms::{EndSide, TimeCause};
 use crate::verdict::{advice, time_text, verdict};
 
@@ -15,7 +18,7 @@ pub(crate) fn shares<'a>(summaries: impl Iterator<Item = &'a ConnectionSummary>)
     let mut sums: Vec<(TimeCause, EndSide, u64)> = Vec::new();
     for (cause, side, ns) in summaries.flat_map(|summary| summary.parts.sorted()) {
         match sums.iter_mut().find(|(known, end, _)| (*known, *end) == (cause, side)) {
-            Some((.., sum)) => *sum += ns,
+            Some((.., sum)) => *sum = sum.saturating_add(ns),
             None => sums.push((cause, side, ns)),
         }
     }
@@ -32,9 +35,10 @@ impl Explanation {
     }
 
     pub fn text(&self) -> String {
+        let bare: u64 = self.scans.iter().map(|scan| scan.connections).sum();
         let mut text = format!(
             "{} connections in {} packets ({} not TCP, {} skipped)\n",
-            thousands(self.connections.len() as u64),
+            thousands(self.connections.len() as u64 + bare),
             thousands(self.counts.packets),
             thousands(self.counts.not_tcp),
             thousands(self.counts.skipped()),
@@ -42,6 +46,7 @@ impl Explanation {
         for note in self.notes() {
             text += &format!("note: {note}\n");
         }
+        text += &scans_text(&self.scans);
         if self.connections.is_empty() {
             return text;
         }
@@ -54,7 +59,7 @@ impl Explanation {
 
     fn share_table(&self) -> Table {
         let sums = shares(self.slowest_hundredth().into_iter());
-        let all: u64 = sums.iter().map(|(.., ns)| ns).sum();
+        let all = sums.iter().fold(0_u64, |all, (.., ns)| all.saturating_add(*ns));
         let mut table = Table::new(&[
             ("cause", Align::Left),
             ("side", Align::Left),
@@ -67,6 +72,43 @@ impl Explanation {
         }
         table
     }
+}
+
+fn scans_text(scans: &[ScanAnswer]) -> String {
+    if scans.is_empty() {
+        return String::new();
+    }
+    let all: u64 = scans.iter().map(|scan| scan.connections).sum();
+    let mut text = format!("\nWithout payload, {} connections:\n", thousands(all));
+    for scan in scans.iter().take(LISTED) {
+        text += &format!("  {}\n", scan_text(scan));
+    }
+    if let Some(more) = scans.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        text += &format!("  and {more} more groups\n");
+    }
+    text
+}
+
+/// Who asked whom how often, and what came of it.
+fn scan_text(scan: &ScanAnswer) -> String {
+    let hosts = |host: Option<IpAddr>, count: u64| {
+        host.map_or_else(|| format!("{} addresses", thousands(count)), |host| host.to_string())
+    };
+    let ports = match scan.ports {
+        1 => format!("port {}", scan.first_port),
+        count => format!("{} ports ({} to {})", thousands(count), scan.first_port, scan.last_port),
+    };
+    let outcomes = [(scan.unanswered, "without an answer"), (scan.refused, "refused"), (scan.opened, "opened")];
+    let outcomes = outcomes.iter().filter(|(count, _)| *count > 0);
+    let outcomes: Vec<String> = outcomes.map(|(count, what)| format!("{} {what}", thousands(*count))).collect();
+    format!(
+        "{} connections from {} to {}, {ports}, within {}: {}",
+        thousands(scan.connections),
+        hosts(scan.client, scan.clients),
+        hosts(scan.server, scan.servers),
+        time_text(scan.end_ns.saturating_sub(scan.start_ns)),
+        outcomes.join(", ")
+    )
 }
 
 fn connection_text(summary: &ConnectionSummary) -> String {

@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read};
 
 use explain::answer::ExplainAnswer;
 use explain::terms::TimeCause;
-use explain::{ExplainError, ExplainOptions, FlowFilter};
+use explain::{ExplainError, ExplainOptions};
 use linux::LinkError;
 use load::RoundTrips;
 use sim::net::{HostLatency, PortCapture};
@@ -155,7 +155,7 @@ fn file(packets: &[PortCapture]) -> io::Result<Vec<u8>> {
 
 fn explained(capture: &[u8], hz: u32) -> Result<ExplainAnswer, LinkError> {
     let open = || -> io::Result<Box<dyn Read>> { Ok(Box::new(Cursor::new(capture.to_vec()))) };
-    let options = ExplainOptions { flow: FlowFilter::default(), hz, evidence: None };
+    let options = ExplainOptions { hz, ..ExplainOptions::default() };
     let explanation = explain::explain(&open, &options, &Unwatched);
     explanation.map(|explanation| explanation.answer()).map_err(|error| match error {
         ExplainError::Capture(error) => LinkError(format!("a capture: {error}")),

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Read};
 
 use explain::answer::ExplainAnswer;
-use explain::{ExplainOptions, FlowFilter};
+use explain::{ExplainOptions};
 use linux::clock;
 use units::Unwatched;
 
@@ -12,7 +12,7 @@ pub(crate) fn explain_both(captures: &[Vec<u8>; 2]) -> Result<[ExplainAnswer; 3]
     let open =
         |end: usize| move || -> std::io::Result<Box<dyn Read>> { Ok(Box::new(Cursor::new(captures[end].clone()))) };
     let [client, server] = [open(0), open(1)];
-    let options = ExplainOptions { flow: FlowFilter::default(), hz: ticks(), evidence: None };
+    let options = ExplainOptions { hz: ticks(), ..ExplainOptions::default() };
     let explained = |open| explain::explain(open, &options, &Unwatched).map_err(|error| format!("{error:?}"));
     let one = explained(&client)?;
     let other = explained(&server)?.answer();
@@ -25,7 +25,7 @@ pub(crate) fn explain_both(captures: &[Vec<u8>; 2]) -> Result<[ExplainAnswer; 3]
 /// By one capture of the sender's side.
 pub(crate) fn explain_one(capture: &[u8]) -> Result<ExplainAnswer, String> {
     let open = || -> std::io::Result<Box<dyn Read>> { Ok(Box::new(Cursor::new(capture.to_vec()))) };
-    let options = ExplainOptions { flow: FlowFilter::default(), hz: ticks(), evidence: None };
+    let options = ExplainOptions { hz: ticks(), ..ExplainOptions::default() };
     let explanation = explain::explain(&open, &options, &Unwatched).map_err(|error| format!("{error:?}"))?;
     Ok(explanation.answer())
 }

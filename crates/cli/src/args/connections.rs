@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use explain::FlowFilter;
 use selftest::case::TestCase;
-use units::{Span, whole_within};
+use units::{Bytes, Span, whole_within};
 
 /// A capture, or a command.
 #[derive(Debug, Args)]
@@ -97,6 +97,10 @@ pub(crate) struct ExplainCaptureArgs {
     /// Only the N connections that took longest, idle time not counted; the slowest first.
     #[arg(long, value_name = "N", value_parser = whole_within::<usize>(1..))]
     pub slowest: Option<usize>,
+
+    /// What may be spent on what is known of connections; what falls out is counted.
+    #[arg(long, value_name = "BYTES", default_value = "1GB")]
+    pub memory: Bytes,
 
     /// Ticks of the senders' clocks in a second (CONFIG_HZ): 250 and 1000 are common.
     #[arg(long, value_name = "N", default_value_t = 250, value_parser = whole_within::<u32>(1..=10_000))]

@@ -5,7 +5,7 @@
 mod capture;
 
 use chart::table::thousands;
-use explain::{ExplainError, ExplainOptions, FlowFilter};
+use explain::{ExplainError, ExplainOptions};
 use linux::clock::thread_time;
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub(super) fn run(args: &BenchExplainArgs, json: bool) -> CommandResult {
     let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", folder.display()));
     let written = BenchCapture::write(&folder, args.packets.0.max(1_000), args.open, &stop).map_err(outside)?;
     let Some(capture) = written else { return Err(Failure::Interrupted) };
-    let options = ExplainOptions { flow: FlowFilter::default(), hz: 250, evidence: None };
+    let options = ExplainOptions::default();
     let (mut seconds, mut losses) = (Vec::new(), 0);
     let before = memory::reset_peak();
     for _ in 0..args.rounds {

@@ -9,7 +9,8 @@ use crate::args::ExplainRecordArgs;
 use crate::output::{CommandResult, Failure, print, say};
 
 pub(super) fn run(args: &ExplainRecordArgs, json: bool) -> CommandResult {
-    if args.out.exists() {
+    // A dangling symbolic link exists, too.
+    if args.out.symlink_metadata().is_ok() {
         return Err(Failure::Usage(format!("--out {}: exists already; expected a new file", args.out.display())));
     }
     let link = Netlink::open().and_then(|netlink| netlink.existing_link(&args.interface));

@@ -9,6 +9,8 @@ use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause};
 
 /// What timestamps take of each segment.
 const TIMESTAMPS: u16 = 12;
+/// Of a segment, with timestamps: Linux takes no smaller MSS than 48 (`TCP_MIN_SND_MSS`).
+const LEAST_PAYLOAD: u16 = 36;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HandshakeStep {
@@ -24,12 +26,19 @@ pub(super) struct HandshakeState {
     /// The last SYN and SYN-ACK, unless they were repeated, which makes their answers ambiguous.
     asked_at: [Option<u64>; 2],
     last_number: u64,
+    /// A SYN of the other end came.
+    is_answered: bool,
 }
 
 impl HandshakeState {
     pub(super) fn new(first: &CapturedSegment) -> Self {
         let step = if first.syn() { HandshakeStep::Syn } else { HandshakeStep::Done };
-        Self { step, asked_at: [None; 2], last_number: 0 }
+        Self { step, asked_at: [None; 2], last_number: 0, is_answered: !first.syn() || first.has_ack() }
+    }
+
+    /// A SYN was seen, and no SYN that answers it.
+    pub(super) fn is_unanswered(&self) -> bool {
+        !self.is_answered
     }
 }
 
@@ -53,6 +62,7 @@ impl TrackedConnection {
                 self.answers[side.index()].sample(segment.at.saturating_sub(asked));
             }
             self.handshake.step = HandshakeStep::SynAck;
+            self.handshake.is_answered = true;
         }
         self.handshake.last_number = segment.number;
     }
@@ -67,7 +77,7 @@ impl TrackedConnection {
         self.handshake.asked_at = [None; 2];
         let stall = StallNote {
             from,
-            until: segment.at,
+            until: segment.at.max(from),
             cause: TimeCause::SynLost,
             side,
             why: None,
@@ -98,7 +108,7 @@ impl TrackedConnection {
         let own_is_known = segment.has_ack();
         let peer = &mut self.senders[side.other().index()];
         if let Some(mss) = options.mss {
-            peer.mss = u32::from(mss.saturating_sub(stamps).max(1));
+            peer.mss = u32::from(mss.saturating_sub(stamps).max(LEAST_PAYLOAD));
         }
         if !options.cut {
             peer.sack_permitted = options.sack_permitted;

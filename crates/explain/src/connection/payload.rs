@@ -36,7 +36,9 @@ impl TrackedConnection {
                 self.senders[end.index()].hear_echoed(at, slack, echo);
             }
         }
-        let start = self.senders[side.index()].position(segment.seq);
+        let sender = &self.senders[side.index()];
+        self.super_frames += u64::from(self.has_syn && segment.len > sender.mss);
+        let start = sender.position(segment.seq);
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
         let payload = Payload { at, start, len: segment.len, stamp, number: segment.number };
         let kind = self.kind_of(&payload, side, step);
@@ -125,7 +127,7 @@ impl TrackedConnection {
     pub(super) fn follow_id(&mut self, segment: &CapturedSegment, side: EndSide, segments: u16) -> IdStep {
         let rtt = self.rtt();
         // What is missing left within this time. Two copies of the same data are a round trip apart.
-        let is_within_rtt = segment.at - self.last_packets[side.index()] < rtt / 8 * 7;
+        let is_within_rtt = segment.at.saturating_sub(self.last_packets[side.index()]) < rtt / 8 * 7;
         let sender = &mut self.senders[side.index()];
         let position = sender.nxt;
         let step = match segment.ip_id {
@@ -137,7 +139,7 @@ impl TrackedConnection {
             let start = sender.position(segment.seq);
             let filled = sender.segment_at(start).filter(|segment| segment.is_unseen);
             // A copy that comes a round trip behind what showed the loss is the first one.
-            let is_first_copy = filled.is_some_and(|hole| segment.at < hole.first_at + rtt / 2 * 3);
+            let is_first_copy = filled.is_some_and(|hole| segment.at < hole.first_at.saturating_add(rtt / 2 * 3));
             let is_copy = segment.len > 0 && start < position && (is_within_rtt || is_first_copy);
             let copies = if is_copy && self.owed_nothing { sender.unseen_below(start) } else { u16::MAX };
             sender.ids.suspect(hole, copies);
@@ -159,7 +161,7 @@ impl TrackedConnection {
         };
         let is_late = match step {
             IdStep::InOrder | IdStep::Ahead if sender.ids.counts() => false,
-            _ => payload.at - hole.first_at < self.way(side).max(1_000_000) / 2,
+            _ => payload.at.saturating_sub(hole.first_at) < self.way(side).max(1_000_000) / 2,
         };
         if is_late { PayloadKind::Late } else { PayloadKind::Again }
     }
@@ -211,7 +213,7 @@ impl TrackedConnection {
     ) -> Option<HiddenCopies> {
         let sender = &self.senders[side.index()];
         let is_far = self.way(side) > 0 && sender.ids.counts_a_little();
-        let silence = context.at - context.from;
+        let silence = context.at.saturating_sub(context.from);
         // No timer waits for less.
         let is_short = silence < context.rtt / 2 * 3 + sender.tick();
         if !is_far || step != IdStep::Ahead || is_short || !self.owed_nothing {

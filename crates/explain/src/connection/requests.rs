@@ -1,7 +1,7 @@
 //! Requests: what happens between two moments at which nothing is outstanding either way.
 
 use super::TrackedConnection;
-use crate::terms::EndSide;
+use crate::terms::{EndSide, TimeCause};
 use crate::timeline::{PartSums, SpentTime};
 
 /// A request that is over.
@@ -11,6 +11,11 @@ pub(crate) struct RequestNote {
     pub duration: u64,
     pub bytes: [u64; 2],
     pub parts: PartSums,
+}
+
+impl RequestNote {
+    /// With the parts that most have.
+    pub(super) const BYTES: usize = size_of::<Self>() + 4 * size_of::<(TimeCause, EndSide, u64)>();
 }
 
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::TrackedConnection;
 use super::requests::RequestNote;
 use crate::losses::LossNote;
+use crate::scans::BareOutcome;
 use crate::sender::TrackedSender;
 use crate::stalls::StallNote;
 use crate::terms::{CapturePlace, EndSide, LossWitness, RepairKind, Sureness, TimerReason};
@@ -40,6 +41,23 @@ pub(crate) struct ConnectionSummary {
     /// Duplicates that a late repair took.
     pub late_after: u32,
     pub trace: Option<Box<ConnectionTrace>>,
+    pub super_frames: u64,
+    /// Of its opening.
+    pub outcome: BareOutcome,
+}
+
+impl ConnectionSummary {
+    /// Nobody sent any payload, and nobody wants a chart of it.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.bytes == [0, 0] && self.trace.is_none()
+    }
+
+    /// What it takes in memory, about.
+    pub(crate) fn bytes_held(&self) -> usize {
+        let stalls = self.stalls.capacity() * size_of::<StallNote>();
+        let losses = self.losses.capacity() * size_of::<(EndSide, LossNote, u32)>();
+        size_of::<Self>() + stalls + losses + self.requests.capacity() * RequestNote::BYTES
+    }
 }
 
 impl TrackedConnection {
@@ -52,7 +70,7 @@ impl TrackedConnection {
             // Half of a conversation shows no reasons.
             self.stalls.iter_mut().for_each(|stall| stall.sure = Sureness::Guessed);
         }
-        let losses = self.losses();
+        let (losses, outcome) = (self.losses(), self.outcome());
         let (asked, agreed) = self.shadowed();
         ConnectionSummary {
             client: self.client,
@@ -81,6 +99,16 @@ impl TrackedConnection {
             requests: self.requests,
             stalls: self.stalls,
             trace: self.trace,
+            super_frames: self.super_frames,
+            outcome,
+        }
+    }
+
+    fn outcome(&self) -> BareOutcome {
+        match self.both_directions {
+            [true, true] if self.is_reset && self.handshake.is_unanswered() => BareOutcome::Refused,
+            [true, true] => BareOutcome::Opened,
+            _ => BareOutcome::Unanswered,
         }
     }
 
@@ -112,7 +140,7 @@ impl TrackedConnection {
             let from = stall.from.saturating_sub(rtt);
             let gaps = senders[stall.side.other().index()].ids.gaps();
             let lost_acks =
-                gaps.iter().any(|gap| gap.unexplained() > 0 && (from..=stall.until + rtt).contains(&gap.at));
+                gaps.iter().any(|gap| gap.unexplained() > 0 && (from..=stall.until.saturating_add(rtt)).contains(&gap.at));
             // Of three segments a receiver acknowledges two at once: that acknowledgement was lost, not delayed.
             let is_overdue = stall.out >= 3 && !stall.is_window_full && !sender.reordering_seen;
             stall.why = Some(if lost_acks || is_overdue {

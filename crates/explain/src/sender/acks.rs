@@ -5,12 +5,17 @@ use crate::shadow::ShadowAck;
 
 /// Acknowledgements closer together than this count as one: the state before the first of them is what held the sender.
 const BATCH: u64 = 1_000_000;
+/// Acknowledgements that wait for their sender to show that it has them.
+const MOST_ON_WAY: usize = 1 << 14;
 
 impl TrackedSender {
     /// The capture saw an acknowledgement; it reaches the sender at `news.at`.
     pub(crate) fn expect_ack(&mut self, news: AckNews) {
         self.seen_una = self.seen_una.max(news.ack.min(self.nxt));
         self.on_way.push_back(news);
+        if self.on_way.len() > MOST_ON_WAY {
+            self.hear_until(u64::MAX, 0);
+        }
     }
 
     /// Takes what has reached the sender by then, or would have a little later.

@@ -7,6 +7,8 @@ use crate::terms::{LossWitness, RepairKind};
 
 /// More than this is nothing that a network lost: the capture missed it.
 const WIDEST_HOLE: u64 = 4 << 20;
+/// Segments in flight that are kept. In a capture of one direction nothing is ever acknowledged.
+const MOST_IN_FLIGHT: usize = 1 << 16;
 
 /// A segment in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,9 @@ impl TrackedSender {
         let (mut start, end) = (payload.start, payload.start + u64::from(payload.len));
         while start < end {
             let len = (end - start).min(u64::from(self.mss.max(1))) as u32;
+            if self.segments.len() >= MOST_IN_FLIGHT {
+                self.forget_oldest();
+            }
             self.segments.push_back(FlightSegment {
                 start,
                 len,
@@ -108,6 +113,16 @@ impl TrackedSender {
             start += u64::from(len);
         }
         self.nxt = self.nxt.max(end);
+    }
+
+    /// What is too old to be kept is taken for acknowledged.
+    fn forget_oldest(&mut self) {
+        let Some(oldest) = self.segments.pop_front() else { return };
+        if oldest.is_sacked {
+            self.sacked = self.sacked.saturating_sub(u64::from(oldest.len));
+            self.sacked_segments = self.sacked_segments.saturating_sub(1);
+        }
+        self.una = self.una.max(oldest.end());
     }
 
     fn ask_shadow(&mut self, at: u64, start: u64, len: u32, late: bool) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use explain::answer::{ConnectionAnswer, ExplainAnswer};
 use explain::evidence::{EVENT_LINK, KernelEvidence};
-use explain::{ExplainError, ExplainOptions, FlowFilter, explain};
+use explain::{ExplainError, ExplainOptions, explain};
 use units::Unwatched;
 use wire::pcapng::{EnhancedPacket, PcapngWriter};
 
@@ -273,7 +273,7 @@ pub(crate) fn answer(bytes: Vec<u8>) -> Result<ExplainAnswer, ExplainError> {
 }
 
 fn answer_with(bytes: Vec<u8>, evidence: Option<Arc<KernelEvidence>>) -> Result<ExplainAnswer, ExplainError> {
-    let options = ExplainOptions { flow: FlowFilter::default(), hz: 250, evidence };
+    let options = ExplainOptions { evidence, ..ExplainOptions::default() };
     let open = || -> std::io::Result<Box<dyn std::io::Read>> { Ok(Box::new(Cursor::new(bytes.clone()))) };
     explain(&open, &options, &Unwatched).map(|explanation| explanation.answer())
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{Cursor, Read};
 
 use explain::answer::ConnectionAnswer;
-use explain::{ExplainOptions, FlowFilter};
+use explain::{ExplainOptions};
 use machine::{Machine, Port, Pull};
 use report::claim::ClaimError;
 use tcp::{SegmentFlags, TcpCommand, TcpConfig, TcpConnection, TcpSegment, TcpSink, TcpTimer};
@@ -123,7 +123,7 @@ fn explained(capture: &[(Time, Vec<u8>, u32)]) -> Result<ConnectionAnswer, Claim
         writer.packet(&EnhancedPacket { interface, at, len, bytes, ..EnhancedPacket::default() }).map_err(trouble)?;
     }
     let bytes = writer.into_inner();
-    let options = ExplainOptions { flow: FlowFilter::default(), hz: 250, evidence: None };
+    let options = ExplainOptions::default();
     let open = || -> std::io::Result<Box<dyn Read>> { Ok(Box::new(Cursor::new(bytes.clone()))) };
     let explanation = explain::explain(&open, &options, &Unwatched)
         .map_err(|error| ClaimError::new(format!("a capture of our own is refused: {error:?}")))?;
