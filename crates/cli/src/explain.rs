@@ -39,7 +39,12 @@ fn run_capture(args: &ExplainCaptureArgs, json: bool) -> CommandResult {
     progress.expect(passes * source.len() + other.as_ref().map_or(0, |other| 3 * (source.len() + other.len())));
     let open = || source.open();
     let evidence = evidence(args, &open, &progress)?;
-    let options = ExplainOptions { flow: args.flow.clone().unwrap_or_default(), hz: args.hz, evidence, memory: args.memory.get() };
+    let options = ExplainOptions {
+        flow: args.flow.clone().unwrap_or_default(),
+        hz: args.hz,
+        evidence,
+        memory: args.memory.get(),
+    };
     let failed = |error| failure(error, &args.capture);
     let mut explanation = explain::explain(&open, &options, &progress).map_err(failed)?;
     if explanation.is_empty() {

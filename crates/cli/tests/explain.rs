@@ -169,3 +169,48 @@ fn without_a_capture_or_a_command_it_says_what_is_missing() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && text.contains("<CAPTURE>"), "{text}");
 }
+
+/// SYNs from one address to many ports of many, nothing else.
+fn scan(connections: u32) -> Vec<u8> {
+    let mut frames = Vec::new();
+    for nth in 0..connections {
+        let mut syn = frame(CLIENT, 1, (nth, 0), 2, 0);
+        syn[33] = (nth / 60_000) as u8 + 2;
+        syn[36..38].copy_from_slice(&(1 + (nth % 60_000) as u16).to_be_bytes());
+        frames.push((u64::from(nth) * 10_000, syn));
+    }
+    pcap(&frames)
+}
+
+/// A thousand bytes each would be more than what it may have; the program itself takes some ten million.
+#[test]
+fn a_scan_takes_a_few_bytes_for_each_connection_and_is_said_in_a_line() {
+    let folder = folder("scan");
+    let path = folder.join("scan.pcap");
+    fs::write(&path, scan(100_000)).unwrap();
+    let limited = |json: &str| {
+        let script = format!("ulimit -d 60000; exec \"$0\" {json} explain \"$1\"");
+        let output =
+            Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_hitless")]).arg(&path).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = limited("");
+    assert!(said.contains("60,000 connections from 10.0.0.1 to 10.0.0.2, 60,000 ports"), "{said}");
+    let answer: Value = serde_json::from_str(&limited("--json")).unwrap();
+    let scans = answer["scans"].as_array().unwrap();
+    let count = |field: &str| scans.iter().map(|scan| scan[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((scans.len(), count("connections"), count("unanswered")), (2, 100_000, 100_000));
+    assert_eq!(answer["connections"].as_array().unwrap().len(), 0);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_memory_that_makes_no_sense_is_refused() {
+    let folder = folder("memory");
+    let path = folder.join("client.pcap");
+    fs::write(&path, pcap(&captures()[0])).unwrap();
+    let refused = explain(&[text(&path), "--memory", "much"]);
+    assert_eq!(refused.status.code(), Some(2));
+    fs::remove_dir_all(&folder).unwrap();
+}

@@ -109,7 +109,8 @@ pub(crate) fn read_frame(record: &CaptureRecord<'_>, number: u64) -> FrameConten
     }
     // What came before the IP header is as long as it was kept.
     let on_wire = (record.len as usize).saturating_sub(record.bytes.len() - bytes.len());
-    segment(&layer, bytes, on_wire, record.at.0.min(LATEST), number).map_or(FrameContent::Unusable, FrameContent::Segment)
+    segment(&layer, bytes, on_wire, record.at.0.min(LATEST), number)
+        .map_or(FrameContent::Unusable, FrameContent::Segment)
 }
 
 fn segment(layer: &IpLayer, bytes: &[u8], on_wire: usize, at: u64, number: u64) -> Option<CapturedSegment> {

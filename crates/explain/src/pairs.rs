@@ -53,8 +53,7 @@ impl AddressBook {
 
     fn address(&self, end: EndKey) -> SocketAddr {
         let six = || self.addresses.get(end.address as usize).copied().unwrap_or(Ipv6Addr::UNSPECIFIED);
-        let address =
-            if end.is_six { IpAddr::V6(six()) } else { IpAddr::V4(Ipv4Addr::from_bits(end.address)) };
+        let address = if end.is_six { IpAddr::V6(six()) } else { IpAddr::V4(Ipv4Addr::from_bits(end.address)) };
         SocketAddr::new(address, end.port)
     }
 

@@ -265,11 +265,7 @@ impl<'a> ConnectionPool<'a> {
             self.summaries.extend(bare);
         }
         self.summaries.sort_by_key(|summary| (summary.start, summary.client, summary.server));
-        PoolResult {
-            summaries: self.summaries,
-            scans: scans(self.notes, &self.book),
-            fallen_out: self.fallen_out,
-        }
+        PoolResult { summaries: self.summaries, scans: scans(self.notes, &self.book), fallen_out: self.fallen_out }
     }
 }
 

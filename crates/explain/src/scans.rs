@@ -101,8 +101,7 @@ fn by_server(notes: &[BareNote], resolve: &impl Fn(BareNote) -> ScannedConnectio
         return;
     }
     for server in servers {
-        let meant: Vec<BareNote> =
-            notes.iter().copied().filter(|note| resolve(*note).server.ip() == server).collect();
+        let meant: Vec<BareNote> = notes.iter().copied().filter(|note| resolve(*note).server.ip() == server).collect();
         scans.push(scan(&meant, resolve));
     }
 }

@@ -76,7 +76,8 @@ fn mutate(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
                 // Lengths of records are another test's.
                 let at = 16 + dice.roll(len.saturating_sub(16));
                 if at < len {
-                    let value = if dice.roll(2) == 0 { EXTREMES[dice.roll(EXTREMES.len())] } else { dice.roll(256) as u8 };
+                    let value =
+                        if dice.roll(2) == 0 { EXTREMES[dice.roll(EXTREMES.len())] } else { dice.roll(256) as u8 };
                     records[one][at] = value;
                 }
             }

@@ -29,7 +29,8 @@ fn pcap(frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
     }
     for (at, frame) in frames {
         let len = u32::from(u16::from_be_bytes([frame[16], frame[17]])) + 14;
-        for word in [1_700_000_000 + (at / 1_000_000_000) as u32, (at % 1_000_000_000) as u32, frame.len() as u32, len] {
+        for word in [1_700_000_000 + (at / 1_000_000_000) as u32, (at % 1_000_000_000) as u32, frame.len() as u32, len]
+        {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend(frame);
@@ -92,8 +93,8 @@ fn a_scan_is_one_line_beside_the_connections_that_did_something() {
     assert_eq!((scan.connections, scan.refused, scan.opened, scan.unanswered), (9_000, 3_000, 1_200, 4_800));
     assert_eq!((scan.ports, scan.first_port, scan.last_port), (9_000, 1, 9_000));
     let text = explanation.text();
-    let line = "9,000 connections from 10.0.0.1 to 10.0.0.2, 9,000 ports (1 to 9,000)";
-    assert!(text.contains(&line.replace("to 9,000)", "to 9000)")) && text.contains("4,800 without an answer"), "{text}");
+    let line = "9,000 connections from 10.0.0.1 to 10.0.0.2, 9,000 ports (1 to 9000)";
+    assert!(text.contains(line) && text.contains("4,800 without an answer"), "{text}");
 }
 
 #[test]
@@ -128,9 +129,8 @@ fn what_falls_out_of_memory_is_counted_and_said() {
 /// Data that nobody acknowledges, as in a capture of one direction.
 #[test]
 fn a_capture_of_one_direction_takes_bounded_memory() {
-    let data = |nth: u32| {
-        (u64::from(nth) * 1_000, packet(CLIENT, SERVER, [40_000, 443], (1 + nth * 1_448, 1), 0x10, 1_448))
-    };
+    let data =
+        |nth: u32| (u64::from(nth) * 1_000, packet(CLIENT, SERVER, [40_000, 443], (1 + nth * 1_448, 1), 0x10, 1_448));
     let mut frames = vec![(0, packet(CLIENT, SERVER, [40_000, 443], (0, 0), 2, 0))];
     frames.extend((1..200_000).map(data));
     let answer = explained(&frames, 20_000_000).answer();

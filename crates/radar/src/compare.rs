@@ -24,6 +24,7 @@ pub(crate) mod difference;
 mod direction;
 mod edges;
 mod merge;
+mod refusal;
 mod side;
 
 use std::fmt;
@@ -36,10 +37,11 @@ use crate::loss::Loss;
 use crate::packet::Flow;
 use crate::read::DEPTH;
 use crate::signature::Fields;
-use crate::superframe::sizes::SegmentSizes;
 use cutting::{CutForm, CutMisfits};
 use details::LossDetails;
 use merge::MergeResult;
+pub use refusal::CompareError;
+use refusal::{judged, refusal};
 pub(crate) use side::{AttemptStop, CaptureSide, CapturedPacket};
 
 /// A run of packets at either end of UP that are all missing, and longer than both of these, is outside of DOWN's
@@ -220,38 +222,6 @@ impl Comparison {
     }
 }
 
-/// Why there is no result.
-#[derive(Debug)]
-pub enum CompareError {
-    Capture(CaptureRole, CaptureError),
-    /// There is nothing to compare.
-    NoPackets(CaptureRole, CaptureContents),
-    /// Not one packet is in both.
-    NothingInCommon(Box<Comparison>),
-    /// UP lacks packets that DOWN has, and not the other way round.
-    Swapped {
-        only_down: u64,
-    },
-    /// A capture has super-frames that cannot be cut into the packets of the wire, or that do not fit the other capture's.
-    SuperFrames(Box<Comparison>),
-    Interrupted,
-}
-
-impl fmt::Display for CompareError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Capture(which, error) => write!(f, "{which:?}: {error}"),
-            Self::NoPackets(which, _) => write!(f, "{which:?}: no IP packets"),
-            Self::NothingInCommon(_) => f.write_str("the captures have no packet in common"),
-            Self::Swapped { only_down } => write!(f, "DOWN has {only_down} packets that UP lacks, and lacks none"),
-            Self::SuperFrames(_) => f.write_str("super-frames cannot be cut into the packets of the wire"),
-            Self::Interrupted => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for CompareError {}
-
 /// What is not said of both captures alone.
 pub(crate) struct ComparisonContext<'a> {
     up: CaptureInput<'a>,
@@ -295,39 +265,6 @@ pub fn compare<'a>(
     }
 }
 
-/// Results that are no list of losses.
-fn judged(comparison: Comparison, options: &CompareOptions) -> Result<Comparison, CompareError> {
-    let Comparison { up, down, only_down, .. } = comparison;
-    if up.packets == 0 {
-        return Err(CompareError::NoPackets(CaptureRole::Up, up));
-    }
-    if options.whole {
-        return Ok(comparison);
-    }
-    if down.packets == 0 {
-        return Err(CompareError::NoPackets(CaptureRole::Down, down));
-    }
-    let losses = comparison.losses();
-    if up.uncut + down.uncut > 0 || comparison.has_wrong_cuts() {
-        return Err(CompareError::SuperFrames(Box::new(comparison)));
-    }
-    if !comparison.share_packets {
-        return Err(CompareError::NothingInCommon(Box::new(comparison)));
-    }
-    // Behind NAT the way back has other addresses, and would not be known.
-    let fields = options.fields;
-    if losses == 0
-        && only_down > 0
-        && comparison.up_lacks
-        && !comparison.both_ways
-        && fields.source
-        && fields.destination
-    {
-        return Err(CompareError::Swapped { only_down });
-    }
-    Ok(comparison)
-}
-
 impl<'a> ComparisonContext<'a> {
     pub(crate) fn new(
         up: CaptureInput<'a>,
@@ -348,35 +285,6 @@ impl<'a> ComparisonContext<'a> {
     pub(crate) fn side(&self, which: CaptureRole, depth: usize) -> Result<CaptureSide<'a>, AttemptStop> {
         let reader = self.input(which).read().map_err(|error| AttemptStop::Capture(which, error))?;
         Ok(CaptureSide::new(reader, which, depth, self.form.clone(), self.progress))
-    }
-
-    fn surveyed(&self) -> Result<SegmentSizes, CompareError> {
-        self.survey().map_err(refusal)
-    }
-
-    fn leave_out_ids(&mut self) {
-        self.form.leave_out_ids();
-        self.options.fields.ip_id = false;
-    }
-
-    /// Cuts super-frames another way, if packets of both captures do not fit; false if there is no other.
-    fn refine(&mut self, comparison: &Comparison, misfits: &CutMisfits) -> Result<bool, CompareError> {
-        if misfits.packets == 0 {
-            return Ok(false);
-        }
-        if !self.form.cuts() {
-            let sizes = self.surveyed()?;
-            self.form.cut(sizes);
-            return Ok(true);
-        }
-        if comparison.up.super_frames + comparison.down.super_frames == 0 {
-            return Ok(false);
-        }
-        if self.form.compares_ids() && 2 * misfits.renumbered > misfits.packets {
-            self.leave_out_ids();
-            return Ok(true);
-        }
-        Ok(self.form.distrust(&misfits.flows))
     }
 
     fn attempt(&self, depth: usize, with_digest: bool) -> Result<(Comparison, CutMisfits), AttemptStop> {
@@ -433,7 +341,7 @@ impl<'a> ComparisonContext<'a> {
             share_packets: clock.is_known() || scale == 1 && all < up.packets - merged.up_skipped.packets(),
             lost,
             misfits: 0,
-            without_ids: self.form.cuts() && !self.form.compares_ids(),
+            without_ids: self.form.is_without_ids(),
         }
     }
 
@@ -447,14 +355,6 @@ impl<'a> ComparisonContext<'a> {
             depth = depth.min(side.contents().kept.unwrap_or(depth));
         }
         Ok(depth)
-    }
-}
-
-/// Of a pass that compares nothing.
-fn refusal(stop: AttemptStop) -> CompareError {
-    match stop {
-        AttemptStop::Capture(which, error) => CompareError::Capture(which, error),
-        _ => CompareError::Interrupted,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Super-frames: one frame of a capture that was many packets on the wire.
 //!
 //! A host hands its card up to 64 KB at once, and the card cuts it (TSO, GSO); what arrives is joined before a capture sees it
-//! (GRO, LRO). A capture has no word of that. Cut here, packets have the headers that [`wire::pieces`] makes, as the host's own
+//! (GRO, LRO). A capture has no word of that. Cut here, packets have the headers that [`wire::gso`] makes, as the host's own
 //! stack would; what is joined on arrival has segments of one size but for the last, so it is cut where it was joined.
 //!
 //! [`sizes`] finds how long the packets of each flow are on the wire. Invariant: the packets of a super-frame have the same
@@ -11,7 +11,7 @@
 pub(crate) mod sizes;
 
 use wire::layers::{IpLayer, IpVersion};
-use wire::{ip, pieces};
+use wire::{gso, ip};
 
 /// The longest Ethernet frame without jumbo frames, with two tags.
 pub(crate) const ORDINARY_FRAME: u32 = 1_522;
@@ -129,10 +129,10 @@ impl SuperFrame {
             put(part.layer.transport + 4, len - part.layer.transport);
         }
         if part.layer.version == IpVersion::V4 {
-            pieces::patch_identification(packet, start / self.size);
+            gso::patch_identification(packet, start / self.size);
         }
         if let Some(header) = packet.get_mut(part.layer.transport..).filter(|_| part.is_tcp()) {
-            pieces::patch_tcp(header, start, self.done == part.payload, pieces::TCP_CWR);
+            gso::patch_tcp(header, start, self.done == part.payload, gso::TCP_CWR);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::io::{Cursor, Read};
 
+use explain::ExplainOptions;
 use explain::answer::ExplainAnswer;
-use explain::{ExplainOptions};
 use linux::clock;
 use units::Unwatched;
 

@@ -4,21 +4,21 @@
 //! number; [`ethernet`] holds the sizes that every wire shares. [`layers`] finds the headers of real frames, and
 //! [`checksum`] is the Internet's. [`ipv4`], [`tcp`], [`udp`] and [`roce`] emit headers for captures of simulated
 //! traffic; [`roce`] also reads RoCEv2 out of real frames, by way of [`udp::find`]. [`pcapng`] writes
-//! captures, [`pieces`] the headers of the packets that a super-frame stands for. [`int`] is the telemetry that switches write on packets, [`reserve`] what a rack with reservations says, [`sync`]
-//! and [`exchange`] what clocks say to each other.
+//! captures, [`gso`] makes the headers of the packets that a super-frame stands for. [`int`] is the telemetry that switches write
+//! on packets, [`reserve`] what a rack with reservations says, [`sync`] and [`exchange`] what clocks say to each other.
 
 #![warn(missing_docs)]
 
 pub mod checksum;
 pub mod ethernet;
 pub mod exchange;
+pub mod gso;
 pub mod int;
 pub mod ip;
 pub mod ipv4;
 pub mod layers;
 pub mod link;
 pub mod pcapng;
-pub mod pieces;
 pub mod reserve;
 pub mod roce;
 mod seq;

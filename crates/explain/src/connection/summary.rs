@@ -139,8 +139,9 @@ impl TrackedConnection {
             }
             let from = stall.from.saturating_sub(rtt);
             let gaps = senders[stall.side.other().index()].ids.gaps();
-            let lost_acks =
-                gaps.iter().any(|gap| gap.unexplained() > 0 && (from..=stall.until.saturating_add(rtt)).contains(&gap.at));
+            let lost_acks = gaps
+                .iter()
+                .any(|gap| gap.unexplained() > 0 && (from..=stall.until.saturating_add(rtt)).contains(&gap.at));
             // Of three segments a receiver acknowledges two at once: that acknowledgement was lost, not delayed.
             let is_overdue = stall.out >= 3 && !stall.is_window_full && !sender.reordering_seen;
             stall.why = Some(if lost_acks || is_overdue {

@@ -11,15 +11,13 @@
 //! a frame is found malformed before the first buffer is asked for.
 
 use wire::checksum::Sum;
+use wire::gso::{self, TCP_CWR};
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion, Layers};
-use wire::pieces::{self, TCP_CWR};
 
 use super::crc32c::crc32c;
 use super::tunnel::Outer;
-use super::{
-    Layout, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM, VnetHeader, put, put_len,
-};
+use super::{Layout, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM, VnetHeader, put, put_len};
 
 /// Where frames are written to.
 pub trait FrameSink {
@@ -187,14 +185,14 @@ impl<'a> SuperFrame<'a> {
     fn patch_network(&self, frame: &mut [u8], index: usize) {
         let Layout { version, network, .. } = self.layout;
         if version == IpVersion::V4 {
-            pieces::patch_identification(&mut frame[network..], index);
+            gso::patch_identification(&mut frame[network..], index);
         }
         self.layout.put_packet_len(frame, frame.len() - network);
     }
 
     fn patch_transport(&self, segment: &mut [u8], start: usize, last: bool) {
         match self.transport {
-            SegmentTransport::Tcp => pieces::patch_tcp(segment, start, last, self.first_only),
+            SegmentTransport::Tcp => gso::patch_tcp(segment, start, last, self.first_only),
             SegmentTransport::Udp => put_len(segment, 4, segment.len()),
         }
     }

@@ -8,9 +8,9 @@
 //! A host that is behind a virtual wire leaves such frames undone; a stand-in of ours never lets it (`standin::offloads`).
 
 use wire::checksum::Sum;
+use wire::gso;
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion, Layers};
-use wire::pieces;
 
 use super::segment::versions;
 use super::{Layout, UDP_CHECKSUM, VnetHeader, be16, put, put_len};
@@ -76,7 +76,7 @@ impl Outer {
     pub(crate) fn patch(&self, frame: &mut [u8], index: usize) {
         let Layout { version, network, transport, .. } = self.layout;
         if version == IpVersion::V4 {
-            pieces::patch_identification(&mut frame[network..], index);
+            gso::patch_identification(&mut frame[network..], index);
         }
         self.layout.put_packet_len(frame, frame.len() - network);
         let len = frame.len() - transport;

@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{Cursor, Read};
 
+use explain::ExplainOptions;
 use explain::answer::ConnectionAnswer;
-use explain::{ExplainOptions};
 use machine::{Machine, Port, Pull};
 use report::claim::ClaimError;
 use tcp::{SegmentFlags, TcpCommand, TcpConfig, TcpConnection, TcpSegment, TcpSink, TcpTimer};

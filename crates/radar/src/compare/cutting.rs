@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::side::{AttemptStop, CapturedPacket};
-use super::{CaptureRole, ComparisonContext};
+use super::refusal::{CompareError, refusal};
+use super::{CaptureRole, Comparison, ComparisonContext};
 use crate::capture::{CaptureError, CaptureReader};
 use crate::packet::{Flow, Packet, TcpFields};
 use crate::read::{DEPTH, LinkType, packet, packet_of_headers};
@@ -25,8 +26,10 @@ pub(crate) struct CutForm {
     mode: CutMode,
     /// Compare what TCP carries.
     payload: bool,
-    /// Identifications are compared.
+    /// Identifications are compared, beside something else.
     ids: bool,
+    /// They would be, if super-frames said those of their packets.
+    without_ids: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -40,11 +43,11 @@ enum CutMode {
 
 impl CutForm {
     pub(crate) const fn leave() -> Self {
-        Self { mode: CutMode::Leave, payload: true, ids: true }
+        Self { mode: CutMode::Leave, payload: true, ids: true, without_ids: false }
     }
 
     pub(crate) const fn watch(ids: bool) -> Self {
-        Self { mode: CutMode::Watch, payload: true, ids }
+        Self { mode: CutMode::Watch, payload: true, ids, without_ids: false }
     }
 
     pub(crate) fn cuts(&self) -> bool {
@@ -63,8 +66,12 @@ impl CutForm {
         self.ids
     }
 
+    pub(crate) fn is_without_ids(&self) -> bool {
+        self.without_ids
+    }
+
     pub(crate) fn leave_out_ids(&mut self) {
-        self.ids = false;
+        (self.ids, self.without_ids) = (false, true);
     }
 
     /// Of these flows the announced sizes are not believed any more; false if none of them was.
@@ -121,12 +128,7 @@ impl FrameCutter {
         if seen.len <= self.least { Ok(FrameVerdict::One) } else { self.judge_long(frame, link, seen) }
     }
 
-    fn judge_long(
-        &mut self,
-        frame: &[u8],
-        link: LinkType,
-        seen: &CapturedPacket,
-    ) -> Result<FrameVerdict, AttemptStop> {
+    fn judge_long(&mut self, frame: &[u8], link: LinkType, seen: &CapturedPacket) -> Result<FrameVerdict, AttemptStop> {
         let Some((bytes, part)) = transport_part(frame, link, seen.len) else { return Ok(FrameVerdict::One) };
         let CutMode::Cut(sizes) = &self.form.mode else { return Err(AttemptStop::SuperFrames) };
         match sizes.cut(&seen.packet.flow, &part) {
@@ -146,20 +148,20 @@ impl FrameCutter {
     /// The next packet of the super-frame that was met last.
     #[inline]
     pub(crate) fn next(&mut self, depth: usize) -> Result<Option<CapturedPacket>, AttemptStop> {
-        if self.of.is_none() { Ok(None) } else { self.next_piece(depth) }
+        if self.of.is_none() { Ok(None) } else { self.next_segment(depth) }
     }
 
-    fn next_piece(&mut self, depth: usize) -> Result<Option<CapturedPacket>, AttemptStop> {
-        let Some(((at, frame), piece)) = self.of.zip(self.frame.next()) else {
+    fn next_segment(&mut self, depth: usize) -> Result<Option<CapturedPacket>, AttemptStop> {
+        let Some(((at, frame), segment)) = self.of.zip(self.frame.next()) else {
             self.of = None;
             return Ok(None);
         };
         let read = if self.form.payload { packet } else { packet_of_headers };
-        if self.form.payload && piece.bytes.len() < piece.len.min(depth) {
+        if self.form.payload && segment.bytes.len() < segment.len.min(depth) {
             return Err(AttemptStop::NoPayload);
         }
-        let packet = read(piece.bytes, LinkType::Ip, depth);
-        Ok(packet.map(|packet| CapturedPacket { at, packet, frame, len: piece.len as u32 }))
+        let packet = read(segment.bytes, LinkType::Ip, depth);
+        Ok(packet.map(|packet| CapturedPacket { at, packet, frame, len: segment.len as u32 }))
     }
 }
 
@@ -171,8 +173,37 @@ fn transport_part(frame: &[u8], link: LinkType, len: u32) -> Option<(&[u8], Tran
 }
 
 impl ComparisonContext<'_> {
+    pub(super) fn surveyed(&self) -> Result<SegmentSizes, CompareError> {
+        self.survey().map_err(refusal)
+    }
+
+    pub(super) fn leave_out_ids(&mut self) {
+        self.form.leave_out_ids();
+        self.options.fields.ip_id = false;
+    }
+
+    /// Cuts super-frames another way, if packets of both captures do not fit; false if there is no other.
+    pub(super) fn refine(&mut self, comparison: &Comparison, misfits: &CutMisfits) -> Result<bool, CompareError> {
+        if misfits.packets == 0 {
+            return Ok(false);
+        }
+        if !self.form.cuts() {
+            let sizes = self.surveyed()?;
+            self.form.cut(sizes);
+            return Ok(true);
+        }
+        if comparison.up.super_frames + comparison.down.super_frames == 0 {
+            return Ok(false);
+        }
+        if self.form.compares_ids() && 2 * misfits.renumbered > misfits.packets {
+            self.leave_out_ids();
+            return Ok(true);
+        }
+        Ok(self.form.distrust(&misfits.flows))
+    }
+
     /// Reads both captures for the sizes of their packets.
-    pub(super) fn survey(&self) -> Result<SegmentSizes, AttemptStop> {
+    fn survey(&self) -> Result<SegmentSizes, AttemptStop> {
         let mut sizes = SegmentSizes::default();
         for which in [CaptureRole::Up, CaptureRole::Down] {
             let stop = |error| AttemptStop::Capture(which, error);

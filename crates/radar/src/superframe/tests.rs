@@ -41,17 +41,17 @@ impl SampleSegment {
     }
 }
 
-fn pieces(sample: &SampleSegment, size: usize, snap: usize) -> Vec<(Vec<u8>, usize)> {
+fn segments(sample: &SampleSegment, size: usize, snap: usize) -> Vec<(Vec<u8>, usize)> {
     let whole = sample.bytes();
     let kept = &whole[..whole.len().min(snap)];
     let part = TransportPart::of(kept, whole.len()).unwrap();
     let mut frame = SuperFrame::default();
     frame.load(kept, part, size);
-    let mut pieces = Vec::new();
-    while let Some(piece) = frame.next() {
-        pieces.push((piece.bytes.to_vec(), piece.len));
+    let mut segments = Vec::new();
+    while let Some(segment) = frame.next() {
+        segments.push((segment.bytes.to_vec(), segment.len));
     }
-    pieces
+    segments
 }
 
 /// The segments that the wire carries instead.
@@ -81,7 +81,7 @@ fn a_super_frame_becomes_the_packets_that_the_wire_carries() {
         (false, 3_000, 536, 0x91),
     ] {
         let sample = SampleSegment { six, id: 65_530, seq: u32::MAX - 5_000, flags, payload };
-        let made: Vec<Vec<u8>> = pieces(&sample, size, usize::MAX).into_iter().map(|(bytes, _)| bytes).collect();
+        let made: Vec<Vec<u8>> = segments(&sample, size, usize::MAX).into_iter().map(|(bytes, _)| bytes).collect();
         assert_eq!(made, on_wire(&sample, size), "{sample:?}");
     }
 }
@@ -90,7 +90,7 @@ fn a_super_frame_becomes_the_packets_that_the_wire_carries() {
 fn where_no_payload_was_kept_headers_and_lengths_are_the_same() {
     let sample = SampleSegment { six: false, id: 7, seq: 99, flags: 0x18, payload: 10_000 };
     for snap in [52, 60, 114, 1_000] {
-        let (cut, wire) = (pieces(&sample, 1_448, snap), on_wire(&sample, 1_448));
+        let (cut, wire) = (segments(&sample, 1_448, snap), on_wire(&sample, 1_448));
         assert_eq!(cut.len(), wire.len());
         for ((bytes, len), whole) in cut.iter().zip(&wire) {
             assert_eq!(*len, whole.len());
@@ -110,8 +110,8 @@ fn packets_of_a_datagram_say_their_own_length() {
     let mut frame = SuperFrame::default();
     frame.load(&whole, part, 1_200);
     let mut lengths = Vec::new();
-    while let Some(piece) = frame.next() {
-        let half = |at: usize| u16::from_be_bytes([piece.bytes[at], piece.bytes[at + 1]]);
+    while let Some(segment) = frame.next() {
+        let half = |at: usize| u16::from_be_bytes([segment.bytes[at], segment.bytes[at + 1]]);
         lengths.push((half(2), half(4), half(24)));
     }
     assert_eq!(lengths, [(1_228, 3, 1_208), (1_228, 4, 1_208), (632, 5, 612)]);
@@ -129,9 +129,9 @@ fn headers_that_claim_anything_are_cut_or_left() {
                 let Some(part) = TransportPart::of(&bytes[..kept], sample.len()) else { continue };
                 let mut frame = SuperFrame::default();
                 frame.load(&bytes[..kept], part, 1_000);
-                while let Some(piece) = frame.next() {
-                    assert!(piece.bytes.len() <= piece.len);
-                    let _ = packet(piece.bytes, LinkType::Ip, DEPTH);
+                while let Some(segment) = frame.next() {
+                    assert!(segment.bytes.len() <= segment.len);
+                    let _ = packet(segment.bytes, LinkType::Ip, DEPTH);
                 }
             }
         }

@@ -230,7 +230,8 @@ fn what_fits_nowhere_is_refused() {
     sent.extend(on_wire(&[30_000; 30], 900, false).into_iter().map(|(at, packet)| {
         (at + 10_000_000, SampleSegment { seq: packet.seq + behind, id: packet.id.wrapping_add(9_000), ..packet })
     }));
-    let came: Vec<Passed> = sent.iter().enumerate().filter(|(nth, _)| nth % 50 != 7).map(|(_, packet)| *packet).collect();
+    let came: Vec<Passed> =
+        sent.iter().enumerate().filter(|(nth, _)| nth % 50 != 7).map(|(_, packet)| *packet).collect();
     let up = capture(&handshake(1_460), &joined(&sent, |nth| 1 + nth % 40), 128);
     let down = capture(&handshake(1_460), &joined(&came, |nth| 1 + nth % 3), 128);
     assert!(matches!(compared(&up, &down, &CompareOptions::default()), Err(CompareError::SuperFrames(_))));

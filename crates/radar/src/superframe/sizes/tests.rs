@@ -8,7 +8,9 @@ const FULL: SampleSegment = SampleSegment { six: false, id: 1, seq: 0, flags: 0x
 fn seen(up: &[usize], down: &[usize]) -> SegmentSizes {
     let mut sizes = SegmentSizes::default();
     for (payloads, second) in [(up, false), (down, true)] {
-        payloads.iter().for_each(|payload| see(&mut sizes, &SampleSegment { payload: *payload, ..FULL }.bytes(), second));
+        payloads
+            .iter()
+            .for_each(|payload| see(&mut sizes, &SampleSegment { payload: *payload, ..FULL }.bytes(), second));
     }
     sizes
 }

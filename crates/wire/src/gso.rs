@@ -45,11 +45,7 @@ mod tests {
             patch_tcp(&mut header, start, is_last, TCP_CWR);
             (u32::from_be_bytes([header[4], header[5], header[6], header[7]]), header[13])
         };
-        assert_eq!([header(0, false), header(10, false), header(20, true)], [
-            (u32::MAX, 0x90),
-            (9, 0x10),
-            (19, 0x19)
-        ]);
+        assert_eq!([header(0, false), header(10, false), header(20, true)], [(u32::MAX, 0x90), (9, 0x10), (19, 0x19)]);
     }
 
     #[test]
