@@ -11,8 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::side::{AttemptStop, CapturedPacket};
 use super::refusal::{CompareError, refusal};
+use super::side::{AttemptStop, CapturedPacket};
 use super::{CaptureRole, Comparison, ComparisonContext};
 use crate::capture::{CaptureError, CaptureReader};
 use crate::packet::{Flow, Packet, TcpFields};

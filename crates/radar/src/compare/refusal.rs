@@ -78,4 +78,3 @@ pub(super) fn refusal(stop: AttemptStop) -> CompareError {
         _ => CompareError::Interrupted,
     }
 }
-
