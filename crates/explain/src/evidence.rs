@@ -340,6 +340,20 @@ mod tests {
     }
 
     #[test]
+    fn no_time_and_no_number_of_bytes_is_too_large() {
+        let mut end = EndEvidence::default();
+        end.note(u64::MAX - 1, KernelNews::Open);
+        end.note(u64::MAX - 1, KernelNews::Sent(u64::MAX));
+        end.note(u64::MAX, KernelNews::Sent(7));
+        end.note(u64::MAX, KernelNews::Received(u64::MAX));
+        end.note(u64::MAX, KernelNews::Windows { congestion: 1, receive: 2 });
+        end.note(u64::MAX, KernelNews::Phase(KernelPhase::Loss));
+        assert_eq!(end.handed_over(5, u64::MAX), Some(HandOver::At(u64::MAX - 1)));
+        assert_eq!((end.read_by(u64::MAX), end.windows_at(u64::MAX)), (Some(u64::MAX), Some((1, 2))));
+        assert!(end.timed_out(u64::MAX));
+    }
+
+    #[test]
     fn windows_are_those_before_the_arrival() {
         let mut end = EndEvidence::default();
         end.note(1_000_000, KernelNews::Windows { congestion: 10, receive: 5 });

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use radar::capture::{CaptureError, CaptureReader};
-use radar::compare::{self, CaptureContents, CaptureInput, CompareError, CompareOptions, MissingPacket};
+use radar::compare::{self, CaptureContents, CaptureInput, CompareError, CompareOptions, Comparison, MissingPacket};
 use units::Progress;
 
 use crate::answer::{ConnectionAnswer, ExplainAnswer};
@@ -26,9 +26,11 @@ pub struct Explanation {
     pub(crate) counts: CaptureCounts,
     fallen_out: FallenOut,
     super_frames: u64,
-    /// Of the capture of the other end, and how many of both had packets of an inferred size.
+    /// Of the capture of the other end, if there is one.
     super_frames_other_end: Option<u64>,
+    /// Super-frames of both whose packets' size is inferred, and packets that overlap with lost ones.
     inferred: u64,
+    misfits: u64,
 }
 
 /// Whether a capture has events of a kernel: a recording begins with one.
@@ -50,7 +52,16 @@ pub fn explain(
     explainer.read(source, progress)?;
     let (PoolResult { summaries: connections, scans, fallen_out }, counts) = explainer.finish();
     let super_frames = connections.iter().map(|summary| summary.super_frames).sum();
-    Ok(Explanation { connections, scans, counts, fallen_out, super_frames, super_frames_other_end: None, inferred: 0 })
+    Ok(Explanation {
+        connections,
+        scans,
+        counts,
+        fallen_out,
+        super_frames,
+        super_frames_other_end: None,
+        inferred: 0,
+        misfits: 0,
+    })
 }
 
 /// Why two captures could not be compared.
@@ -61,16 +72,23 @@ pub struct OtherEndError {
     pub on_way_back: bool,
 }
 
-/// Packets of `up` that `down` lacks, and what is in both.
+/// Packets of one capture that the other lacks, what is in both, and packets that overlap with those.
+type MissingPackets = (Vec<MissingPacket>, [CaptureContents; 2], u64);
+
+/// Of `up` and `down`.
 fn missing(
     up: CaptureInput<'_>,
     down: CaptureInput<'_>,
     progress: &dyn Progress,
-) -> Result<(Vec<MissingPacket>, [CaptureContents; 2]), CompareError> {
+) -> Result<MissingPackets, CompareError> {
     match compare::compare(up, down, &CompareOptions { exact: true, ..CompareOptions::default() }, progress) {
-        Ok(comparison) => Ok((comparison.lost, [comparison.up, comparison.down])),
+        Ok(comparison) => {
+            let Comparison { lost, up, down, misfits, .. } = comparison;
+            let was_cut = up.super_frames + down.super_frames > 0;
+            Ok((lost, [up, down], if was_cut { misfits } else { 0 }))
+        }
         // Nothing was lost on the way there, only on the way back.
-        Err(CompareError::Swapped { .. }) => Ok((Vec::new(), [CaptureContents::default(); 2])),
+        Err(CompareError::Swapped { .. }) => Ok((Vec::new(), [CaptureContents::default(); 2], 0)),
         Err(error) => Err(error),
     }
 }
@@ -92,8 +110,9 @@ impl Explanation {
         let [up, down] = [one, other].map(|open| CaptureInput { open });
         let there = missing(up, down, progress).map_err(|error| OtherEndError { error, on_way_back: false })?;
         let back = missing(down, up, progress).map_err(|error| OtherEndError { error, on_way_back: true })?;
-        let (there, [up, down]) = there;
-        let (back, [down_again, up_again]) = back;
+        let (there, [up, down], misfits_there) = there;
+        let (back, [down_again, up_again], misfits_back) = back;
+        self.misfits = misfits_there + misfits_back;
         self.super_frames_other_end = Some(down.super_frames.max(down_again.super_frames));
         self.inferred = up.inferred.max(up_again.inferred) + down.inferred.max(down_again.inferred);
         other_end::apply(&mut self.connections, [&there, &back]);
@@ -142,6 +161,11 @@ impl Explanation {
             not_tcp: self.counts.not_tcp,
             skipped: self.counts.skipped(),
         }
+    }
+
+    /// Of all kinds.
+    pub(crate) fn connection_count(&self) -> u64 {
+        self.connections.len() as u64 + self.scans.iter().map(|scan| scan.connections).sum::<u64>()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -215,6 +239,13 @@ impl Explanation {
                 "of {} super-frames the packets' size is inferred from other packets; to be sure, capture again after: ethtool -K \
                  INTERFACE tso off gso off gro off lro off",
                 self.inferred
+            ));
+        }
+        if self.misfits > 0 {
+            notes.push(format!(
+                "{} packets of one capture overlap with those that it lacks of the other: perhaps super-frames were cut elsewhere \
+                 than on the wire",
+                self.misfits
             ));
         }
         notes

@@ -9,7 +9,8 @@ use chart::{Axis, Bar, BarGroup, BarsChart, Chart, Data, Palette};
 
 use crate::connection::ConnectionSummary;
 use crate::explanation::Explanation;
-use crate::text::shares;
+use crate::scans::ScanAnswer;
+use crate::text::{scan_text, shares};
 use crate::verdict::{advice, time_text, verdict};
 
 /// More rows than these are for a file, not for a page.
@@ -21,7 +22,7 @@ impl Explanation {
         let mut palette = Palette::default();
         let lead = format!(
             "{} connections in {} packets.",
-            thousands(self.connections.len() as u64),
+            thousands(self.connection_count()),
             thousands(self.counts.packets)
         );
         let notes: String = self.notes().iter().map(|note| format!("<li>{}</li>\n", escape(note))).collect();
@@ -32,6 +33,10 @@ impl Explanation {
             if summary.trace.is_some() {
                 main += &connection_section(summary, number, &mut palette);
             }
+        }
+        if !self.scans.is_empty() {
+            let lines: String = self.scans.iter().take(MOST_ROWS).map(scan_line).collect();
+            main += &section("scans", "Connections without payload", &format!("<ul>\n{lines}</ul>\n"));
         }
         main += &section("connections", "All connections", &self.table().html());
         PageFrame {
@@ -86,6 +91,10 @@ impl Explanation {
 
 const FOOTER: &str = "Causes follow from the packets and from a TCP sender that shadows the real one; a stall says whether it was \
                       seen, inferred or guessed.";
+
+fn scan_line(scan: &ScanAnswer) -> String {
+    format!("<li>{}</li>\n", escape(&scan_text(scan)))
+}
 
 fn section(id: &str, heading: &str, body: &str) -> String {
     format!("<section id=\"{id}\">\n<h2>{}</h2>\n{body}</section>\n", escape(heading))

@@ -1,15 +1,16 @@
 //! Connections in bounded memory.
 //!
 //! ```text
-//!   SYN ──▶ opening: 40 bytes ──anything else──▶ tracked: some KB ──over──▶ summary, or a note of 40 bytes without payload
+//!   SYN ──▶ opening: 40 bytes ──anything else──▶ tracked: some KB ──over──▶ summary, or a note of 32 bytes without payload
 //! ```
 //!
 //! Most connections of a scan are a SYN and nothing else, or a SYN and a reset. Above [`MOST_BARE`] of these all of them are said
-//! together. Beyond the memory that was allowed, connections that were silent for longest end early, and then summaries of those
-//! that took the least time are dropped: both are counted.
+//! together. Beyond the memory that was allowed, connections that were silent for longest end early, and summaries of those that
+//! took the least time are dropped: both are counted.
 //!
 //! Invariant: a connection is in one state; what it takes is counted with every packet.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::connection::{ConnectionSummary, TrackedConnection};
@@ -188,8 +189,12 @@ impl<'a> ConnectionPool<'a> {
     #[cold]
     fn make_room(&mut self) {
         let enough = self.most() / 8 * 7;
-        self.end_silent(enough);
+        // Connections that go on are not ended for the sake of many that are over.
+        if self.summarised > self.tracked {
+            self.drop_fastest(enough);
+        }
         if self.bytes() > enough {
+            self.end_silent(enough);
             self.drop_fastest(enough);
         }
         if self.bytes() > enough {
@@ -217,7 +222,10 @@ impl<'a> ConnectionPool<'a> {
 
     /// Drops summaries of connections that took the least time.
     fn drop_fastest(&mut self, enough: usize) {
-        self.summaries.sort_by_key(|summary| (std::cmp::Reverse(busy_time(summary)), summary.start, summary.client));
+        if self.bytes() <= enough {
+            return;
+        }
+        self.summaries.sort_by_cached_key(|summary| (Reverse(busy_time(summary)), summary.start, summary.client));
         while self.bytes() > enough
             && let Some(summary) = self.summaries.pop()
         {

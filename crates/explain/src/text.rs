@@ -35,10 +35,9 @@ impl Explanation {
     }
 
     pub fn text(&self) -> String {
-        let bare: u64 = self.scans.iter().map(|scan| scan.connections).sum();
         let mut text = format!(
             "{} connections in {} packets ({} not TCP, {} skipped)\n",
-            thousands(self.connections.len() as u64 + bare),
+            thousands(self.connection_count()),
             thousands(self.counts.packets),
             thousands(self.counts.not_tcp),
             thousands(self.counts.skipped()),
@@ -90,7 +89,7 @@ fn scans_text(scans: &[ScanAnswer]) -> String {
 }
 
 /// Who asked whom how often, and what came of it.
-fn scan_text(scan: &ScanAnswer) -> String {
+pub(crate) fn scan_text(scan: &ScanAnswer) -> String {
     let hosts = |host: Option<IpAddr>, count: u64| {
         host.map_or_else(|| format!("{} addresses", thousands(count)), |host| host.to_string())
     };

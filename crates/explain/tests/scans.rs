@@ -98,6 +98,15 @@ fn a_scan_is_one_line_beside_the_connections_that_did_something() {
 }
 
 #[test]
+fn a_capture_of_nothing_but_a_scan_has_a_page_and_a_text() {
+    let explanation = explained(&scan(2_000), ExplainOptions::MEMORY);
+    assert!(!explanation.is_empty());
+    for said in [explanation.text(), explanation.page("scan")] {
+        assert!(said.contains("2,000 connections from 10.0.0.1 to 10.0.0.2"), "{said}");
+    }
+}
+
+#[test]
 fn a_few_connections_without_payload_are_listed_one_by_one() {
     let answer = answer(&scan(300));
     assert_eq!((answer.connections.len(), answer.scans.len()), (300, 0));

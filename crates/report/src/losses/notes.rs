@@ -120,6 +120,12 @@ fn offload(comparison: &Comparison, captures: &Captures) -> Vec<String> {
                 thousands(contents.super_frames)
             ));
         }
+        if contents.uncut > 0 {
+            notes.push(format!(
+                "{name}: {} super-frames could not be cut; {WITHOUT_OFFLOAD}",
+                thousands(contents.uncut)
+            ));
+        }
         if contents.inferred > 0 {
             notes.push(format!(
                 "{name}: of {} super-frames the packets' size is inferred from other packets, as no handshake of theirs was \
