@@ -28,9 +28,13 @@ pub(crate) fn run(command: &ClockCommand, json: bool) -> Result<ExitCode, Failur
 
 /// A plan's file and its text.
 fn load_plan(path: &Path) -> Result<(PlanFile, String), Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    let text = plan_text(path)?;
     let file = PlanFile::parse(&text).map_err(|error| wrong_plan(path, &error))?;
     Ok((file, text))
+}
+
+fn plan_text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
 fn wrong_plan(path: &Path, error: &PlanFileError) -> Failure {

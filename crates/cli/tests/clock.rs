@@ -188,7 +188,7 @@ fn a_simulation_that_cannot_be_is_refused_in_one_line() {
     let foreign =
         r#"{"root":"a","backup_root":"b","plan":[{"node":"a","depth":0},{"node":"b","parent":"x","depth":1}]}"#;
     let foreign = folder.file("foreign.json", foreign);
-    refused(&["simulate", "--plan", &foreign, "--for", "1ms"], "\"x\" is listened to, but has no row");
+    refused(&["simulate", "--plan", &foreign, "--for", "1ms"], "the parent 'x', which the plan does not have");
     let nowhere = folder.path("none/log.csv");
     let output = run(&["simulate", "--fat-tree", "4", "--for", "1ms", "--csv", &nowhere]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -207,4 +207,33 @@ fn a_simulation_that_is_interrupted_prints_what_it_knows() {
     let output = child.wait_with_output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), &found["interrupted"], &found["wrong"]), (Some(130), &true.into(), &0.into()));
+}
+
+#[test]
+fn plans_that_are_no_trees_are_refused_by_whoever_acts_on_them_and_listed_by_check() {
+    let folder = PlanFolder::new("twice");
+    let topology = folder.path("fabric.toml");
+    let plan = json(&["plan", "--fat-tree", "4", "--write-topology", &topology]);
+    let good = folder.file("good.json", &plan.to_string());
+    // The root gets a second row, with a parent.
+    let mut twice = plan.clone();
+    let place = plan["plan"].as_array().unwrap().iter().position(|row| row["depth"] == 2).unwrap();
+    twice["plan"][place]["node"] = plan["root"].clone();
+    let bad = folder.file("twice.json", &serde_json::to_string_pretty(&twice).unwrap());
+    for args in [
+        &["diff", &bad, &good][..],
+        &["diff", &good, &bad],
+        &["simulate", "--plan", &bad, "--for", "1ms"],
+        &["up", "--plan", &bad, "--node", "core1", "--link", "agg0.0=lo"],
+        &["replan", &bad, "core1"],
+    ] {
+        refused(args, "'core0' is there twice");
+        let output = run(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.lines().count() == 1 && error.contains("twice.json:"), "{args:?}: {error}");
+    }
+    let listed = run(&["check", &bad, "--topology", &topology]);
+    let lines = String::from_utf8_lossy(&listed.stdout);
+    assert!(listed.status.code() == Some(1) && lines.contains("'core0' is there twice"), "{lines}");
+    assert!(lines.contains("is missing"), "all that is wrong: {lines}");
 }

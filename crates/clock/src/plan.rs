@@ -28,12 +28,14 @@
 //! | `explain` | why a node has its parents and no others |
 //! | `depth` | how deep nodes are, now and after failures, and what ε follows |
 //! | `file` | plans as JSON, written and read |
+//! | `form` | whether the rows of a file are a tree |
 
 mod change;
 mod check;
 mod depth;
 mod explain;
 mod file;
+mod form;
 mod largest;
 mod order;
 mod request;

@@ -39,7 +39,7 @@ fn file(rows: &[Row]) -> PlanFile {
     };
     let root = PlanRow { node: "r".to_owned(), parent: None, backup: None, ..row(&["r", "", ""]) };
     let text = r#"{ "root": "r", "backup_root": "a", "plan": [] }"#;
-    let mut file = PlanFile { plan: rows.iter().map(row).collect(), ..PlanFile::parse(text).unwrap() };
+    let mut file = PlanFile { plan: rows.iter().map(row).collect(), ..PlanFile::from_json(text).unwrap() };
     file.plan.push(root);
     file
 }

@@ -140,9 +140,10 @@ const MOST_PLAYED: usize = 2_000_000;
 impl PlanChange {
     /// What leads from one plan to another.
     pub fn between(old: &PlanFile, new: &PlanFile) -> Result<Self, PlanFileError> {
+        old.check_tree()?;
+        new.check_tree()?;
         let [before, after] = [uplinks(old), uplinks(new)];
-        top_down(&old.root, &before)?;
-        let order = top_down(&new.root, &after)?;
+        let order = top_down(&new.root, &after);
         let has_one_root = old.root == new.root;
         let (mut steps, at_once, exposed) = if has_one_root {
             let names = StageNames::of(&before, &after)?;
@@ -200,34 +201,21 @@ impl PlanChange {
 }
 
 /// All nodes of a plan, parents before children; then those that are cut off.
-fn top_down<'a>(root: &'a str, table: &UplinkTable<'a>) -> Result<Vec<&'a str>, PlanFileError> {
-    let wrong = |problem: String| Err(PlanFileError { line: None, problem });
+fn top_down<'a>(root: &'a str, table: &UplinkTable<'a>) -> Vec<&'a str> {
     let mut children: HashMap<&str, Vec<&str>> = HashMap::new();
     for (node, up) in table {
-        match up.parent {
-            Some(parent) if !table.contains_key(parent) => {
-                return wrong(format!("'{node}' has the parent '{parent}', which the plan does not have"));
-            }
-            Some(parent) => children.entry(parent).or_default().push(node),
-            None => (),
+        if let Some(parent) = up.parent {
+            children.entry(parent).or_default().push(node);
         }
-    }
-    if !table.contains_key(root) {
-        return wrong(format!("'{root}' is the root, but the plan has no such node"));
     }
     let (mut order, mut at) = (vec![root], 0);
     while let Some(node) = order.get(at).copied() {
         order.extend(children.remove(node).unwrap_or_default());
         at += 1;
     }
-    let reached: BTreeSet<&str> = order.iter().copied().collect();
-    for (node, up) in table.iter().filter(|(node, _)| !reached.contains(*node)) {
-        if up.parent.is_some() {
-            return wrong(format!("'{node}' does not reach the root: parents form a loop"));
-        }
-        order.push(node);
-    }
-    Ok(order)
+    let cut_off = table.iter().filter(|(node, up)| up.parent.is_none() && **node != root);
+    order.extend(cut_off.map(|(node, _)| *node));
+    order
 }
 
 /// Nodes and links of both plans by numbers, for the search.
@@ -307,7 +295,7 @@ impl<'a> StageNames<'a> {
         excused.iter_mut().zip(also).for_each(|(excused, also)| *excused |= also);
         // Of the new tree from the top down, then those that leave, from the bottom up.
         let mut changed: Vec<u32> = order.iter().map(|name| self.numbers[name]).collect();
-        let gone = top_down(&old.root, before)?.into_iter().rev().filter(|node| !after.contains_key(node));
+        let gone = top_down(&old.root, before).into_iter().rev().filter(|node| !after.contains_key(node));
         changed.extend(gone.map(|name| self.numbers[name]));
         changed.retain(|node| first[*node as usize] != last[*node as usize]);
         let begin = stage_of(&first, old_backup, excused);

@@ -1,8 +1,8 @@
 //! Plans as JSON: what `hitless clock plan --json` prints, and what every other command reads.
 //!
-//! A file is read in two steps. [`PlanFile::parse`] wants the form; [`PlanFile::resolve`] holds it against a graph: that every name is
-//! one of its nodes, that every working node is there once, that links exist, and that parents form a tree. What a plan must
-//! fulfil beyond that is for [`PlanFile::check`] to say.
+//! A file is read in two steps. [`PlanFile::parse`] wants the form, and that parents form one tree (see `form`);
+//! [`PlanFile::resolve`] holds it against a graph: that every name is one of its nodes, that every working node is there, and that
+//! links exist. What a plan must fulfil beyond that is for [`PlanFile::check`] to say.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -113,8 +113,15 @@ impl fmt::Display for PlanFileError {
 impl std::error::Error for PlanFileError {}
 
 impl PlanFile {
-    /// From the text of a file.
+    /// From the text of a file. Who acts on a plan may rely on its tree: see [`Self::check_tree`].
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
+        let file = Self::from_json(text)?;
+        file.check_tree().map_err(|error| error.located(text))?;
+        Ok(file)
+    }
+
+    /// From the text of a file, whatever its rows say: for [`Self::check`], which lists all that is wrong with them.
+    pub fn from_json(text: &str) -> Result<Self, PlanFileError> {
         serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
             let said = error.to_string();
             let what = said.split(" at line ").next().unwrap_or_default();
@@ -126,7 +133,7 @@ impl PlanFile {
     /// The plan that the text of a file has for this graph.
     pub fn read(text: &str, graph: &Graph) -> Result<ClockPlan, PlanFileError> {
         let names = GraphNames::of(graph);
-        Self::parse(text)?.resolve(&names).map_err(|error| error.located(text))
+        Self::from_json(text)?.resolve(&names).map_err(|error| error.located(text))
     }
 
     /// A plan by the names of its graph. What is measured, `plan_ms` and `worst_single_failure_depth`, is for the caller to add.
@@ -268,7 +275,7 @@ impl PlanRow {
 }
 
 /// A problem with the entry of a node; [`PlanFileError::located`] finds its line.
-fn about(node: &str, problem: impl fmt::Display) -> PlanFileError {
+pub(super) fn about(node: &str, problem: impl fmt::Display) -> PlanFileError {
     PlanFileError { line: None, problem: format!("'{node}' {problem}") }
 }
 

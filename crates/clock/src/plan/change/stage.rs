@@ -166,11 +166,13 @@ impl ChangeStage {
 
     fn is_cut(&self, node: u32, failure: StageFailure) -> bool {
         let mut here = node;
-        while let Some(up) = self.setting(here).parent {
-            if failure.takes(up) {
-                return true;
+        // No way that leads to the root has more nodes than there are.
+        for _ in 0..self.settings.len() {
+            match self.setting(here).parent.filter(|_| here != self.root) {
+                Some(up) if failure.takes(up) => return true,
+                Some(up) => here = up.node,
+                None => break,
             }
-            here = up.node;
         }
         here != self.root
     }
@@ -241,5 +243,24 @@ impl ChangeStage {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_with_a_parent_leads_nowhere_and_ends_every_walk() {
+        let to = |node: u32, link: u32| Some(StageUplink { node, link });
+        // Each listens to the next, the root among them.
+        let settings =
+            (0..4).map(|node| ListenSetting { parent: to((node + 1) % 4, node), backup: to((node + 2) % 4, 4) });
+        let mut stage = ChangeStage::new([0, 1], settings.collect(), vec![false; 4], false);
+        assert!(stage.is_cut(1, StageFailure::Link(3)) && !stage.is_cut(1, StageFailure::Link(0)));
+        assert_eq!(stage.exposed().len(), 4);
+        // The root is no longer on the loop.
+        stage.set(3, ListenSetting { parent: to(1, 3), backup: None });
+        assert!(stage.is_cut(2, StageFailure::Link(9)));
     }
 }
