@@ -31,11 +31,14 @@ struct WireResult {
     /// There only if it repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     repeater: Option<RepeatCounters>,
+    /// Corrupted frames that the log had no room for; there only with a log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_logged: Option<u64>,
 }
 
 impl WireResult {
     fn new([forward, reverse]: [DirectionCounters; 2], repeater: Option<RepeatCounters>) -> Self {
-        Self { forward, reverse, repeater }
+        Self { forward, reverse, repeater, not_logged: None }
     }
 }
 
@@ -72,7 +75,7 @@ pub(crate) fn claim(link: &InterfaceInfo) -> Result<InterfaceClaim, Failure> {
     let claim = InterfaceClaim::of(link.index).map_err(|error| Failure::Outside(format!("{}: {error}", link.name)))?;
     claim.ok_or_else(|| {
         let name = &link.name;
-        Failure::Outside(format!(
+        Failure::Usage(format!(
             "{name} belongs to a `hitless wire` or a `hitless rack switch` already; end that one, or choose another interface"
         ))
     })
@@ -138,7 +141,13 @@ fn in_this_process(args: &WireArgs, ends: &[InterfaceInfo; 2], stop: &PipeReader
     };
     let sockets = [open(&ends[0])?, open(&ends[1])?];
     let longest = frame::longest_on(ends[0].mtu.max(ends[1].mtu));
-    let mut medium = Medium::new(config, sockets, longest).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut medium = Medium::new(config, sockets, longest).map_err(|error| Failure::Usage(format!("--log {error}")))?;
+    if let Some(path) = &args.log {
+        let log = path.display().to_string();
+        medium = medium.telling_log_trouble(move |error| {
+            say(&format!("--log {log}: {error}; the wire goes on, and counts corrupted frames that are not logged"));
+        });
+    }
     match repeater(args) {
         Some(repeat) => {
             medium = medium.repeating(repeat);
@@ -155,7 +164,8 @@ fn in_this_process(args: &WireArgs, ends: &[InterfaceInfo; 2], stop: &PipeReader
         }
     });
     let lanes = ended.map_err(|error| Failure::Outside(error.to_string()))?;
-    Ok(WireResult::new(lanes, medium.repeat_counters()))
+    let not_logged = args.log.as_ref().map(|_| medium.not_logged());
+    Ok(WireResult { not_logged, ..WireResult::new(lanes, medium.repeat_counters()) })
 }
 
 fn in_kernel(
@@ -200,7 +210,9 @@ fn table(args: &WireArgs, outcome: &WireResult) -> String {
     row(&args.a, &args.b, &outcome.forward);
     row(&args.b, &args.a, &outcome.reverse);
     let repeater = outcome.repeater.as_ref().map(repeated).unwrap_or_default();
-    format!("{table}{repeater}")
+    let not_logged = outcome.not_logged.filter(|frames| *frames > 0);
+    let not_logged = not_logged.map(|frames| format!("{} corrupted frames are not in the log\n", thousands(frames)));
+    format!("{table}{repeater}{}", not_logged.unwrap_or_default())
 }
 
 fn repeated(counters: &RepeatCounters) -> String {

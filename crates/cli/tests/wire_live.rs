@@ -116,7 +116,7 @@ fn a_second_wire_on_the_same_interfaces_is_refused_until_the_first_has_ended() {
     let mut first = hosts.start(&[]);
     for args in [&[][..], &["--in-kernel"]] {
         let (code, said) = outcome(&mut hosts.wire(args));
-        assert_eq!((code, said.lines().count()), (1, 1), "{said}");
+        assert_eq!((code, said.lines().count()), (2, 1), "{said}");
         assert!(said.contains("x0 belongs to a `hitless wire` or a `hitless rack switch` already"), "{said}");
     }
     hosts.transfer_both_ways(100_000);
@@ -179,4 +179,24 @@ fn what_a_killed_wire_in_the_kernel_left_is_removed_by_the_next_wire() {
         };
         assert_eq!(hosts.middle.with(|| ["x0", "x1"].map(left)).unwrap(), [false, false], "nothing is left");
     }
+}
+
+#[test]
+fn a_full_disk_ends_the_log_and_not_the_wire() {
+    let Some(hosts) = Hosts::new("full") else { return };
+    let mut wire = hosts.start(&["--loss", "0.02", "--log", "/dev/full", "--json"]);
+    hosts.transfer_both_ways(4_000_000);
+    // Longer than it takes to find that frames cannot be written.
+    let said = || fs::read_to_string(hosts.folder.join("said")).unwrap();
+    wait_for("the wire to say so", || said().contains("/dev/full"), said);
+    hosts.transfer_both_ways(400_000);
+    let interrupt = format!("kill -INT {}", wire.0.id());
+    assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+    let result: serde_json::Value = serde_json::from_reader(wire.0.stdout.take().unwrap()).unwrap();
+    assert!(wire.0.wait().unwrap().success());
+    let count = |lane: &str| result[lane]["dropped"].as_u64().unwrap();
+    assert_eq!(result["not_logged"], count("forward") + count("reverse"), "{result}");
+    assert!(result["not_logged"].as_u64() > Some(0), "{result}");
+    assert_eq!(said().matches("/dev/full").count(), 1, "{}", said());
+    assert!(said().contains("No space left on device") && said().contains("the wire goes on"), "{}", said());
 }

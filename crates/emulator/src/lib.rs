@@ -18,6 +18,7 @@ mod claim;
 mod direction;
 mod exit;
 mod kernel;
+mod log;
 mod port_files;
 mod repeat;
 mod rewrite;
@@ -30,14 +31,14 @@ use std::time::Duration;
 use faults::Random;
 use units::{Bytes, Span, Time};
 
-use linux::capture::Capture;
-use linux::clock::{Clock, TwoClocks, time_of_day};
+use linux::clock::{Clock, TwoClocks};
 use linux::offload::Pieces;
 use linux::packet::PacketSocket;
 use linux::poll;
 
 use direction::{WireDirection, carry_one};
 use exit::{Exit, RouterState};
+use log::CorruptionLog;
 
 pub use claim::InterfaceClaim;
 pub use direction::{DirectionConfig, DirectionCounters};
@@ -70,7 +71,7 @@ pub struct Medium {
     queue: Bytes,
     flip: Option<Random>,
     longest: usize,
-    log: Option<Capture>,
+    log: Option<CorruptionLog>,
     counters: Option<PathBuf>,
     look_every: Span,
     repeat: Option<Repeat>,
@@ -96,10 +97,7 @@ impl Medium {
     pub fn new(config: MediumConfig, sockets: [PacketSocket; 2], longest: usize) -> io::Result<Self> {
         let [forth, back] = &config.lanes;
         let directions = [WireDirection::new(forth, config.seed, 0), WireDirection::new(back, config.seed, 1)];
-        let log = match &config.log {
-            Some(path) => Some(Capture::create(path, &[&config.names[0], &config.names[1]])?),
-            None => None,
-        };
+        let log = config.log.as_deref().map(|path| CorruptionLog::create(path, &config.names)).transpose()?;
         Ok(Self {
             names: config.names,
             sockets,
@@ -129,6 +127,19 @@ impl Medium {
     /// Lets a router rewrite what comes out at either end.
     pub fn rewriting(self, rewrite: Rewrite) -> Self {
         Self { rewrite: Some(RouterState { rewrite, scratch: Vec::new() }), ..self }
+    }
+
+    /// Tells why corrupted frames cannot be logged, once: the wire goes on.
+    pub fn telling_log_trouble(mut self, tell: impl FnMut(&io::Error) + Send + 'static) -> Self {
+        if let Some(log) = &mut self.log {
+            log.trouble = Some(Box::new(tell));
+        }
+        self
+    }
+
+    /// Corrupted frames that should have been logged and could not be.
+    pub fn not_logged(&self) -> u64 {
+        self.log.as_ref().map_or(0, CorruptionLog::not_kept)
     }
 
     pub fn repeat_counters(&self) -> Option<RepeatCounters> {
@@ -217,13 +228,10 @@ impl Medium {
         let mut carry = |bytes: &[u8], arrived: Time, direction: &mut WireDirection| {
             let times = entrance.as_mut().map_or(1, |repeat| repeat.on_leaving(bytes));
             for _ in 0..times {
-                let carried = carry_one(arrived, bytes, direction, &mut exit, *queue, flip.as_mut(), *longest);
-                let logged = match (carried, log.as_mut()) {
-                    (Ok(false), Some(log)) => log.write(from as u32, time_of_day(), bytes),
-                    (carried, _) => carried.map(drop),
-                };
-                if logged.is_err() {
-                    result = logged;
+                match carry_one(arrived, bytes, direction, &mut exit, *queue, flip.as_mut(), *longest) {
+                    Ok(true) => {}
+                    Ok(false) => log.iter_mut().for_each(|log| log.write(from as u32, bytes)),
+                    Err(error) => result = Err(error),
                 }
             }
         };
@@ -263,7 +271,7 @@ impl Medium {
 
     fn keep_counters(&mut self) -> io::Result<()> {
         if let Some(log) = &mut self.log {
-            log.flush()?;
+            log.flush();
         }
         let Some(directory) = &self.counters else { return Ok(()) };
         keep_counters(directory, &[&self.names[0], &self.names[1]], &self.lane_counters())

@@ -2,15 +2,20 @@
 //!
 //! Frames have payload that is nobody else's business: files are their owner's alone, and what a name leads to through a
 //! symbolic link is never touched.
+//!
+//! A capture is written while frames come, so it cannot wait under another name until it is whole. Instead its file only ever ends
+//! between two blocks: what the disk has no room for is taken back, counted, and tried again with the next frames.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
+/// Frames wait until they are this many bytes.
+const ROOM: usize = 1 << 16;
 /// Read and written by its owner.
 const PRIVATE: u32 = 0o600;
 
@@ -58,34 +63,86 @@ fn replaced(path: &Path) -> io::Result<File> {
 
 #[derive(Debug)]
 pub struct Capture {
-    writer: PcapngWriter<BufWriter<File>>,
+    writer: PcapngWriter<BlockFile>,
+    /// Frames that wait to be written.
+    waiting: u64,
+    not_kept: u64,
 }
 
 impl Capture {
     /// A file of its owner alone, with the interfaces that its frames belong to, by name. Replaces a regular file of that name.
     pub fn create(path: &Path, interfaces: &[&str]) -> io::Result<Self> {
-        let mut writer = PcapngWriter::new(BufWriter::new(private_file(path)?))?;
+        let file = private_file(path)?;
+        let mut writer = PcapngWriter::new(BlockFile { file, whole: 0, header: 0, blocks: Vec::new() })?;
         for name in interfaces {
             writer.interface(ETHERNET, 0, Some(name))?;
         }
-        Ok(Self { writer })
+        let blocks = writer.get_mut();
+        blocks.header = blocks.blocks.len();
+        Ok(Self { writer, waiting: 0, not_kept: 0 })
     }
 
     /// A frame of the interface with this number, in the order given, at this time since 1970.
     pub fn write(&mut self, interface: u32, at: Duration, frame: &[u8]) -> io::Result<()> {
         let (at, len) = (at.as_nanos() as u64, frame.len() as u32);
-        self.writer.packet(&EnhancedPacket { interface, at, len, bytes: frame, ..EnhancedPacket::default() })
+        self.writer.packet(&EnhancedPacket { interface, at, len, bytes: frame, ..EnhancedPacket::default() })?;
+        self.waiting += 1;
+        if self.writer.get_mut().blocks.len() < ROOM { Ok(()) } else { self.flush() }
     }
 
-    /// Everything written so far reaches the file.
+    /// Everything written so far reaches the file. After an error none of it is there, and whoever goes on may write the next frames.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        let flushed = self.writer.flush();
+        let waited = std::mem::take(&mut self.waiting);
+        self.not_kept += if flushed.is_err() { waited } else { 0 };
+        flushed
+    }
+
+    /// Frames that could not be written.
+    pub fn not_kept(&self) -> u64 {
+        self.not_kept
+    }
+}
+
+/// A file of blocks, which ends after a block whatever happens to it.
+#[derive(Debug)]
+struct BlockFile {
+    file: File,
+    /// Its length up to the last whole block.
+    whole: u64,
+    /// Length of the blocks without which no other can be read: they are tried until they are there.
+    header: usize,
+    blocks: Vec<u8>,
+}
+
+impl Write for BlockFile {
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        self.blocks.extend_from_slice(block);
+        Ok(block.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.blocks.is_empty() {
+            return Ok(());
+        }
+        let written = self.file.write_all(&self.blocks);
+        match &written {
+            Ok(()) => {
+                self.whole += self.blocks.len() as u64;
+                self.blocks.clear();
+            }
+            Err(_) => {
+                // A pipe cannot take anything back; its reader sees the half block.
+                let _ = self.file.set_len(self.whole).and_then(|()| self.file.seek(SeekFrom::Start(self.whole)));
+                self.blocks.truncate(if self.whole == 0 { self.header } else { 0 });
+            }
+        }
+        written
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -135,5 +192,31 @@ mod tests {
         assert!(!absent.exists());
         assert!(Capture::create(&folder, &["eth0"]).is_err());
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_costs_whole_frames_and_is_tried_again() {
+        let path = std::env::temp_dir().join(format!("hitless-capture-{}", std::process::id()));
+        let mut capture = Capture::create(&path, &["w0"]).unwrap();
+        let file = std::mem::replace(
+            &mut capture.writer.get_mut().file,
+            OpenOptions::new().write(true).open("/dev/full").unwrap(),
+        );
+        let frame = |capture: &mut Capture, byte: u8| capture.write(0, Duration::from_secs(1), &[byte; 60]);
+        for byte in 0..3 {
+            frame(&mut capture, byte).unwrap();
+        }
+        assert!(capture.flush().is_err() && capture.flush().is_err());
+        assert_eq!((capture.not_kept(), std::fs::metadata(&path).unwrap().len()), (3, 0));
+        capture.writer.get_mut().file = file;
+        for byte in 3..5 {
+            frame(&mut capture, byte).unwrap();
+        }
+        capture.flush().unwrap();
+        let kept = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(kept.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && capture.not_kept() == 3);
+        let has = |byte: u8| kept.windows(60).any(|bytes| bytes == [byte; 60]);
+        assert_eq!([0, 2, 3, 4].map(has), [false, false, true, true]);
     }
 }

@@ -86,6 +86,11 @@ impl<W: Write> PcapngWriter<W> {
         self.out.flush()
     }
 
+    /// What it writes to.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// What it wrote to.
     pub fn into_inner(self) -> W {
         self.out

@@ -35,6 +35,7 @@ pub(super) fn run(args: &CaptureArgs) -> CommandResult {
                 _ => outside(error),
             }
         })?;
+    let unwritten = |error: std::io::Error| Failure::Outside(format!("--write {}: {error}", args.write.display()));
     let mut capture = Capture::create(&args.write, &[&args.interface])
         .map_err(|error| Failure::Usage(format!("{}: {error}", args.write.display())))?;
     say(&format!("capturing protected frames on {}; Ctrl-C ends it", args.interface));
@@ -54,13 +55,13 @@ pub(super) fn run(args: &CaptureArgs) -> CommandResult {
                 failed = capture.write(0, time_of_day(), frame.bytes);
             }
         });
-        failed.map_err(outside)?;
+        failed.map_err(unwritten)?;
         let ready = poll::wait(&[(stop.as_raw_fd(), false), (socket.fd(), false)], Duration::from_secs(1));
         if ready.map_err(outside)?[0] != poll::Readiness::Nothing {
             break;
         }
     }
-    capture.flush().map_err(outside)?;
+    capture.flush().map_err(unwritten)?;
     say(&format!("{kept} frames in {}", args.write.display()));
     Ok(())
 }
