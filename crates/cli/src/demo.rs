@@ -1,7 +1,7 @@
 //! `hitless demo`: the whole story in about a minute.
 
-use std::fs;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,13 +11,14 @@ use units::{Prob, Rate};
 
 use crate::args::DemoArgs;
 use crate::output::{CommandResult, Failure, print, say};
+use crate::results::{check_file, write_file};
 use crate::terminal::stop_on_ctrl_c;
 
 pub(crate) fn run(args: &DemoArgs, json: bool) -> CommandResult {
     let plan = plan(args)?;
     // Before a minute is spent on what could then not be written.
     if let Some(path) = &args.html {
-        fs::File::create(path).map_err(|error| Failure::Usage(format!("--html {}: {error}", path.display())))?;
+        check_file("--html", path)?;
     }
     // Before anything starts a thread: afterwards the kernel refuses it.
     let standing = if args.simulated { None } else { Some(become_root_of_own_namespaces(args.rootless)) };
@@ -38,14 +39,8 @@ pub(crate) fn run(args: &DemoArgs, json: bool) -> CommandResult {
         None => lab::demo::simulate(&plan, &stop),
     };
     let Some(story) = story else { return Err(Failure::Interrupted) };
-    if let Some(path) = &args.html {
-        fs::write(path, lab::demo::page(&story, &plan))
-            .map_err(|error| Failure::Usage(format!("--html {}: {error}", path.display())))?;
-    }
     print(json, &story, || lab::demo::text(&story, &plan))?;
-    if let Some(path) = &args.html {
-        say(&format!("charts are in {}", path.display()));
-    }
+    write_page(args.html.as_deref(), || lab::demo::page(&story, &plan))?;
     if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
@@ -85,6 +80,14 @@ pub(crate) fn check_seconds(seconds: f64) -> Result<Duration, Failure> {
         0.2..=3_600.0 => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(Failure::Usage(format!("--seconds {seconds}: expected 0.2 to 3600"))),
     }
+}
+
+/// Writes the page of a demonstration if there is to be one, after its result was printed: that stays, whatever becomes of the page.
+pub(crate) fn write_page(path: Option<&Path>, page: impl FnOnce() -> String) -> CommandResult {
+    let Some(path) = path else { return Ok(()) };
+    write_file("--html", path, |out| out.write_all(page().as_bytes()))?;
+    say(&format!("charts are in {}", path.display()));
+    Ok(())
 }
 
 /// Which step a demonstration is at.

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use explain::evidence::KernelEvidence;
 use explain::{ExplainError, ExplainOptions, Explanation, OpenCapture, OtherEndError};
 use radar::compare::CompareError;
-use report::flows::whole_file;
 use report::losses::{Captures, refusal};
 
 use crate::args::{ExplainArgs, ExplainCaptureArgs, ExplainCommand};
 use crate::captures::{CaptureSource, ReadProgress, is_same_file};
 use crate::output::{CommandResult, Failure, print, say};
+use crate::results::write_file;
 
 /// Connections that a page has charts of, unless --slowest says otherwise.
 const CHARTED: usize = 10;
@@ -102,8 +102,7 @@ fn read_evidence(open: OpenCapture<'_>, path: &Path) -> Result<KernelEvidence, F
 fn write_page(args: &ExplainCaptureArgs, explanation: &Explanation) -> CommandResult {
     let Some(path) = &args.html else { return Ok(()) };
     let page = explanation.page(&args.capture.display().to_string());
-    let written = whole_file(path, |out| out.write_all(page.as_bytes()));
-    written.map_err(|error| Failure::Outside(format!("--html {error}")))
+    write_file("--html", path, |out| out.write_all(page.as_bytes()))
 }
 
 fn check_paths(args: &ExplainCaptureArgs) -> CommandResult {

@@ -22,6 +22,7 @@ mod radar;
 mod refresh;
 mod replay;
 mod reproduce;
+mod results;
 mod shell;
 mod sim;
 mod soak;

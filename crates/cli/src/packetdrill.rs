@@ -10,6 +10,7 @@ use linux::net::become_root_of_own_namespaces;
 
 use crate::args::{AgainstArg, PacketdrillArgs};
 use crate::output::{Failure, print};
+use crate::terminal::end_on_ctrl_c;
 
 /// 0 if none failed, 1 if one did.
 pub(crate) fn run(args: &PacketdrillArgs, json: bool) -> Result<ExitCode, Failure> {
@@ -51,6 +52,7 @@ fn compare(args: &PacketdrillArgs, scripts: u64) -> Result<Vec<ScriptRow>, Failu
         return Err(Failure::Usage(format!("--out {}: expected a folder", folder.display())));
     }
     become_root_of_own_namespaces(false).map_err(|error| Failure::Outside(error.to_string()))?;
+    end_on_ctrl_c();
     let plan = RandomPlan { scripts, seed: args.seed.unwrap_or(1), version: args.profile, folder };
     random::compare(&plan).map_err(Failure::Outside)
 }

@@ -9,7 +9,8 @@ use report::replay::{ReplayChoice, ReplayReport, find_logs, replay_logs, replay_
 
 use crate::args::{ReplayArgs, ReplayCommand, ReplayLogArgs};
 use crate::output::{Failure, print};
-use crate::terminal::jobs;
+use crate::results::unwritten;
+use crate::terminal::{end_on_ctrl_c, jobs};
 
 pub(crate) fn run(args: &ReplayArgs, json: bool) -> Result<ExitCode, Failure> {
     match &args.command {
@@ -28,7 +29,8 @@ fn run_logs(args: &ReplayLogArgs, json: bool) -> Result<ExitCode, Failure> {
         }
     };
     if let Some(path) = args.write.as_ref().filter(|_| report.is_exact()) {
-        report.write_frames(path).map_err(|error| Failure::Outside(error.to_string()))?;
+        end_on_ctrl_c();
+        report.write_frames(path).map_err(|error| unwritten("--write", &error))?;
     }
     print(json, &report, || replay_text(&report))?;
     Ok(ExitCode::from(u8::from(!report.is_exact())))

@@ -4,6 +4,7 @@ mod keep;
 mod list;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use papers::{Claims, IndexInfo, Overview, PAPERS, PageInfo, Paper, Reproduction, SavedResults};
@@ -12,6 +13,7 @@ use report::runner::Effort;
 
 use crate::args::{ReproduceArgs, ScaleArg, VerdictArg};
 use crate::output::{CommandResult, Failure, print};
+use crate::results::{check_file, write_file};
 use crate::terminal::{TerminalProgress, jobs};
 
 pub(crate) fn run(args: &ReproduceArgs, json: bool) -> CommandResult {
@@ -23,7 +25,7 @@ pub(crate) fn run(args: &ReproduceArgs, json: bool) -> CommandResult {
     }
     let wanted = wanted(&args.what)?;
     if let Some(path) = &args.out {
-        writable(path)?;
+        check_file("--out", path)?;
     }
     if let Some(folder) = &args.save {
         fs::create_dir_all(folder).map_err(|error| Failure::Outside(format!("{}: {error}", folder.display())))?;
@@ -38,10 +40,10 @@ pub(crate) fn run(args: &ReproduceArgs, json: bool) -> CommandResult {
         }
     }
     terminal.finish();
-    if let Some(path) = &args.out {
-        write_pages(path, args, &done, &terminal)?;
-    }
+    let written = args.out.as_ref().map_or(Ok(()), |path| write_pages(path, args, &done, &terminal));
+    // What took an hour is shown, wherever its page is.
     show(args, json, &done, &terminal)?;
+    written?;
     if terminal.stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
@@ -109,21 +111,8 @@ fn beside(path: &Path, paper: Paper) -> (String, PathBuf) {
     (name, path)
 }
 
-/// Better now than after an hour.
-fn writable(path: &Path) -> CommandResult {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if path.is_dir() || !folder.is_dir() {
-        let expected = "expected a file in a folder that exists";
-        return Err(Failure::Usage(format!("--out {}: {expected}", path.display())));
-    }
-    Ok(())
-}
-
-/// Under another name first, so that a report that is there is whole.
 fn write(path: &Path, text: &str) -> CommandResult {
-    let partial = path.with_extension("partial");
-    let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, path));
-    written.map_err(|error| Failure::Outside(format!("{}: {error}", path.display())))
+    write_file("--out", path, |out| out.write_all(text.as_bytes()))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]

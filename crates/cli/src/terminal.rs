@@ -94,11 +94,20 @@ pub(crate) fn stop_on_ctrl_c() -> Arc<StopFlag> {
     // Failing to listen only loses the partial result.
     let _ = ctrlc::set_handler(move || {
         if handler.is_stopped() {
-            std::process::exit(130);
+            end();
         }
         handler.stop();
     });
     stop
+}
+
+/// The first Ctrl-C ends the program at once, unless the command listens to it already, and leaves no half of a file.
+pub(crate) fn end_on_ctrl_c() {
+    let _ = ctrlc::set_handler(|| end());
+}
+
+fn end() -> ! {
+    files::without_unfinished(|| std::process::exit(130))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that may ask for the time of day")]

@@ -16,8 +16,10 @@ mod render;
 mod shrink;
 mod ticks;
 
+use std::io::Write;
 use std::path::Path;
 
+use files::whole_file;
 use linux::net::Namespace;
 use tcp::LinuxVersion;
 use units::{Span, Time};
@@ -100,7 +102,8 @@ fn one(plan: &RandomPlan<'_>, ticks: &KernelTicks, number: u64) -> ScriptRow {
             });
             let file = plan.folder.join(format!("{}.pkt", script.name));
             let text = render::rendered(&script, plan.version, &found);
-            let written = std::fs::write(&file, text).err().map(|error| format!(" (not written: {error})"));
+            let written = whole_file(&file, |out| out.write_all(text.as_bytes()));
+            let written = written.err().map(|error| format!(" (not written: {error})"));
             row(
                 file.display().to_string(),
                 DrillVerdict::Failed,

@@ -1,9 +1,11 @@
 //! Results kept as small files, one for each paper and scale: every point with its kind, verdict, value, interval and
 //! band, and which commit gave it when. A run that was ended is taken up again from them.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use files::whole_file;
 use report::claim::{ClaimResult, PointResult, VerdictTally};
 use serde::{Deserialize, Serialize};
 
@@ -73,15 +75,12 @@ impl SavedResults {
         Ok(all)
     }
 
-    /// Under another name first, so that a file that is there is whole.
+    /// Replaces the file of the same run.
     pub fn write(&self, folder: &Path) -> Result<(), String> {
         let path = self.run.path(folder);
         let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let text = serde_json::to_string(self).map_err(|error| wrong(&error))?;
-        let partial = path.with_extension("partial");
-        fs::write(&partial, format!("{text}\n"))
-            .and_then(|()| fs::rename(&partial, &path))
-            .map_err(|error| wrong(&error))
+        whole_file(&path, |out| writeln!(out, "{text}")).map_err(|error| error.to_string())
     }
 
     /// Goes on as results of `run`. Claims of another program stay and name its commit; those of another seed or scale do

@@ -23,8 +23,8 @@ mod racks;
 mod summary;
 mod tables;
 
+pub use self::files::{file_name, write_run};
 pub use digest::RunDigest;
-pub use files::{file_name, whole_file, write_run};
 pub use percentiles::Percentiles;
 pub use racks::{PortPeak, RackSummary, RefusalCounts};
 pub use summary::{FlowSummary, QueuePercentiles, RttPercentiles, RunResult, SummaryOrigin, summarize};

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 pub use deter::LogLevel;
 use deter::{ColumnBytes, ConnectionLog, ReplayDifference, ReplayObserver, ReplayedFrame, record_trial};
+use files::{WholeFolder, whole_file};
 use serde::Serialize;
 use sim::net::PortCapture;
 use sim::net::recording::{LogStore, capture_of};
 
-use crate::flows::{pcapng, whole_file};
+use crate::flows::pcapng;
 use crate::parallel;
 pub use queues::{
     DifferenceOfDrops, DifferenceOfQueues, QueueAnswer, QueueChoice, QueueFlowRow, QueuePortRow, QueueReplayError,
@@ -32,26 +33,30 @@ const TRIALS_AT_ONCE: u64 = 1_000;
 /// The logs of a run, each a file of its own in a folder.
 #[derive(Debug)]
 pub struct LogFolder {
-    folder: PathBuf,
+    path: PathBuf,
+    folder: WholeFolder,
     failure: Option<io::Error>,
 }
 
 impl LogFolder {
-    /// Makes the folder.
-    pub fn new(folder: PathBuf) -> io::Result<Self> {
-        fs::create_dir_all(&folder)?;
-        Ok(Self { folder, failure: None })
+    /// Makes the folders above it. The folder itself is there when all logs are: see [`Self::finish`].
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let above = path.parent().unwrap_or(path);
+        fs::create_dir_all(above)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", above.display())))?;
+        Ok(Self { path: path.to_owned(), folder: WholeFolder::create(path)?, failure: None })
     }
 
-    /// Whether all could be written.
+    /// Puts the folder in its place, unless some log could not be written: then there is none.
     pub fn finish(self) -> io::Result<()> {
-        self.failure.map_or(Ok(()), Err)
+        self.failure.map_or_else(|| self.folder.finish(), Err)
     }
 
     fn write(&self, flow: u32, blocks: &[u8]) -> io::Result<()> {
-        let path = self.folder.join(format!("flow-{flow}.{EXTENSION}"));
-        let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-        file.write_all(blocks)
+        let name = format!("flow-{flow}.{EXTENSION}");
+        let opened = OpenOptions::new().append(true).create(true).open(self.folder.path().join(&name));
+        let written = opened.and_then(|mut file| file.write_all(blocks));
+        written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.path.join(name).display())))
     }
 }
 

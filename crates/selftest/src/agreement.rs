@@ -1,6 +1,6 @@
 //! How well the shadow follows the kernel: many connections under random losses.
 
-use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use chart::table::{Align, Table};
 use explain::answer::ConnectionAnswer;
 use explain::terms::TimeCause;
 use faults::Random;
+use files::whole_file;
 use linux::LinkError;
 use serde::Serialize;
 
@@ -112,7 +113,7 @@ fn run_stage(loss: usize, stage: u64, connections: u64, plan: &AgreementPlan<'_>
     let capture = record.capture(0);
     if let Some(folder) = plan.keep {
         let path = folder.join(format!("agreement-{}-{}.pcapng", LOSSES[loss], stage + 1));
-        fs::write(&path, &capture).map_err(|error| LinkError(format!("{}: {error}", path.display())))?;
+        whole_file(&path, |out| out.write_all(&capture)).map_err(|error| LinkError(error.to_string()))?;
     }
     let answer = explain_one(&capture).map_err(LinkError)?;
     let mut sum = AgreementSum::default();

@@ -1,11 +1,12 @@
 //! All runs of all cases, several at a time: they mostly wait.
 
-use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use chart::table::{Align, Table};
+use files::whole_file;
 use linux::LinkError;
 use serde::Serialize;
 
@@ -154,7 +155,7 @@ fn keep(folder: Option<&Path>, case: TestCase, run: u64, captures: &[Vec<u8>; 2]
     let Some(folder) = folder else { return Ok(()) };
     for (end, capture) in ["client", "server"].iter().zip(captures) {
         let path = folder.join(format!("{case}-{}-{end}.pcapng", run + 1));
-        fs::write(&path, capture).map_err(|error| LinkError(format!("{}: {error}", path.display())))?;
+        whole_file(&path, |out| out.write_all(capture)).map_err(|error| LinkError(error.to_string()))?;
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ const DUPLICATES: usize = 2;
 
 /// Each crate may use those of the rows above its own, and none of its own row.
 const LAYERS: [&[&str]; 11] = [
-    &["units", "chart", "tidy"],
+    &["units", "chart", "files", "tidy"],
     &["wire", "faults", "bus", "settings"],
     &["machine", "congestion"],
     &["guard", "tcp", "roce", "homa", "reserve", "clock", "traffic", "testkit"],

@@ -6,11 +6,11 @@ use chart::table::thousands;
 use clock::graph::{Graph, GraphNames, GraphNode};
 use clock::plan::{ClockPlan, PlanFile, PlanRequest, Survival, plan};
 use fleet::fabric::write_graph;
-use report::flows::whole_file;
 
 use super::graph::{faults, graph};
 use crate::args::ClockPlanArgs;
 use crate::output::{CommandResult, Failure, print};
+use crate::results::write_file;
 use crate::terminal::now;
 
 /// A plan is made this often at most, and for this many seconds: what counts is the best time.
@@ -79,8 +79,7 @@ fn write_topology(graph: &Graph, path: &Path) -> CommandResult {
             return Err(Failure::Usage(format!("--write-topology {}: {expected}", path.display())));
         }
     };
-    let written = whole_file(path, |out| write_graph(graph, as_toml, out));
-    written.map_err(|error| Failure::Outside(format!("{}: {error}", path.display())))
+    write_file("--write-topology", path, |out| write_graph(graph, as_toml, out))
 }
 
 fn describe(file: &PlanFile) -> String {

@@ -8,7 +8,6 @@ use clock::graph::{Graph, GraphNames};
 use clock::node::NodeParams;
 use clock::plan::{ClockPlan, PlanFile, PlanRequest, plan};
 use clocksim::{ClockLogRow, ClockOutcome, ClockSetup, TimedFailure, simulate};
-use report::flows::whole_file;
 use serde::Serialize;
 use units::{Progress, Span, Time};
 
@@ -16,6 +15,7 @@ use super::graph::graph;
 use super::{load_plan, wrong_plan};
 use crate::args::{ClockSimulateArgs, ClockWiringArgs};
 use crate::output::{CommandResult, Failure, print};
+use crate::results::write_file;
 use crate::terminal::TerminalProgress;
 
 /// What is printed: the outcome, and how long it took.
@@ -95,8 +95,8 @@ fn graph_of(file: &PlanFile, path: &Path) -> Result<Graph, Failure> {
     let mut links = BTreeSet::new();
     for (node, parent, backup) in &rows {
         for other in parent.iter().chain(backup.iter()) {
-            let unknown = || Failure::Usage(format!("{}: {other:?} is listened to, but has no row", path.display()));
-            let (one, other) = (numbers[node.as_str()], *numbers.get(other.as_str()).ok_or_else(unknown)?);
+            // Whoever is listened to has a row: that was seen when the plan was read.
+            let (one, other) = (numbers[node.as_str()], numbers[other.as_str()]);
             links.insert([one.min(other), one.max(other)]);
         }
     }
@@ -133,7 +133,7 @@ fn failures(args: &ClockSimulateArgs, graph: &Graph, plan: &ClockPlan) -> Result
 
 fn write_log(path: &Path, rows: &[ClockLogRow], graph: &Graph) -> CommandResult {
     let ns = |ps: Option<f64>| ps.map(|ps| format!("{:.3}", ps / 1e3)).unwrap_or_default();
-    let written = whole_file(path, |out| {
+    write_file("--csv", path, |out| {
         writeln!(out, "time_us,node,event,eps_ns,error_ns")?;
         for row in rows {
             let node = row.node.map(|node| graph.name(clock::graph::GraphNode(node))).unwrap_or_default();
@@ -142,8 +142,7 @@ fn write_log(path: &Path, rows: &[ClockLogRow], graph: &Graph) -> CommandResult 
             writeln!(out, "{:.6},{node},{},{epsilon},{error}", row.at.since(Time::ZERO).as_us(), row.event)?;
         }
         Ok(())
-    });
-    written.map_err(|error| Failure::Outside(error.to_string()))
+    })
 }
 
 fn describe(found: &SimulatedClocks, graph: &Graph) -> String {

@@ -1,12 +1,13 @@
 //! A simulated year as rows: the state after every event, as CSV or Parquet.
 
-use std::io;
 use std::path::Path;
 
 use fleet::Fabric;
 use fleet::simulate::{FleetEvent, FleetSample};
-use report::flows::whole_file;
 use report::table_file::{Column, ParquetLayout, write_csv, write_parquet};
+
+use crate::output::CommandResult;
+use crate::results::write_file;
 
 const EVENTS: ParquetLayout = ParquetLayout { record: "event", rows_per_group: 1 << 16 };
 
@@ -51,8 +52,8 @@ impl SeriesFormat {
     }
 }
 
-pub(super) fn write(path: &Path, format: SeriesFormat, fabric: &Fabric, samples: &[FleetSample]) -> io::Result<()> {
-    whole_file(path, |out| match format {
+pub(super) fn write(path: &Path, format: SeriesFormat, fabric: &Fabric, samples: &[FleetSample]) -> CommandResult {
+    write_file("--out", path, |out| match format {
         SeriesFormat::Csv => write_csv(&columns(fabric), samples, out),
         SeriesFormat::Parquet => write_parquet(EVENTS, &columns(fabric), samples, out),
     })

@@ -11,13 +11,13 @@ use fleet::simulate::{FleetOutcome, FleetSample, FleetSetup, Policy, simulate};
 use fleet::trace::{self, CorruptionEvent, TraceModel};
 use fleet::upgrade::{Exposure, UpgradeOrder, capable};
 use report::fleet::{YearRun, YearRuns};
-use report::flows::whole_file;
 use report::parallel;
 use units::{Moment, Progress};
 
 use super::series::{self, SeriesFormat};
 use crate::args::{NumberingArg, PolicyArg, SimulateArgs};
 use crate::output::{CommandResult, Failure, print};
+use crate::results::write_file;
 use crate::terminal::{TerminalProgress, jobs, now};
 
 /// What all runs share.
@@ -108,8 +108,7 @@ impl SimulationContext<'_> {
         let begun = now();
         let trace = self.trace(seed)?;
         if let Some(path) = &self.args.write_trace {
-            let written = whole_file(path, |out| trace::write_csv(&trace, self.fabric, out));
-            written.map_err(|error| Failure::Outside(error.to_string()))?;
+            write_file("--write-trace", path, |out| trace::write_csv(&trace, self.fabric, out))?;
         }
         let capable = self.capable(&trace, seed)?;
         let mut samples = Vec::new();
@@ -117,8 +116,7 @@ impl SimulationContext<'_> {
         let outcome = self.simulate(&setup, &mut samples);
         let seconds = begun.elapsed().as_secs_f64();
         for (path, format) in self.files(seed) {
-            let written = series::write(&path, format, self.fabric, &samples);
-            written.map_err(|error| Failure::Outside(format!("--out {}: {error}", path.display())))?;
+            series::write(&path, format, self.fabric, &samples)?;
         }
         if !self.alone {
             self.terminal.part_done();

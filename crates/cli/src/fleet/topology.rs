@@ -5,11 +5,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use fleet::{Fabric, SwitchId};
-use report::flows::whole_file;
 use serde::Serialize;
 
 use crate::args::TopologyArgs;
 use crate::output::{CommandResult, Failure, print};
+use crate::results::write_file;
 
 #[derive(Serialize)]
 struct TopologyResult {
@@ -33,7 +33,7 @@ pub(super) fn run(args: &TopologyArgs, json: bool) -> CommandResult {
     if args.write.extension().is_none_or(|extension| extension != "csv") {
         return Err(Failure::Usage(format!("--write {file}: expected a file whose name ends in .csv")));
     }
-    whole_file(&args.write, |out| fabric.write_csv(out)).map_err(|error| Failure::Outside(error.to_string()))?;
+    write_file("--write", &args.write, |out| fabric.write_csv(out))?;
     let written = TopologyResult {
         file,
         switches: fabric.switches().len(),

@@ -5,12 +5,12 @@ use fleet::protection::ProtectionTable as Protections;
 use fleet::simulate::{FleetSetup, Policy};
 use fleet::upgrade::{Exposure, UpgradeCurve, UpgradeOrder, curve};
 use report::fleet::{UPGRADE_STEPS, UpgradeAnswer};
-use report::flows::whole_file;
 use report::parallel;
 use units::Progress;
 
 use crate::args::UpgradeArgs;
 use crate::output::{CommandResult, Failure, print};
+use crate::results::write_file;
 use crate::terminal::{TerminalProgress, jobs};
 
 pub(super) fn run(args: &UpgradeArgs, json: bool) -> CommandResult {
@@ -62,8 +62,7 @@ pub(super) fn run(args: &UpgradeArgs, json: bool) -> CommandResult {
         orders: curves,
     };
     if let Some(path) = &args.out {
-        let written = whole_file(path, |out| answer.csv(out));
-        written.map_err(|error| Failure::Outside(error.to_string()))?;
+        write_file("--out", path, |out| answer.csv(out))?;
     }
     print(json, &answer, || answer.text())?;
     if terminal.stopped() { Err(Failure::Interrupted) } else { Ok(()) }

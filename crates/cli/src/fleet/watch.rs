@@ -51,8 +51,9 @@ pub(super) fn run(args: &FleetWatchArgs, json: bool) -> CommandResult {
                 continue;
             }
             let line = WatchLine { at: now, event: &event };
-            if let Some(journal) = &mut journal {
-                write(journal, &line).map_err(|error| Failure::Outside(format!("--journal: {error}")))?;
+            if let (Some(journal), Some(path)) = (&mut journal, &args.journal) {
+                let unwritten = |error| Failure::Outside(format!("--journal {}: {error}", path.display()));
+                write(journal, &line).map_err(unwritten)?;
             }
             let told = if json { write(&mut io::stdout(), &line) } else { tell(&event, args.act) };
             if told.is_err() {

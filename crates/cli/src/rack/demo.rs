@@ -1,15 +1,13 @@
 //! `hitless rack demo`: what incast does to a client's requests.
 
-use std::fs;
-use std::path::Path;
-
 use lab::rack_demo::{self, RackDemoObserver, RackDemoPlan};
 use linux::net::become_root_of_own_namespaces;
 use units::{Bytes, Rate};
 
 use crate::args::RackDemoArgs;
-use crate::demo::{DemoProgress, check_seconds};
-use crate::output::{CommandResult, Failure, print, say};
+use crate::demo::{DemoProgress, check_seconds, write_page};
+use crate::output::{CommandResult, Failure, print};
+use crate::results::check_file;
 use crate::terminal::stop_on_ctrl_c;
 
 /// A full frame on the wire of a stand-in.
@@ -18,10 +16,7 @@ const LEAST_BUFFER: Bytes = Bytes::new(1_646);
 pub(super) fn run(args: &RackDemoArgs, json: bool) -> CommandResult {
     let plan = plan(args)?;
     // Before minutes are spent on what could then not be written.
-    let write = |path: &Path, text: &str| {
-        fs::write(path, text).map_err(|error| Failure::Usage(format!("--html {}: {error}", path.display())))
-    };
-    args.html.as_deref().map_or(Ok(()), |path| write(path, ""))?;
+    args.html.as_deref().map_or(Ok(()), |path| check_file("--html", path))?;
     // Before anything starts a thread: afterwards the kernel refuses it.
     let standing = if args.simulated { None } else { Some(become_root_of_own_namespaces(args.rootless)) };
     let stop = stop_on_ctrl_c();
@@ -38,11 +33,8 @@ pub(super) fn run(args: &RackDemoArgs, json: bool) -> CommandResult {
     };
     progress.bar.finish_and_clear();
     let Some(result) = result.map_err(|trouble| Failure::Outside(trouble.0))? else { return Err(Failure::Interrupted) };
-    if let Some(path) = &args.html {
-        write(path, &rack_demo::page(&result))?;
-        say(&format!("charts are in {}", path.display()));
-    }
     print(json, &result, || rack_demo::text(&result))?;
+    write_page(args.html.as_deref(), || rack_demo::page(&result))?;
     if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
         let opened = OpenOptions::new().create(true).append(true).open(path);
         opened.map_err(|error| Failure::Usage(format!("--log {}: {error}", path.display())))
     });
-    let mut out = CollectOutput { json, log: log.transpose()? };
+    let mut out = CollectOutput { json, log: log.transpose()?.zip(args.log.as_deref()) };
     let stop = super::stop_on_signal()?;
     say(&format!("waiting for meters at {inlet}; Ctrl-C ends it"));
     let ending = StopFlag::new();
@@ -84,7 +85,7 @@ fn compare(
     received: &CollectorReports,
     stop: &io::PipeReader,
     until: Option<Duration>,
-    out: &mut CollectOutput,
+    out: &mut CollectOutput<'_>,
 ) -> Result<Vec<CollectorSummary>, Failure> {
     let clock = Clock::start();
     let mut next_look = LOOK_EVERY;
@@ -116,19 +117,20 @@ fn now() -> Timestamp {
 }
 
 /// Where lines go.
-struct CollectOutput {
+struct CollectOutput<'a> {
     json: bool,
-    log: Option<File>,
+    log: Option<(File, &'a Path)>,
 }
 
-impl CollectOutput {
+impl CollectOutput<'_> {
     fn news(&mut self, news: Vec<CollectorEvent>) -> CommandResult {
         for news in news {
             match news {
                 CollectorEvent::Lost(lost) => {
                     let json = json_loss(&lost);
-                    if let Some(log) = &mut self.log {
-                        writeln!(log, "{json}").map_err(|error| Failure::Outside(format!("--log: {error}")))?;
+                    if let Some((log, path)) = &mut self.log {
+                        let failed = |error| Failure::Outside(format!("--log {}: {error}", path.display()));
+                        writeln!(log, "{json}").map_err(failed)?;
                     }
                     put(&if self.json { json } else { loss_line(&lost) })?;
                 }

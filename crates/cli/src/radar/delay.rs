@@ -1,19 +1,20 @@
 //! `hitless radar delay`: how long packets take between two captures, as intervals.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use clock::offset::OffsetDrift;
+use files::WholeFile;
 use radar::compare::CaptureInput;
 use radar::delay::{ClockStatement, DelayError, DelayOptions, PacketDelay, delays, readings};
 use report::delay::{DelayQuestion, DelayReport, refusal};
-use report::flows::whole_file;
 
 use super::losses::fields;
 use crate::args::{ClockArgs, DelayArgs};
 use crate::captures::{CaptureSource, ReadProgress, is_same_file, sources};
 use crate::output::{CommandResult, Failure, print};
+use crate::results::{unwritten, write_file};
 
 pub(super) fn run(args: &DelayArgs, json: bool) -> CommandResult {
     check_outputs(args)?;
@@ -48,8 +49,7 @@ pub(super) fn run(args: &DelayArgs, json: bool) -> CommandResult {
     let report = DelayReport::new(question, analysis, seconds);
     if let Some(path) = &args.html {
         let page = report.page();
-        let written = whole_file(path, |out| out.write_all(page.as_bytes()));
-        written.map_err(|error| Failure::Outside(format!("--html {error}")))?;
+        write_file("--html", path, |out| out.write_all(page.as_bytes()))?;
     }
     print(json, &report.answer(), || report.text(args.top))
 }
@@ -103,19 +103,18 @@ fn check_outputs(args: &DelayArgs) -> CommandResult {
     Ok(())
 }
 
-/// A row for each packet, as it is measured.
+/// A row for each packet, as it is measured. There is no file unless all are in it.
 struct DelayRows<'a> {
     path: &'a Path,
-    out: BufWriter<File>,
+    out: WholeFile,
     failed: Option<std::io::Error>,
 }
 
 impl<'a> DelayRows<'a> {
     fn create(path: &'a Path) -> Result<Self, Failure> {
-        let outside = |error: std::io::Error| Failure::Outside(format!("--csv {}: {error}", path.display()));
-        let mut out = BufWriter::new(File::create(path).map_err(outside)?);
-        writeln!(out, "up_ns,down_ns,direction,flow,low_ns,high_ns").map_err(outside)?;
-        Ok(Self { path, out, failed: None })
+        let mut out = WholeFile::create(path).map_err(|error| unwritten("--csv", &error))?;
+        let failed = writeln!(out, "up_ns,down_ns,direction,flow,low_ns,high_ns").err();
+        Ok(Self { path, out, failed })
     }
 
     fn write(&mut self, packet: &PacketDelay) {
@@ -125,8 +124,11 @@ impl<'a> DelayRows<'a> {
         }
     }
 
-    fn finish(mut self) -> CommandResult {
-        let failed = self.failed.or_else(|| self.out.flush().err());
-        failed.map_or(Ok(()), |error| Err(Failure::Outside(format!("--csv {}: {error}", self.path.display()))))
+    fn finish(self) -> CommandResult {
+        let Self { path, out, failed } = self;
+        match failed {
+            Some(error) => Err(Failure::Outside(format!("--csv {}: {error}", path.display()))),
+            None => out.finish().map_err(|error| unwritten("--csv", &error)),
+        }
     }
 }

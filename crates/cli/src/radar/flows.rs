@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
 use chart::table::{Align, Table, thousands};
+use files::WholeFile;
 use link::standin::wire_socket;
 use linux::clock::Clock;
 use linux::net::Netlink;
@@ -24,6 +25,7 @@ use units::Prob;
 
 use crate::args::FlowsArgs;
 use crate::output::{CommandResult, Failure, print, print_line, say};
+use crate::results::{check_file, unwritten};
 
 /// Enough of a frame for its 5-tuple behind any headers.
 const SNAP: usize = 192;
@@ -36,7 +38,10 @@ pub(super) fn run(args: &FlowsArgs, json: bool) -> CommandResult {
     if length == 0 {
         return Err(Failure::Usage(format!("--slot {}: expected at least a nanosecond", args.slot)));
     }
-    let mut told = FlowsWriter::new(args, json)?;
+    if let Some(path) = &args.csv {
+        check_file("--csv", path)?;
+    }
+    let mut told = FlowsWriter::new(args, json);
     let mut slots = FlowsetSlots::new(length, shape);
     let ended = match (&args.capture, &args.interface) {
         (Some(path), None) => from_capture(path, &mut slots, &mut told),
@@ -53,11 +58,12 @@ pub(super) fn run(args: &FlowsArgs, json: bool) -> CommandResult {
     ended
 }
 
-fn from_capture(path: &Path, slots: &mut FlowsetSlots, told: &mut FlowsWriter) -> CommandResult {
+fn from_capture(path: &Path, slots: &mut FlowsetSlots, told: &mut FlowsWriter<'_>) -> CommandResult {
     let wrong = |error: CaptureError| Failure::Usage(format!("{}: {error}", path.display()));
     let file = File::open(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let stop = crate::terminal::stop_on_ctrl_c();
     let mut reader = CaptureReader::new(file).map_err(wrong)?;
+    told.begin_csv()?;
     loop {
         let record = match reader.next() {
             Ok(Some(record)) => record,
@@ -85,7 +91,7 @@ fn from_interface(
     name: &str,
     until: Option<Duration>,
     slots: &mut FlowsetSlots,
-    told: &mut FlowsWriter,
+    told: &mut FlowsWriter<'_>,
 ) -> CommandResult {
     let outside = |error: std::io::Error| Failure::Outside(format!("{name}: {error}"));
     let link = Netlink::open().and_then(|netlink| netlink.existing_link(name));
@@ -97,6 +103,7 @@ fn from_interface(
     })?;
     let mut socket = socket.only_beginnings();
     let stop = super::stop_on_signal()?;
+    told.begin_csv()?;
     say(&format!("counting flows on {name}, both ways; Ctrl-C ends it"));
     let clock = Clock::start();
     while until.is_none_or(|until| clock.elapsed() < until) {
@@ -120,9 +127,11 @@ fn from_interface(
 }
 
 /// Writes slots, and sums up those written so far.
-struct FlowsWriter {
+struct FlowsWriter<'a> {
     json: bool,
-    csv: Option<BufWriter<File>>,
+    path: Option<&'a Path>,
+    /// In its place at the end, with all slots.
+    csv: Option<WholeFile>,
     flows: BTreeMap<Flow, FlowsTotal>,
     slots: u64,
     packets: u64,
@@ -161,18 +170,12 @@ struct FlowCountLine {
     packets: u32,
 }
 
-impl FlowsWriter {
-    fn new(args: &FlowsArgs, json: bool) -> Result<Self, Failure> {
-        let mut csv = None;
-        if let Some(path) = &args.csv {
-            let file = File::create(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-            let mut file = BufWriter::new(file);
-            writeln!(file, "time_ns,src,dst,proto,src_port,dst_port,packets").map_err(wrong_csv)?;
-            csv = Some(file);
-        }
-        Ok(Self {
+impl<'a> FlowsWriter<'a> {
+    fn new(args: &'a FlowsArgs, json: bool) -> Self {
+        Self {
             json,
-            csv,
+            path: args.csv.as_deref(),
+            csv: None,
             flows: BTreeMap::new(),
             slots: 0,
             packets: 0,
@@ -180,7 +183,21 @@ impl FlowsWriter {
             left: 0,
             not_ip: 0,
             missed: 0,
-        })
+        }
+    }
+
+    /// Once Ctrl-C is listened to, so that none leaves half a file.
+    fn begin_csv(&mut self) -> CommandResult {
+        let Some(path) = self.path else { return Ok(()) };
+        let mut csv = WholeFile::create(path).map_err(|error| unwritten("--csv", &error))?;
+        writeln!(csv, "time_ns,src,dst,proto,src_port,dst_port,packets").map_err(|error| self.wrong_csv(&error))?;
+        self.csv = Some(csv);
+        Ok(())
+    }
+
+    fn wrong_csv(&self, error: &std::io::Error) -> Failure {
+        let path = self.path.unwrap_or(Path::new("")).display();
+        Failure::Outside(format!("--csv {path}: {error}"))
     }
 
     fn frame(&mut self, is_ip: bool) {
@@ -201,7 +218,7 @@ impl FlowsWriter {
             if let Some(csv) = &mut self.csv {
                 let Flow { src, dst, protocol, src_port, dst_port } = flow;
                 writeln!(csv, "{},{src},{dst},{protocol},{src_port},{dst_port},{packets}", slot.begin.0)
-                    .map_err(wrong_csv)?;
+                    .map_err(|error| self.wrong_csv(&error))?;
             }
         }
         if self.json {
@@ -217,8 +234,8 @@ impl FlowsWriter {
     }
 
     fn conclude(&mut self, args: &FlowsArgs) -> CommandResult {
-        if let Some(csv) = &mut self.csv {
-            csv.flush().map_err(wrong_csv)?;
+        if let Some(csv) = self.csv.take() {
+            csv.finish().map_err(|error| unwritten("--csv", &error))?;
         }
         if self.incomplete > 0 {
             say(&format!(
@@ -282,8 +299,4 @@ fn flow_line((flow, packets): &(Flow, u32)) -> FlowCountLine {
         dst_port: flow.dst_port,
         packets: *packets,
     }
-}
-
-fn wrong_csv(error: std::io::Error) -> Failure {
-    Failure::Outside(format!("--csv: {error}"))
 }

@@ -9,7 +9,6 @@ use radar::delay::{self, DelayError};
 use radar::loss::Loss;
 use radar::signature::Fields;
 use report::delay::DelayQuestion;
-use report::flows::whole_file;
 use report::losses::{Captures, LossReport, OtherClock, refusal};
 use units::Progress;
 
@@ -17,6 +16,7 @@ use super::delay::StatedClocks;
 use crate::args::{FieldArg, LossesArgs, NatArg};
 use crate::captures::{ReadProgress, is_same_file, sources};
 use crate::output::{CommandResult, Failure, print};
+use crate::results::write_file;
 
 pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     let thresholds = args.causes.thresholds().map_err(|error| Failure::Usage(error.to_string()))?;
@@ -40,8 +40,7 @@ pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     }
     if let Some(path) = &args.html {
         let page = report.page();
-        let written = whole_file(path, |out| std::io::Write::write_all(out, page.as_bytes()));
-        written.map_err(|error| Failure::Outside(format!("--html {error}")))?;
+        write_file("--html", path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
     }
     print(json, &report.answer(), || report.text(args.top))
 }
@@ -131,7 +130,7 @@ fn write(path: &Path, up: CaptureInput<'_>, comparison: &Comparison, progress: &
     // Several packets of one super-frame.
     numbers.dedup();
     let mut interrupted = false;
-    let written = whole_file(path, |out| {
+    let written = write_file("--write", path, |out| {
         let mut writer = CaptureWriter::new(out)?;
         let frames = compare::frames(up, numbers, |record| {
             interrupted = !progress.go_on(0);
@@ -141,7 +140,7 @@ fn write(path: &Path, up: CaptureInput<'_>, comparison: &Comparison, progress: &
     });
     match written {
         Err(_) if interrupted => Err(Failure::Interrupted),
-        written => written.map_err(|error| Failure::Outside(format!("--write {error}"))),
+        written => written,
     }
 }
 

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::RunArgs;
 use crate::output::{CommandResult, Failure, print, say};
+use crate::results::write_file;
 use crate::terminal::{TerminalProgress, jobs};
 use record::RunRecord;
 use runs::{PointRun, RunSet};
@@ -132,7 +133,7 @@ fn write_summary(folder: &Path, summaries: &[impl Serialize]) -> CommandResult {
         serde_json::to_writer_pretty(&mut *out, summaries)?;
         out.write_all(b"\n")
     };
-    flows::whole_file(&folder.join("summary.json"), write).map_err(|error| Failure::Outside(error.to_string()))
+    write_file("--out", &folder.join("summary.json"), write)
 }
 
 fn describe<C: Serialize>(

@@ -1,9 +1,10 @@
 //! Files of a run, each complete or not there at all.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
+use files::whole_file;
 use scenario::SweepPoint;
 use sim::net::NetworkOutcome;
 
@@ -42,22 +43,6 @@ pub fn write_run(folder: &Path, point: &SweepPoint, outcome: &NetworkOutcome) ->
     Ok(())
 }
 
-/// Writes a file under another name and gives it its own when all of it is there.
-pub fn whole_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".part");
-    let unfinished = Path::new(&unfinished);
-    let written = File::create(unfinished).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        write(&mut out).and_then(|()| out.flush()).and_then(|()| fs::rename(unfinished, path))
-    });
-    if written.is_err() {
-        // What went wrong is worth more than what may go wrong now.
-        let _ = fs::remove_file(unfinished);
-    }
-    written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-}
-
 /// A text as the name of a file or folder, different for different texts: spaces are underscores, and any other
 /// character that is unusual in names is written like `%2F`.
 pub fn file_name(text: &str) -> String {
@@ -80,16 +65,5 @@ mod tests {
     fn names_are_plain_and_tell_texts_apart() {
         assert_eq!(file_name("protect=ordered loss=1e-3"), "protect=ordered_loss=1e-3");
         assert_eq!(["../x", "a_b", "a b", "1%"].map(file_name), ["%2E.%2Fx", "a%5Fb", "a_b", "1%25"]);
-    }
-
-    #[test]
-    fn a_file_that_fails_leaves_what_was_there() {
-        let path = std::env::temp_dir().join(format!("hitless-whole-{}", std::process::id()));
-        whole_file(&path, |out| out.write_all(b"first")).unwrap();
-        let failed = whole_file(&path, |out| out.write_all(b"half").and(Err(io::Error::other("disk full"))));
-        assert!(failed.unwrap_err().to_string().ends_with("disk full"));
-        assert_eq!(fs::read(&path).unwrap(), b"first");
-        assert!(!path.with_extension("part").exists());
-        fs::remove_file(&path).unwrap();
     }
 }

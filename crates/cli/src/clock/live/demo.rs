@@ -1,7 +1,5 @@
 //! `hitless clock demo`: eight clocks while things are killed.
 
-use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,17 +8,15 @@ use linux::net::become_root_of_own_namespaces;
 use units::Span;
 
 use crate::args::ClockDemoArgs;
-use crate::demo::DemoProgress;
-use crate::output::{CommandResult, Failure, print, say};
+use crate::demo::{DemoProgress, write_page};
+use crate::output::{CommandResult, Failure, print};
+use crate::results::check_file;
 use crate::terminal::stop_on_ctrl_c;
 
 pub(super) fn run(args: &ClockDemoArgs, json: bool) -> CommandResult {
     let plan = plan(args)?;
     // Before a minute is spent on what could then not be written.
-    let write = |path: &Path, text: &str| {
-        fs::write(path, text).map_err(|error| Failure::Usage(format!("--html {}: {error}", path.display())))
-    };
-    args.html.as_deref().map_or(Ok(()), |path| write(path, ""))?;
+    args.html.as_deref().map_or(Ok(()), |path| check_file("--html", path))?;
     let hitless = std::env::current_exe().map_err(|error| Failure::Outside(error.to_string()))?;
     // Before anything starts a thread: afterwards the kernel refuses it.
     become_root_of_own_namespaces(args.rootless).map_err(|error| Failure::Outside(error.to_string()))?;
@@ -29,11 +25,8 @@ pub(super) fn run(args: &ClockDemoArgs, json: bool) -> CommandResult {
     let result = clock_demo::run(&plan, &|| Command::new(&hitless), &stop, &progress);
     progress.bar.finish_and_clear();
     let Some(result) = result.map_err(|trouble| Failure::Outside(trouble.0))? else { return Err(Failure::Interrupted) };
-    if let Some(path) = &args.html {
-        write(path, &clock_demo::page(&result))?;
-        say(&format!("charts are in {}", path.display()));
-    }
     print(json, &result, || clock_demo::text(&result))?;
+    write_page(args.html.as_deref(), || clock_demo::page(&result))?;
     match (result.wrong, stop.is_stopped()) {
         (_, true) => Err(Failure::Interrupted),
         (0, false) => Ok(()),

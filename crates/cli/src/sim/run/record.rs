@@ -10,6 +10,7 @@ use units::Progress;
 
 use super::runs::PointRun;
 use crate::output::{CommandResult, Failure};
+use crate::results::unwritten;
 
 /// Where logs go.
 #[derive(Clone, Copy, Debug)]
@@ -53,13 +54,23 @@ impl RunRecord<'_> {
     }
 
     pub(super) fn simulate(&self, run: &PointRun<'_>, progress: &dyn Progress) -> Result<NetworkOutcome, Failure> {
-        let outside = |error: &dyn std::fmt::Display| Failure::Outside(format!("--record: {error}"));
-        let mut logs = LogFolder::new(run.folder(self.folder)).map_err(|error| outside(&error))?;
+        let folder = run.folder(self.folder);
+        let unwritten = |error: std::io::Error| {
+            self.remove_empty(&folder);
+            unwritten("--record", &error)
+        };
+        let mut logs = LogFolder::new(&folder).map_err(unwritten)?;
         let setup = run.point.setup(run.seed);
         let mut recording = Recording::new(&setup, run.point.number as u32, self.level, &mut logs);
         let outcome = sim::net::run_recorded(setup, &mut recording, progress);
         let outcome = outcome.map_err(|error| Failure::Outside(error.to_string()))?;
-        logs.finish().map_err(|error| outside(&error))?;
+        logs.finish().map_err(unwritten)?;
         Ok(outcome)
+    }
+
+    /// Folders above one that could not be written: the next run wants them empty or absent.
+    fn remove_empty(&self, folder: &Path) {
+        let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(self.folder));
+        above.for_each(|above| _ = fs::remove_dir(above));
     }
 }
