@@ -48,7 +48,7 @@ pub(crate) fn run(args: &WireArgs, json: bool) -> CommandResult {
     }
     let netlink = Netlink::open().map_err(usage)?;
     let ends = [interface(&netlink, &args.a)?, interface(&netlink, &args.b)?];
-    let _claims = [claim(&ends[0])?, claim(&ends[1])?];
+    let _claims = [claim(&ends[0], Failure::Usage)?, claim(&ends[1], Failure::Usage)?];
     take_up_dead_wire(&netlink, &ends)?;
     let (stop, stopper) = std::io::pipe().map_err(|error| Failure::Outside(error.to_string()))?;
     let mut stopper = Some(stopper);
@@ -70,12 +70,12 @@ pub(crate) fn interface(netlink: &Netlink, name: &str) -> Result<InterfaceInfo, 
     if link.up { Ok(link) } else { Err(Failure::Usage(format!("{name} is down; `ip link set dev {name} up` first"))) }
 }
 
-/// Two wires on one interface would forward every frame twice.
-pub(crate) fn claim(link: &InterfaceInfo) -> Result<InterfaceClaim, Failure> {
+/// Two wires on one interface would forward every frame twice. What that is to whoever asks, `taken` says: for a service it may pass.
+pub(crate) fn claim(link: &InterfaceInfo, taken: fn(String) -> Failure) -> Result<InterfaceClaim, Failure> {
     let claim = InterfaceClaim::of(link.index).map_err(|error| Failure::Outside(format!("{}: {error}", link.name)))?;
     claim.ok_or_else(|| {
         let name = &link.name;
-        Failure::Usage(format!(
+        taken(format!(
             "{name} belongs to a `hitless wire` or a `hitless rack switch` already; end that one, or choose another interface"
         ))
     })

@@ -57,7 +57,8 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
     let interfaces = settings.interfaces.iter().map(|name| interface(&netlink, name)).collect::<Result<Vec<_>, _>>()?;
     interfaces.iter().try_for_each(|interface| check_port(&settings, &netlink, interface))?;
     let reserve = reservations(&settings, &interfaces)?;
-    let _claims: Vec<InterfaceClaim> = interfaces.iter().map(claim).collect::<Result<_, _>>()?;
+    let _claims: Vec<InterfaceClaim> =
+        interfaces.iter().map(|link| claim(link, Failure::Outside)).collect::<Result<_, _>>()?;
     let outside = |error: std::io::Error| Failure::Outside(error.to_string());
     let (switch, requests) = mailbox().map_err(outside)?;
     let stopper = switch.another().map_err(outside)?;
