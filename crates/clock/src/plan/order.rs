@@ -93,6 +93,23 @@ impl NodeBlocks {
         }
     }
 
+    /// Nodes that are on a cycle of three or more, as far as the search came: each other is no root, because its children have no
+    /// second way.
+    pub(super) fn on_cycles(&self) -> impl Iterator<Item = GraphNode> + '_ {
+        let mut place = vec![NONE; self.parent.len()];
+        (0..).zip(&self.preorder).for_each(|(at, node)| place[node.index()] = at);
+        self.preorder[1..].iter().flat_map(move |node| {
+            let (above, low) = (GraphNode(self.parent[node.index()]), self.low[node.index()]);
+            let closes = place[low.index()] < place[above.index()];
+            [*node, above, low].into_iter().filter(move |_| closes)
+        })
+    }
+
+    /// All that was reached.
+    pub(super) fn reached(&self) -> &[GraphNode] {
+        &self.preorder
+    }
+
     /// The cut node that a node is behind; none if it is in the block.
     pub(super) fn gate(&self, node: GraphNode) -> Option<GraphNode> {
         let gate = self.gate[node.index()];

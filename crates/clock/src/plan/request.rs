@@ -96,27 +96,63 @@ const MEDIUM: usize = 4_096;
 
 /// A plan for the nodes that work.
 pub fn plan(graph: &Graph, request: &PlanRequest) -> Result<ClockPlan, PlanError> {
-    let roots = match request.root.or_else(|| graph.usual_root()) {
-        Some(root) => vec![root],
-        None => centres(graph),
-    };
-    let mut best: Result<ClockPlan, PlanError> = Err(PlanError::RootCutOff(graph.name(roots[0]).to_owned()));
-    for root in roots {
-        let found = Planner { graph, request, root }.plan();
-        let better = match (&found, &best) {
-            (Ok(found), Ok(best)) => found.uncovered.len() < best.uncovered.len(),
-            (Ok(_), Err(_)) => true,
-            (Err(_), _) => false,
-        };
-        let is_complete = found.as_ref().is_ok_and(ClockPlan::is_complete);
-        if better || best.is_err() {
-            best = found;
-        }
-        if is_complete {
-            break;
+    if let Some(root) = request.root {
+        return Planner { graph, request, root }.plan();
+    }
+    let first = graph.usual_root().map_or_else(|| centres(graph), |root| vec![root]);
+    let found = best_of(graph, request, &first);
+    match found {
+        // Of every root the same could be said.
+        Err(PlanError::Disconnected(..)) | Ok(_) => found,
+        Err(error) => {
+            let most = (MOST_WORK / (graph.node_count() + 2 * graph.link_count())).max(32);
+            let others = other_roots(graph, &first);
+            best_of(graph, request, &others[..others.len().min(most)]).map_err(|_| error)
         }
     }
-    best
+}
+
+/// The best plan of these roots. A complete one ends it, and so do enough others.
+fn best_of(graph: &Graph, request: &PlanRequest, roots: &[GraphNode]) -> Result<ClockPlan, PlanError> {
+    let mut best: Option<ClockPlan> = None;
+    let (mut count, mut failed) = (0, None);
+    for root in roots {
+        match (Planner { graph, request, root: *root }).plan() {
+            Ok(found) => {
+                count += 1;
+                let is_last = found.is_complete() || count == MOST_ROOTS;
+                if best.as_ref().is_none_or(|best| found.uncovered.len() < best.uncovered.len()) {
+                    best = Some(found);
+                }
+                if is_last {
+                    break;
+                }
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    let unreachable =
+        || PlanError::RootCutOff(roots.first().map(|root| graph.name(*root).to_owned()).unwrap_or_default());
+    best.ok_or_else(|| failed.unwrap_or_else(unreachable))
+}
+
+/// All other nodes that may be a root: on a cycle, since some child must learn over a second way that the root lives. Those near the
+/// first of the roots that were tried come first.
+fn other_roots(graph: &Graph, tried: &[GraphNode]) -> Vec<GraphNode> {
+    let (mut is_reached, mut is_root) = (vec![false; graph.node_count()], vec![false; graph.node_count()]);
+    for node in graph.nodes() {
+        if let Some((neighbour, _)) = graph.neighbours(node).first().filter(|_| !is_reached[node.index()]) {
+            let blocks = NodeBlocks::of(graph, node, *neighbour);
+            blocks.reached().iter().for_each(|node| is_reached[node.index()] = true);
+            blocks.on_cycles().for_each(|node| is_root[node.index()] = true);
+        }
+    }
+    tried.iter().for_each(|root| is_root[root.index()] = false);
+    let near = Tree::grow(graph, tried[0], &[], &[]).order;
+    let mut take = |node: &GraphNode| std::mem::take(&mut is_root[node.index()]);
+    let mut others: Vec<GraphNode> = near.into_iter().filter(&mut take).collect();
+    others.extend(graph.nodes().filter(&mut take));
+    others
 }
 
 /// Nodes from which no other is far, best first: those in the middle of a longest shortest way.
