@@ -1,7 +1,7 @@
 //! Violations that were planted, one test for each property.
 
 use clock::graph::{FailureDomain, Graph, GraphNames};
-use clock::plan::{PlanFile, PlanRow};
+use clock::plan::{PlanFile, PlanRow, UncoveredRow};
 
 /// A ring of six with its diameters, `r` at one end: every node has three links.
 const LINKS: [[&str; 2]; 9] =
@@ -151,4 +151,53 @@ fn figures_that_are_wrong_are_listed() {
     let found: Vec<String> = other.check(&names).iter().map(ToString::to_string).collect();
     assert_eq!(found.iter().filter(|line| line.starts_with("depth: ")).count(), 2, "{found:#?}");
     assert!(found.iter().any(|line| line.starts_with("epoch: ")), "{found:#?}");
+}
+
+#[test]
+fn what_a_plan_says_of_uncovered_nodes_must_hold() {
+    // g hangs below d by its only link, and h has nobody.
+    let links: Vec<[u32; 2]> = LINKS
+        .iter()
+        .map(|ends| ends.map(|name| NODES.iter().position(|node| *node == name).unwrap() as u32))
+        .chain([[4, 6], [5, 7]])
+        .collect();
+    let mut graph = Graph::new(NODES.into_iter().chain(["g", "h"]), links).unwrap();
+    graph.fail_link(clock::graph::GraphLink(10));
+    let row = |node: &str, parent: Option<&str>, because: &str| UncoveredRow {
+        node: node.to_owned(),
+        parent: parent.map(str::to_owned),
+        depth: None,
+        because: because.to_owned(),
+        parent_link: None,
+    };
+    let [only, cut_off] = ["its only link leads to d", "cut off: no link that works leads to it"];
+    let checked = |complete: bool, uncovered: Vec<UncoveredRow>, rows: &[Row]| {
+        lines(&graph, &PlanFile { complete, uncovered, ..file(rows) })
+    };
+    let sound = || vec![row("g", Some("d"), only), row("h", None, cut_off)];
+    assert_eq!(checked(true, sound(), &SOUND), Vec::<String>::new());
+    assert_eq!(checked(true, vec![row("g", Some("d"), ""), row("h", None, "")], &SOUND), Vec::<String>::new());
+    let one = |found: Vec<String>, starts: &str, says: &str| {
+        assert!(found.len() == 1 && found[0].starts_with(starts) && found[0].contains(says), "{found:#?}");
+    };
+    one(checked(false, sound(), &SOUND), "complete: ", "said to be incomplete");
+    let other = vec![row("g", Some("d"), "every way to it leads through b"), row("h", None, cut_off)];
+    one(checked(true, other, &SOUND), "uncovered: 'g'", "expected \"its only link leads to d\"");
+    let without_e: Vec<Row> = SOUND.into_iter().filter(|row| row[0] != "e").collect();
+    let out = |because: &str| {
+        let mut uncovered = sound();
+        uncovered.push(row("e", Some("r"), because));
+        uncovered
+    };
+    for because in ["", "none was found that survives every single failure"] {
+        one(checked(false, out(because), &without_e), "uncovered: 'e'", "could have");
+        let found = checked(true, out(because), &without_e);
+        assert!(found.iter().any(|line| line.starts_with("complete: ") && line.contains("'e'")), "{found:#?}");
+    }
+    let found = checked(false, out("every way to it leads through r"), &without_e);
+    assert!(found.iter().any(|line| line.contains("that does not hold")), "{found:#?}");
+    let mut gone = sound();
+    gone.push(row("e", None, cut_off));
+    let found = checked(false, gone, &without_e);
+    assert!(found.iter().any(|line| line.starts_with("uncovered: 'e' is not cut off")), "{found:#?}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clock::graph::{FailureDomain, Graph, GraphLink, GraphNames, GraphNode, HostLinks};
-use clock::plan::{ClockPlan, PlanFile, PlanMethod, PlanRequest, SingleFailure, Survival, plan};
+use clock::plan::{ClockPlan, PlanFile, PlanMethod, PlanRequest, SingleFailure, Survival, UncoveredRow, plan};
 use proptest::prelude::*;
 
 /// Nodes 0 to `count` with these links, and domains of nodes and links by their numbers.
@@ -294,6 +294,48 @@ proptest! {
                 prop_assert!(!reason.is_proof() || is_behind(&graph, &plan, *node), "{node:?} {reason:?}");
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_plan_is_found_whenever_any_root_has_one((count, links, domains) in world_with_domains(24, 6, false), with in any::<bool>()) {
+        let graph = graph(count, &links, if with { &domains } else { &[] });
+        let found = plan(&graph, &PlanRequest::default());
+        let any = (0..count).any(|root| plan(&graph, &request(root)).is_ok());
+        prop_assert_eq!(found.is_ok(), any, "{:?}", found.map(|_| ()));
+        if let Ok(found) = found {
+            prop_assert_eq!(violations(&graph, &found), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn a_covered_node_that_is_said_to_be_uncovered_is_not_believed(
+        (count, links, domains) in world_with_domains(16, 20, true),
+        pick in any::<prop::sample::Index>(),
+        complete in any::<bool>(),
+        because in 0..4_usize,
+    ) {
+        let graph = graph(count, &links, &domains);
+        let Ok(plan) = plan(&graph, &request(0)) else { return Ok(()) };
+        let mut file = PlanFile::of(&plan, &graph);
+        file.complete = complete;
+        let covered: Vec<usize> = (0..file.plan.len()).filter(|row| file.plan[*row].backup.is_some()).collect();
+        let row = file.plan.remove(covered[pick.index(covered.len())]);
+        let parent = row.parent.clone().unwrap_or_default();
+        let because = [
+            format!("its only link leads to {parent}"),
+            format!("every way to it leads through {parent}"),
+            "none was found that survives every single failure".to_owned(),
+            String::new(),
+        ][because].clone();
+        file.uncovered.push(UncoveredRow { node: row.node.clone(), parent: row.parent, depth: Some(row.depth), because, parent_link: row.parent_link });
+        file.epoch = None;
+        let lines: Vec<String> = file.check(&GraphNames::of(&graph)).iter().map(ToString::to_string).collect();
+        let says = format!("'{}'", row.node);
+        prop_assert!(lines.iter().any(|line| line.starts_with("uncovered: ") && line.contains(&says)), "{}: {lines:?}", row.node);
     }
 }
 

@@ -3,18 +3,20 @@
 //! Works on a plan as its file has it, by other code than the planner's: ways are walked node by node, domains are looked up in
 //! their lists of members, loops are followed. What is found is a list of violations; an empty one is the proof.
 
+mod uncovered;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use super::depth::set_backup_depths;
 use super::survive::{SingleFailure, Survival};
-use super::{ClockPlan, PlanFile};
+use super::{ClockPlan, PlanFile, Uplink};
 use crate::graph::{DomainId, Graph, GraphNames, GraphNode};
 
 /// What does not hold, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanViolation {
-    /// Which: `form`, `property 1` to `property 7`, `depth`, `epoch`, or the failure that is not survived.
+    /// Which: `form`, `property 1` to `property 7`, `uncovered`, `complete`, `depth`, `epoch`, or the failure that is not survived.
     pub what: String,
     /// How.
     pub how: String,
@@ -41,6 +43,7 @@ impl PlanFile {
                 }
                 let mut check = PlanCheck::of(names.graph(), &plan);
                 check.properties();
+                check.uncovered(self.complete);
                 check.figures(self);
                 check.failures();
                 check.found
@@ -209,18 +212,20 @@ impl<'a> PlanCheck<'a> {
     /// Property 4.
     fn domains(&mut self, node: GraphNode) {
         let Some(backup) = self.plan.backup[node.index()] else { return };
-        let of_backup = self.of_node.get(&backup.node).into_iter().chain(self.of_link.get(&backup.link.0)).flatten();
-        let of_backup: BTreeSet<DomainId> = of_backup.copied().filter(|domain| !self.holds(*domain, node)).collect();
-        if of_backup.is_empty() {
-            return;
-        }
-        for domain in self.on_way(node).intersection(&of_backup) {
-            let (domain, node, backup) = (&self.graph.domain(*domain).name, self.name(node), self.name(backup.node));
+        for domain in self.shared_domains(node, backup) {
+            let (domain, node, backup) = (&self.graph.domain(domain).name, self.name(node), self.name(backup.node));
             self.wrong(
                 "property 4",
                 format!("domain '{domain}' breaks both the way of '{node}' and its backup '{backup}'"),
             );
         }
+    }
+
+    /// Domains that would break both a node's way and this backup edge.
+    fn shared_domains(&self, node: GraphNode, backup: Uplink) -> Vec<DomainId> {
+        let of_backup = self.of_node.get(&backup.node).into_iter().chain(self.of_link.get(&backup.link.0)).flatten();
+        let of_backup: BTreeSet<DomainId> = of_backup.copied().filter(|domain| !self.holds(*domain, node)).collect();
+        if of_backup.is_empty() { Vec::new() } else { self.on_way(node).intersection(&of_backup).copied().collect() }
     }
 
     /// Property 3.

@@ -18,7 +18,8 @@ use crate::graph::{Graph, GraphLink, GraphNames, GraphNode};
 pub struct PlanFile {
     pub root: String,
     pub backup_root: String,
-    #[serde(default)]
+    /// A file that does not say claims to be.
+    #[serde(default = "complete")]
     pub complete: bool,
     #[serde(default)]
     pub nodes: usize,
@@ -54,6 +55,10 @@ pub struct PlanFile {
     pub plan: Vec<PlanRow>,
     #[serde(default)]
     pub uncovered: Vec<UncoveredRow>,
+}
+
+fn complete() -> bool {
+    true
 }
 
 fn search() -> String {
