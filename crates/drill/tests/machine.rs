@@ -68,3 +68,18 @@ fn what_our_tcp_does_not_model_is_not_applicable_with_its_line() {
         assert_eq!((row.result, row.line), (DrillVerdict::NotApplicable, Some(line)), "{text}");
     }
 }
+
+#[test]
+fn a_peer_that_offers_less_than_its_timestamps_take_is_sent_single_bytes() {
+    let text = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+                +0 bind(3, ..., ...) = 0\n\
+                +0 listen(3, 1) = 0\n\
+                +0 < S 0:0(0) win 1000 <mss 5,sackOK,TS val 100 ecr 0>\n\
+                * > S. 0:0(0) ack 1 <...>\n\
+                +.1 < . 1:1(0) ack 1 win 1000 <nop,nop,TS val 200 ecr 0>\n\
+                +0 accept(3, ..., ...) = 4\n\
+                +0 write(4, ..., 2) = 2\n\
+                * > . 1:2(1) ack 1 <...>\n";
+    let row = of(text);
+    assert_eq!((row.result, row.why), (DrillVerdict::Passed, None));
+}

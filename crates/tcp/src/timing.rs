@@ -117,7 +117,7 @@ impl TcpTiming {
 
     /// As a kernel that counts in jiffies would keep it.
     pub(super) fn round_up(&self, span: Span) -> Span {
-        self.grid.map_or(span, |grid| Span::from_ps(grid.count(span) * grid.jiffy))
+        self.grid.map_or(span, |grid| Span::from_ps(grid.count(span).saturating_mul(grid.jiffy)))
     }
 
     /// When a timer set after this tick for `jiffies` ticks goes off; never where time does not tick.
@@ -149,12 +149,13 @@ impl Grid {
         Self { jiffy, offset: round - phase.as_ps() % round, late: 0 }
     }
 
+    /// A log that is replayed may say any time: the last ticks before the end of all time are one.
     fn tick(&self, now: Time) -> u64 {
-        (now.as_ps() + self.offset) / self.jiffy
+        now.as_ps().saturating_add(self.offset) / self.jiffy
     }
 
     fn time(&self, tick: u64) -> Time {
-        Time::from_ps((tick * self.jiffy).saturating_sub(self.offset))
+        Time::from_ps(tick.saturating_mul(self.jiffy).saturating_sub(self.offset))
     }
 
     /// Most spans of a datacenter are a jiffy or two, which takes no division.
@@ -211,6 +212,16 @@ mod tests {
         let timing = linux(Span::from_us(300));
         assert_eq!(timing.deadline(&Wait::plain(at(10), Span::from_us(1_000))), at(1_300));
         assert_eq!(timing.deadline(&Wait::plain(at(310), Span::from_us(1_000))), at(2_300));
+    }
+
+    #[test]
+    fn ticks_at_the_end_of_all_time_do_not_come_round() {
+        let timing = linux(Span::from_us(300));
+        let end = Time::from_ps(u64::MAX - 1);
+        let last = timing.tick(end);
+        assert!(last >= timing.tick(Time::from_ps(u64::MAX - 2_000_000_000)));
+        assert!(timing.after_jiffies(last, 5) >= Time::from_ps(u64::MAX - timing.offset().as_ps()));
+        assert!(timing.round_up(Span::from_ps(u64::MAX)) >= Span::from_ps(u64::MAX - 1_000_000_000));
     }
 
     #[test]

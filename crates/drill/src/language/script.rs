@@ -18,6 +18,11 @@ pub(crate) struct Tolerance {
     pub(crate) share: f64,
 }
 
+/// A script lasts no longer, and neither does anything in it.
+const A_DAY: Span = Span::from_ms(86_400_000);
+/// A hundred times as late as it took.
+const MOST_PERCENT: u64 = 10_000;
+
 /// packetdrill's own: 4 ms, or 12.5 %.
 impl Default for Tolerance {
     fn default() -> Self {
@@ -84,14 +89,22 @@ impl DrillScript {
             let value = cursor.take_while(|letter| !letter.is_whitespace());
             self.option(cursor, name, value)?;
         }
+        let mut length: u64 = 0;
         while !cursor.at_end() {
             let line = cursor.line();
-            let (time, end) = if cursor.sees("`") {
+            let (time, until) = if cursor.sees("`") {
                 (EventTime::Relative { from: Span::ZERO, to: Span::ZERO }, None)
             } else {
                 event_time(cursor)?
             };
-            let action = action(cursor, end)?;
+            length = length.saturating_add(match time {
+                EventTime::Any | EventTime::Absolute { .. } => 0,
+                EventTime::Relative { to, .. } => until.unwrap_or(to).max(to).as_ps(),
+            });
+            if length > A_DAY.as_ps() {
+                return cursor.error("a time that is more than a day after the start".to_owned());
+            }
+            let action = action(cursor, until)?;
             self.events.push(Event { line, time, action });
         }
         if self.events.is_empty() { cursor.error("a script without events") } else { Ok(()) }
@@ -99,7 +112,11 @@ impl DrillScript {
 
     fn option(&mut self, cursor: &Cursor<'_>, name: &str, value: &str) -> Parsed<()> {
         let number = value.parse::<u64>().ok();
+        let most = if name == "tolerance_percent" { MOST_PERCENT } else { A_DAY.as_ps() / 1_000_000 };
         match (name, number) {
+            ("tolerance_usecs" | "tcp_ts_tick_usecs" | "tolerance_percent", Some(number)) if number > most => {
+                return cursor.error(format!("--{name}={value}: expected at most {most}"));
+            }
             ("tolerance_usecs", Some(us)) if us > 0 => self.tolerance.fixed = Span::from_us(us),
             ("tolerance_percent", Some(percent)) => self.tolerance.share = percent as f64 / 100.0,
             ("tcp_ts_tick_usecs", Some(us)) => self.timestamp_tick = (us > 0).then(|| Span::from_us(us)),
@@ -167,7 +184,7 @@ fn seconds(cursor: &mut Cursor<'_>) -> Parsed<Span> {
     }
     let micros = format!("{whole:0>1}{fraction:0<6}");
     match micros.parse::<u64>() {
-        Ok(micros) if fraction.len() <= 6 && micros < 1 << 40 => Ok(Span::from_us(micros)),
+        Ok(micros) if fraction.len() <= 6 && micros <= A_DAY.as_ps() / 1_000_000 => Ok(Span::from_us(micros)),
         _ => cursor.error(format!("a time that is not understood: {whole}.{fraction}")),
     }
 }
@@ -186,6 +203,20 @@ mod tests {
 
     fn refused(text: &str) -> (usize, String) {
         DrillScript::parse(text).unwrap_err()
+    }
+
+    #[test]
+    fn times_that_no_clock_can_count_are_refused() {
+        let with = |option: &str| refused(&format!("{option}\n+0 close(3) = 0"));
+        for option in ["--tolerance_usecs=9223372036854775808", "--tcp_ts_tick_usecs=86400000001"] {
+            let (line, why) = with(option);
+            assert!(line == 1 && why == format!("{option}: expected at most 86400000000"), "{line}: {why}");
+        }
+        assert_eq!(with("--tolerance_percent=10001").1, "--tolerance_percent=10001: expected at most 10000");
+        assert!(refused("86401 close(3) = 0").1.contains("a time that is not understood"));
+        assert!(DrillScript::parse(&"+43200 close(3) = 0\n".repeat(2)).is_ok());
+        let (line, why) = refused(&"+43200 close(3) = 0\n".repeat(3));
+        assert!(line == 3 && why.contains("more than a day"), "{line}: {why}");
     }
 
     #[test]

@@ -119,7 +119,8 @@ impl DrillHandshake {
         let scaled = asked.scale.is_some() && peer.scale.is_some();
         // The window of a SYN-ACK is not scaled (RFC 7323 §2.2).
         let shift = if segment.is(TcpFlags::SYN) || !scaled { 0 } else { peer.scale.unwrap_or_default() };
-        let mss = u32::from(peer.mss.min(own_mss(max_segment))) - if timestamps { 12 } else { 0 };
+        // A peer may offer less than its own timestamps take.
+        let mss = u32::from(peer.mss.min(own_mss(max_segment))).saturating_sub(if timestamps { 12 } else { 0 });
         let base = settings.config();
         let socket = TcpSocketConfig {
             peer_window: u64::from(segment.window.unwrap_or_default()) << shift,
