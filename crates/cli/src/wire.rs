@@ -23,6 +23,9 @@ use units::Prob;
 use crate::args::WireArgs;
 use crate::output::{CommandResult, Failure, print, say};
 
+/// A file that cannot be written ends no wire.
+const GOES_ON: &str = "; the wire goes on, and counts what is not logged";
+
 /// What the wire did, by direction.
 #[derive(Debug, Serialize)]
 struct WireResult {
@@ -142,12 +145,7 @@ fn in_this_process(args: &WireArgs, ends: &[InterfaceInfo; 2], stop: &PipeReader
     let sockets = [open(&ends[0])?, open(&ends[1])?];
     let longest = frame::longest_on(ends[0].mtu.max(ends[1].mtu));
     let mut medium = Medium::new(config, sockets, longest).map_err(|error| Failure::Usage(format!("--log {error}")))?;
-    if let Some(path) = &args.log {
-        let log = path.display().to_string();
-        medium = medium.telling_log_trouble(move |error| {
-            say(&format!("--log {log}: {error}; the wire goes on, and counts corrupted frames that are not logged"));
-        });
-    }
+    medium = medium.telling_trouble(|file| say(&format!("{file}{GOES_ON}")));
     match repeater(args) {
         Some(repeat) => {
             medium = medium.repeating(repeat);
@@ -180,6 +178,7 @@ fn in_kernel(
     say(&format!("a wire in the kernel between {} and {}; Ctrl-C ends it", args.a, args.b));
     let until = args.duration.map(|span| Duration::from_nanos(span.as_ps() / 1_000));
     let clock = linux::clock::Clock::start();
+    let mut is_told = false;
     while until.is_none_or(|until| clock.elapsed() < until) {
         let left = until.map_or(Duration::from_secs(1), |until| until.saturating_sub(clock.elapsed()));
         let ready = poll::wait(&[(stop.as_raw_fd(), false)], left.min(Duration::from_secs(1)));
@@ -189,7 +188,11 @@ fn in_kernel(
         if let Some(directory) = &args.counters {
             let counters = wire.counters().map_err(usage)?;
             let kept = emulator::keep_counters(directory, &[&args.a, &args.b], &counters);
-            kept.map_err(|error| Failure::Outside(format!("{}: {error}", directory.display())))?;
+            if let Err(error) = kept
+                && !std::mem::replace(&mut is_told, true)
+            {
+                say(&format!("{}: {error}{GOES_ON}", directory.display()));
+            }
         }
     }
     Ok(WireResult::new(wire.counters().map_err(usage)?, None))

@@ -38,7 +38,7 @@ use linux::poll;
 
 use direction::{WireDirection, carry_one};
 use exit::{Exit, RouterState};
-use log::CorruptionLog;
+use log::{CorruptionLog, TroubleTeller};
 
 pub use claim::InterfaceClaim;
 pub use direction::{DirectionConfig, DirectionCounters};
@@ -72,6 +72,7 @@ pub struct Medium {
     flip: Option<Random>,
     longest: usize,
     log: Option<CorruptionLog>,
+    trouble: TroubleTeller,
     counters: Option<PathBuf>,
     look_every: Span,
     repeat: Option<Repeat>,
@@ -106,6 +107,7 @@ impl Medium {
             flip: config.flip.then(|| Random::new(config.seed, 9)),
             longest,
             log,
+            trouble: TroubleTeller::default(),
             counters: config.counters,
             look_every: LOOK_EVERY,
             repeat: None,
@@ -129,11 +131,9 @@ impl Medium {
         Self { rewrite: Some(RouterState { rewrite, scratch: Vec::new() }), ..self }
     }
 
-    /// Tells why corrupted frames cannot be logged, once: the wire goes on.
-    pub fn telling_log_trouble(mut self, tell: impl FnMut(&io::Error) + Send + 'static) -> Self {
-        if let Some(log) = &mut self.log {
-            log.trouble = Some(Box::new(tell));
-        }
+    /// Tells which of its files cannot be written and why, once for each: the wire goes on.
+    pub fn telling_trouble(mut self, tell: impl FnMut(&str) + Send + 'static) -> Self {
+        self.trouble.tell = Some(Box::new(tell));
         self
     }
 
@@ -177,7 +177,7 @@ impl Medium {
             if next_look <= now {
                 next_look = now + self.look_every;
                 self.count_overflow();
-                self.keep_counters()?;
+                self.keep_files();
                 look(&self.lane_counters());
                 // A wire that is never idle must end too.
                 if poll::wait(&[(stop.as_raw_fd(), false)], Duration::ZERO)? != [poll::Readiness::Nothing] {
@@ -186,7 +186,7 @@ impl Medium {
             }
         }
         self.count_overflow();
-        self.keep_counters()?;
+        self.keep_files();
         Ok(self.lane_counters())
     }
 
@@ -269,11 +269,10 @@ impl Medium {
         Ok(any)
     }
 
-    fn keep_counters(&mut self) -> io::Result<()> {
-        if let Some(log) = &mut self.log {
-            log.flush();
-        }
-        let Some(directory) = &self.counters else { return Ok(()) };
-        keep_counters(directory, &[&self.names[0], &self.names[1]], &self.lane_counters())
+    fn keep_files(&mut self) {
+        self.trouble.tell(0, self.log.as_mut().and_then(CorruptionLog::flush));
+        let Some(directory) = &self.counters else { return };
+        let kept = keep_counters(directory, &[&self.names[0], &self.names[1]], &self.lane_counters());
+        self.trouble.tell(1, kept.err().map(|error| format!("{}: {error}", directory.display())));
     }
 }

@@ -1,46 +1,57 @@
-//! The log of corrupted frames. A wire carries frames whether they can be logged or not.
+//! Files that a wire keeps. It carries frames whether they can be written or not.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linux::capture::Capture;
 use linux::clock::time_of_day;
 
-/// Hears why frames are not logged.
-pub(super) type LogTrouble = Box<dyn FnMut(&io::Error) + Send>;
+/// Hears which file cannot be written, and why.
+pub(super) type FileTrouble = Box<dyn FnMut(&str) + Send>;
 
-/// A capture of corrupted frames whose troubles end nothing: they are told once, and frames that are not kept are counted.
+/// A capture of corrupted frames whose troubles end nothing: frames that are not kept are counted.
 pub(super) struct CorruptionLog {
+    path: PathBuf,
     capture: Capture,
-    pub(super) trouble: Option<LogTrouble>,
+    failure: Option<io::Error>,
 }
 
 impl CorruptionLog {
     pub(super) fn create(path: &Path, names: &[String; 2]) -> io::Result<Self> {
         let capture = Capture::create(path, &[&names[0], &names[1]])
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-        Ok(Self { capture, trouble: None })
+        Ok(Self { path: path.to_owned(), capture, failure: None })
     }
 
     pub(super) fn write(&mut self, interface: u32, frame: &[u8]) {
-        let written = self.capture.write(interface, time_of_day(), frame);
-        self.tell(written);
+        self.failure = self.capture.write(interface, time_of_day(), frame).err().or(self.failure.take());
     }
 
-    pub(super) fn flush(&mut self) {
-        let flushed = self.capture.flush();
-        self.tell(flushed);
+    /// What went wrong since the last time, with the file.
+    pub(super) fn flush(&mut self) -> Option<String> {
+        let failure = self.capture.flush().err().or(self.failure.take())?;
+        Some(format!("{}: {failure}", self.path.display()))
     }
 
     pub(super) fn not_kept(&self) -> u64 {
         self.capture.not_kept()
     }
+}
 
-    fn tell(&mut self, done: io::Result<()>) {
-        if let Err(error) = done
-            && let Some(mut trouble) = self.trouble.take()
-        {
-            trouble(&error);
+/// Tells of each file once.
+#[derive(Default)]
+pub(super) struct TroubleTeller {
+    pub(super) tell: Option<FileTrouble>,
+    is_told: [bool; 2],
+}
+
+impl TroubleTeller {
+    /// `file` is 0 for the log and 1 for the counters.
+    pub(super) fn tell(&mut self, file: usize, text: Option<String>) {
+        let Some(text) = text else { return };
+        if let Some(tell) = self.tell.as_mut().filter(|_| !self.is_told[file]) {
+            tell(&text);
         }
+        self.is_told[file] = true;
     }
 }

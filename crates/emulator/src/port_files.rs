@@ -31,6 +31,9 @@ pub fn keep_counters(directory: &Path, names: &[&str; 2], lanes: &[DirectionCoun
 /// Readers see the old value or the new one, never half of it.
 fn write_whole(path: &Path, value: u64) -> io::Result<()> {
     let new = path.with_extension("new");
-    fs::write(&new, format!("{value}\n"))?;
-    fs::rename(new, path)
+    let written = fs::write(&new, format!("{value}\n")).and_then(|()| fs::rename(&new, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written
 }
