@@ -31,6 +31,10 @@ pub(crate) fn check_file(option: &str, path: &Path) -> CommandResult {
         let expected = "expected a file in a folder that exists";
         return Err(Failure::Usage(format!("{option} {}: {expected}", path.display())));
     }
+    // A reader of a pipe would take this for all there is.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Ok(());
+    }
     // Dropped at once: what is there stays as it is.
     WholeFile::create(path).map(drop).map_err(|error| unwritten(option, &error))
 }

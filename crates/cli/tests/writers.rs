@@ -264,7 +264,7 @@ fn interrupted_at_any_moment(args: &[&str], out: &Path) {
     let whole = files(out);
     assert!(!whole.is_empty(), "{args:?}");
     let (mut stopped, mut ended) = (0, 0);
-    for turn in 1..=12 {
+    for turn in 1..=8 {
         clear();
         let mut running = start();
         // A multiple of the golden ratio spreads the moments evenly, the second half over the end, where files are written.

@@ -217,8 +217,12 @@ impl<'a> FlowsWriter<'a> {
             total.most = total.most.max(*packets);
             if let Some(csv) = &mut self.csv {
                 let Flow { src, dst, protocol, src_port, dst_port } = flow;
-                writeln!(csv, "{},{src},{dst},{protocol},{src_port},{dst_port},{packets}", slot.begin.0)
-                    .map_err(|error| self.wrong_csv(&error))?;
+                let row = writeln!(csv, "{},{src},{dst},{protocol},{src_port},{dst_port},{packets}", slot.begin.0);
+                if let Err(error) = row {
+                    // A row is missing: what comes later must not make a file of it.
+                    self.csv = None;
+                    return Err(self.wrong_csv(&error));
+                }
             }
         }
         if self.json {
