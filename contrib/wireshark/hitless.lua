@@ -14,14 +14,19 @@
 --
 --   greeting  111:3 kind:5 own:128 echo:128 latest:64 tag:64
 --
+-- Where nothing is sealed there may be a probe in its place, by which the two ends find out whether a cable joins them
+-- (`crates/wire/src/link/probe.rs`):
+--
+--   probe     111:3 kind:5   proved:1 0:4 paths:3   token:16   instance:32   heard:32
+--
 -- A frame may have its number in its two addresses instead, and an ordinary type (`crates/wire/src/link/stamp.rs`):
 --
---   to        a6:8 5:4   acknowledges:1 of class:1 latest:17   number:17
---   from      a6:8 a:4   kind:2 lower:1 class:1 epoch:2   first:16 size:14
+--   to        a6:8        tag:4   acknowledges:1 of class:1 latest:17   number:17
+--   from      tag:4 6:4   tag:8   pushed:1 class:1   first:16 size:14
 --
--- The number of a segment is that of the first plus (its TCP sequence number - first) / size. Kinds are data 0, probe 1,
--- answer 2, and 3 for data whose last segment got its PSH from the sender of the stamp. A lesson is a probe with the two
--- addresses exchanged.
+-- The number of a segment is that of the first plus (its TCP sequence number - first) / size. `pushed` says that the last
+-- segment got its PSH from the sender of the stamp. Without a size and all else but the lowest bit of `first`, it is a probe.
+-- The tag depends on the session, which is not known here: that the addresses of a TCP segment look like a stamp may be chance.
 --
 -- Load it with `wireshark -X lua_script:hitless.lua`, or copy it to the personal Lua plugins folder.
 -- No frame says how it is sealed: set the preference, `-o hitless.seal:crc` on the command line.
@@ -61,6 +66,10 @@ local HAS_BODY = { [PLAIN] = true, [DATA] = true, [RETRANSMISSION] = true, [BARE
 -- Behind the three bits of BARE.
 local GREETINGS = { [1] = "Hello", [2] = "Challenge", [3] = "Proof", [4] = "Done" }
 local GREETING_LEN = 48
+
+local QUESTION, ANSWER = 8, 9
+local PROBES = { [QUESTION] = "Question", [ANSWER] = "Answer" }
+local PROBE_LEN = 12
 
 local CLASSES = { [0] = "Ordered", [1] = "Non-blocking" }
 
@@ -138,6 +147,16 @@ local field = {
     greeting_echo = ProtoField.bytes("hitless.greeting.echo", "Offer heard"),
     greeting_latest = ProtoField.uint64("hitless.greeting.latest", "Latest counter received", base.DEC),
     greeting_tag = ProtoField.uint64("hitless.greeting.tag", "Tag", base.HEX),
+
+    probe = ProtoField.none("hitless.probe", "Probe"),
+    probe_kind = ProtoField.uint8("hitless.probe.kind", "Message", base.DEC, PROBES, 0x1f),
+    probe_proved = ProtoField.bool("hitless.probe.proved", "Its own questions come by every path", 8, nil, 0x80),
+    probe_reserved = ProtoField.bool("hitless.probe.reserved", "Came to the reserved address", 8, nil, 0x01),
+    probe_return = ProtoField.bool("hitless.probe.return", "Came to its sender's address", 8, nil, 0x02),
+    probe_stamped = ProtoField.bool("hitless.probe.stamped", "Came with the addresses of a stamp", 8, nil, 0x04),
+    probe_token = ProtoField.uint16("hitless.probe.token", "Token", base.DEC),
+    probe_instance = ProtoField.uint32("hitless.probe.instance", "Instance", base.HEX),
+    probe_heard = ProtoField.uint32("hitless.probe.heard", "Instance that it is for", base.HEX),
 
     type = ProtoField.uint16("hitless.type", "Type of the frame inside", base.HEX),
     padding = ProtoField.bytes("hitless.padding", "Padding"),
@@ -350,6 +369,32 @@ local function read_greeting(reader, tree)
     return "Greeting: " .. name
 end
 
+-- Returns its text for the Info column, or nothing if this is no probe.
+local function read_probe(reader, tree, prefs)
+    local tag = reader:peek(1, "the link header")
+    local kind = tag:bitfield(3, 5)
+    if prefs.seal ~= NO_SEAL or tag:bitfield(0, 3) ~= BARE or not PROBES[kind] then
+        return nil
+    end
+    local range = reader:take(PROBE_LEN, "the probe")
+    local flags, token = range:range(1, 1), range:range(2, 2)
+    local item = tree:add(field.probe, range):append_text(": " .. PROBES[kind])
+    item:add(field.probe_kind, tag)
+    item:add(field.probe_proved, flags)
+    if kind == ANSWER then
+        item:add(field.probe_reserved, flags)
+        item:add(field.probe_return, flags)
+        item:add(field.probe_stamped, flags)
+    end
+    item:add(field.probe_token, token)
+    item:add(field.probe_instance, range:range(4, 4))
+    item:add(field.probe_heard, range:range(8, 4))
+    if flags:bitfield(1, 4) ~= 0 or kind == QUESTION and flags:bitfield(5, 3) ~= 0 then
+        refuse(item, "A reserved bit is set")
+    end
+    return string.format("Probe: %s %d", PROBES[kind], token:uint())
+end
+
 local function read_seal(reader, tree, prefs)
     if prefs.seal == CRC then
         local range = reader:take(4, "the seal")
@@ -417,7 +462,7 @@ local function dissect(reader, tree, pinfo, root)
     local whole = pinfo.match_uint == WHOLE
     local prefs = hitless.prefs
     local kind
-    local text = not whole and read_greeting(reader, tree) or nil
+    local text = not whole and (read_greeting(reader, tree) or read_probe(reader, tree, prefs)) or nil
     if not text then
         kind, text = read_header(reader, tree, prefs)
     end
@@ -454,15 +499,11 @@ by_type:add(WHOLE, hitless)
 
 -- Numbers in addresses.
 
-local STAMP_DATA, STAMP_PROBE, STAMP_ANSWER, STAMP_LESSON = 0, 1, 2, 3
+local STAMP_DATA, STAMP_PROBE = 0, 1
 local STAMPS = {
     [STAMP_DATA] = "Data",
     [STAMP_PROBE] = "Probe",
-    [STAMP_ANSWER] = "Answer",
-    [STAMP_LESSON] = "Lesson",
 }
--- On the wire.
-local DATA_PUSHED = 3
 local MOST_SEGMENTS = 64
 
 local stamp = Proto("hitless_stamp", "Protected link, number in addresses")
@@ -470,8 +511,8 @@ local stamp = Proto("hitless_stamp", "Protected link, number in addresses")
 local stamped = {
     kind = ProtoField.uint8("hitless.stamp.kind", "Kind", base.DEC, STAMPS),
     lower = ProtoField.bool("hitless.stamp.lower", "From the end with the lower address"),
+    tag = ProtoField.uint16("hitless.stamp.tag", "Tag of the session", base.HEX),
     class = ProtoField.uint8("hitless.stamp.class", "Class", base.DEC, CLASSES),
-    epoch = ProtoField.uint8("hitless.stamp.epoch", "Epoch, modulo four", base.DEC),
     seq = ProtoField.uint16("hitless.stamp.seq", "Sequence number", base.DEC),
     era = ProtoField.uint8("hitless.stamp.era", "Era", base.DEC),
     latest = ProtoField.uint16("hitless.stamp.ack.latest", "Acknowledged", base.DEC),
@@ -481,7 +522,6 @@ local stamped = {
     size = ProtoField.uint16("hitless.stamp.size", "Payload of a segment", base.DEC),
     index = ProtoField.uint8("hitless.stamp.index", "Segment", base.DEC),
     pushed = ProtoField.bool("hitless.stamp.pushed", "PSH of the last segment was added"),
-    token = ProtoField.uint16("hitless.stamp.token", "Token", base.DEC),
 }
 stamp.fields = stamped
 
@@ -502,70 +542,74 @@ local function segment_index(first, size)
     return ahead % size == 0 and index < MOST_SEGMENTS and index or nil
 end
 
-local function read_stamped_data(to, from, is_pushed, tree)
-    local has_ack, ack_class = to:bitfield(12, 1), to:bitfield(13, 1)
-    local ack_era, latest = to:bitfield(14, 1), to:bitfield(15, 16)
-    local era, number = to:bitfield(31, 1), to:bitfield(32, 16)
-    local class, epoch = from:bitfield(15, 1), from:bitfield(16, 2)
-    local first, size = from:bitfield(18, 16), from:bitfield(34, 14)
-    if has_ack == 0 and ack_class + ack_era + latest ~= 0 or size == 0 and (first ~= 0 or is_pushed) then
-        tree:add_proto_expert_info(stamp_malformed, "Bits that mean nothing are set")
+-- The parts of the two addresses, or nothing if they are not those of a stamp.
+local function read_addresses(to, from)
+    local parts = {
+        tag = to:bitfield(8, 4) * 4096 + from:bitfield(0, 4) * 256 + from:bitfield(8, 8),
+        has_ack = to:bitfield(12, 1),
+        ack_class = to:bitfield(13, 1),
+        ack_era = to:bitfield(14, 1),
+        latest = to:bitfield(15, 16),
+        era = to:bitfield(31, 1),
+        number = to:bitfield(32, 16),
+        pushed = from:bitfield(16, 1),
+        class = from:bitfield(17, 1),
+        first = from:bitfield(18, 16),
+        size = from:bitfield(34, 14),
+    }
+    if parts.has_ack == 0 and parts.ack_class + parts.ack_era + parts.latest ~= 0 then
+        return nil
+    end
+    local meaning = parts.tag + parts.has_ack + parts.era + parts.number + parts.pushed + parts.class
+    if parts.size == 0 and (meaning ~= 0 or parts.first > 1) then
+        return nil
+    end
+    return parts
+end
+
+local function read_stamped_data(to, from, parts, tree)
+    tree:add(stamped.tag, to, parts.tag)
+    tree:add(stamped.class, from, parts.class)
+    if parts.has_ack == 1 then
+        tree:add(stamped.ack_class, to, parts.ack_class)
+        tree:add(stamped.ack_era, to, parts.ack_era)
+        tree:add(stamped.latest, to, parts.latest)
+    end
+    tree:add(stamped.first, from, parts.first)
+    tree:add(stamped.size, from, parts.size)
+    tree:add(stamped.pushed, from, parts.pushed == 1)
+    local index = segment_index(parts.first, parts.size)
+    if not index then
+        tree:add_proto_expert_info(stamp_malformed, "The frame is none of the segments")
         return "malformed"
     end
-    tree:add(stamped.class, from, class)
-    tree:add(stamped.epoch, from, epoch)
-    if has_ack == 1 then
-        tree:add(stamped.ack_class, to, ack_class)
-        tree:add(stamped.ack_era, to, ack_era)
-        tree:add(stamped.latest, to, latest)
-    end
-    if size > 0 then
-        tree:add(stamped.first, from, first)
-        tree:add(stamped.size, from, size)
-        tree:add(stamped.pushed, from, is_pushed)
-        local index = segment_index(first, size)
-        if not index then
-            tree:add_proto_expert_info(stamp_malformed, "The frame is none of the segments")
-            return "malformed"
-        end
-        tree:add(stamped.index, from, index):set_generated()
-        number = number + index
-        era = (era + math.floor(number / 65536)) % 2
-        number = number % 65536
-    end
+    tree:add(stamped.index, from, index):set_generated()
+    local number = parts.number + index
+    local era = (parts.era + math.floor(number / 65536)) % 2
+    number = number % 65536
     tree:add(stamped.seq, to, number)
     tree:add(stamped.era, to, era)
-    local text = "Data seq " .. seq_text(number, era) .. (class == 1 and " non-blocking" or "")
-    text = string.format("%s epoch %d", text, epoch)
-    return has_ack == 1 and text .. " [ack " .. seq_text(latest, ack_era) .. "]" or text
+    local text = "Data seq " .. seq_text(number, era) .. (parts.class == 1 and " non-blocking" or "")
+    return parts.has_ack == 1 and text .. " [ack " .. seq_text(parts.latest, parts.ack_era) .. "]" or text
 end
 
 function stamp.dissector(tvb, pinfo, root)
-    if tvb:len() < ETHERNET or tvb:range(0, 1):uint() ~= 0xa6 or tvb:range(6, 1):uint() ~= 0xa6 then
+    if tvb:len() < ETHERNET or tvb:range(0, 1):uint() ~= 0xa6 or tvb:range(6, 1):bitfield(4, 4) ~= 6 then
         return
     end
     local to, from = tvb:range(0, 6), tvb:range(6, 6)
-    local is_lesson = to:bitfield(8, 4) == 10 and from:bitfield(8, 4) == 5
-    if is_lesson then
-        to, from = from, to
-    end
-    if to:bitfield(8, 4) ~= 5 or from:bitfield(8, 4) ~= 10 then
+    local parts = read_addresses(to, from)
+    if not parts then
         return
     end
-    local kind = from:bitfield(12, 2)
+    local kind = parts.size == 0 and STAMP_PROBE or STAMP_DATA
     local tree = root:add(stamp, tvb:range(0, 12))
-    local is_pushed = kind == DATA_PUSHED
-    tree:add(stamped.kind, from, is_lesson and STAMP_LESSON or is_pushed and STAMP_DATA or kind)
-    tree:add(stamped.lower, from, from:bitfield(14, 1) == 1)
-    local text
-    if (kind == STAMP_DATA or is_pushed) and not is_lesson then
-        text = read_stamped_data(to, from, is_pushed, tree)
-    elseif is_lesson and kind ~= STAMP_PROBE or to:bitfield(12, 20) + from:bitfield(15, 32) + from:bitfield(47, 1) ~= 0 then
-        tree:add_proto_expert_info(stamp_malformed, "No such stamp")
-        text = "malformed"
+    tree:add(stamped.kind, from, kind)
+    local text = STAMPS[kind]
+    if kind == STAMP_DATA then
+        text = read_stamped_data(to, from, parts, tree)
     else
-        tree:add(stamped.token, to, to:bitfield(32, 16))
-        text = string.format("%s %d", STAMPS[is_lesson and STAMP_LESSON or kind], to:bitfield(32, 16))
+        tree:add(stamped.lower, from, parts.first == 1)
     end
     tree:append_text(", " .. text)
     pinfo.cols.info:prepend(text .. " | ")

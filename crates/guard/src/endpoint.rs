@@ -28,7 +28,7 @@ use crate::params::Params;
 use crate::pool::PoolShare;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
-use crate::session::{Lifecycle, SessionState};
+use crate::session::{Lifecycle, SessionIdentity, SessionState};
 use crate::silence::Silence;
 
 /// A link endpoint has one wire.
@@ -221,6 +221,12 @@ impl<B: FrameBody> Endpoint<B> {
     /// The epoch of frames sent now.
     pub fn epoch(&self) -> Epoch {
         self.life.epoch()
+    }
+
+    /// What distinguishes the frames of this epoch from those of any other session.
+    #[inline]
+    pub fn identity(&self) -> SessionIdentity {
+        self.life.identity()
     }
 
     /// What the peer would agree to, as it last said. It shows why the peer refused, or was refused.

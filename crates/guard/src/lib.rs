@@ -49,4 +49,4 @@ pub use counters::Counters;
 pub use endpoint::{Endpoint, EndpointCommand, EndpointEvent, EndpointNote, EndpointTimer, WIRE};
 pub use packet::{FrameBody, LinkPacket};
 pub use params::{LinkTiming, Params};
-pub use session::SessionState;
+pub use session::{SessionIdentity, SessionState};

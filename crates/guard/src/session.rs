@@ -91,6 +91,17 @@ pub enum SessionStep {
     Bogus,
 }
 
+/// One epoch between two incarnations of the two ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionIdentity {
+    /// This end's instance.
+    pub instance: u32,
+    /// The peer's, or 0 as long as there has been none.
+    pub peer: u32,
+    /// The whole number of the epoch.
+    pub epoch: u32,
+}
+
 /// How long the life cycle waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionTiming {
@@ -204,6 +215,12 @@ impl Lifecycle {
     #[inline]
     pub fn epoch(&self) -> Epoch {
         Epoch::new(self.epoch)
+    }
+
+    /// What distinguishes the frames of this epoch from all others.
+    #[inline]
+    pub fn identity(&self) -> SessionIdentity {
+        SessionIdentity { instance: self.instance, peer: self.peer, epoch: self.epoch }
     }
 
     /// Where sequence numbers begin in this epoch, counted from those of the first.

@@ -309,11 +309,12 @@ impl Link {
         }
     }
 
-    /// Finds out whether stamped frames arrive.
+    /// Finds out whether stamped frames arrive, and nowhere else.
     fn probe(&mut self, now: Time) {
         let LinkContext { stamper, framing, tally, .. } = &mut self.context;
-        stamper.set_session(now, framing.peer_offers_stamps(), self.endpoint.state() == SessionState::Active);
+        stamper.set_session(now, framing.peer_offers_stamps(), self.endpoint.state(), self.endpoint.identity());
         stamper.look_at_losses(now, tally.tx_stamped, self.endpoint.counters());
+        tally.stamp_relapses = stamper.relapses();
         if !self.wire.is_blocked() {
             self.context.probe();
         }

@@ -17,7 +17,9 @@
 //! life-cycle messages.
 
 pub use wire::ethernet::{ETHERNET, TAG};
-use wire::link::{FrameKind, LinkHeader, MAX_HEADER, MalformedHeader, STAMP_OFFER};
+use wire::link::{
+    FrameKind, LinkHeader, MAX_HEADER, MalformedHeader, ProbePaths, RESERVED_ADDRESS, STAMP_OFFER, StampProbe,
+};
 pub use wire::link::{OWN, SEALED_BARE, WHOLE};
 
 use units::Time;
@@ -37,6 +39,9 @@ pub fn longest_on(mtu: u32) -> usize {
 
 /// The most that goes before what a frame carries.
 pub(crate) const LONGEST_HEAD: usize = ETHERNET + MAX_HEADER + Seal::LONGEST;
+
+/// The shortest frame, its check not counted.
+const SHORTEST: usize = 60;
 
 const EVERYONE: Mac = Mac([0xff; 6]);
 
@@ -94,6 +99,8 @@ pub enum FrameRejection {
     Greeting,
     /// The peer uses a key, and this end does not.
     KeyMissing,
+    /// No frame for the endpoint: a probe, and by which path it came, if not by the plain one.
+    Probe(StampProbe, ProbePaths),
 }
 
 impl From<MalformedHeader> for FrameRejection {
@@ -117,6 +124,15 @@ pub struct EmittedFrame {
     pub head_len: usize,
     pub skip: usize,
     pub padding: usize,
+}
+
+impl EmittedFrame {
+    /// Appends to the head, and pads to the shortest frame.
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.head[self.head_len..self.head_len + bytes.len()].copy_from_slice(bytes);
+        self.head_len += bytes.len();
+        self.padding = SHORTEST.saturating_sub(self.head_len);
+    }
 }
 
 #[derive(Debug)]
@@ -268,6 +284,9 @@ impl Framing {
         }
         let (header, len) = match rest.first() {
             Some(first) if kind == OWN && greeting_kind(*first).is_some() => return Err(self.on_greeting(bytes, from)),
+            Some(first) if kind == OWN && StampProbe::marks(*first) && matches!(self.seal, Seal::None) => {
+                return Err(FrameRejection::Probe(StampProbe::parse(rest)?, path_of(ethernet)));
+            }
             Some(&SEALED_BARE) if self.seal.is_keyed() => (LinkHeader::BARE, 1),
             _ => LinkHeader::parse(rest)?,
         };
@@ -288,6 +307,21 @@ impl Framing {
         Ok(ReceivedFrame { header, body })
     }
 
+    /// A probe for the peer's, by one of the paths or by the plain one, or an answer.
+    pub(crate) fn emit_probe(&self, probe: &StampProbe, path: ProbePaths) -> EmittedFrame {
+        let to = match path {
+            ProbePaths::RESERVED => RESERVED_ADDRESS,
+            ProbePaths::RETURN => self.own.0,
+            _ => self.peer.unwrap_or(EVERYONE).0,
+        };
+        let mut emitted = EmittedFrame { head: [0; LONGEST_HEAD], head_len: ETHERNET, skip: 0, padding: 0 };
+        emitted.head[..6].copy_from_slice(&to);
+        emitted.head[6..ADDRESSES].copy_from_slice(&self.own.0);
+        emitted.head[ADDRESSES..ETHERNET].copy_from_slice(&OWN.to_be_bytes());
+        emitted.put(&probe.emit());
+        emitted
+    }
+
     fn on_greeting(&mut self, bytes: &[u8], from: Mac) -> FrameRejection {
         match (bytes.first_chunk(), &mut self.seal) {
             (None, _) => FrameRejection::Malformed,
@@ -297,6 +331,15 @@ impl Framing {
                 Err(broken) => FrameRejection::Broken(broken),
             },
         }
+    }
+}
+
+/// The path by which a probe has come; none if it is the plain one.
+fn path_of(ethernet: &[u8]) -> ProbePaths {
+    match (&ethernet[..6], &ethernet[6..ADDRESSES]) {
+        (to, _) if to == RESERVED_ADDRESS => ProbePaths::RESERVED,
+        (to, from) if to == from => ProbePaths::RETURN,
+        _ => ProbePaths::NONE,
     }
 }
 

@@ -69,7 +69,7 @@ fn register_gauges(registry: &mut Registry, status: &LinkStatus) {
 }
 
 /// Counters of frames that ended here: every place that drops one.
-pub const REASONS: [&str; 22] = [
+pub const REASONS: [&str; 23] = [
     "no_buffer",
     "tx_oversize",
     "flushed",
@@ -92,6 +92,7 @@ pub const REASONS: [&str; 22] = [
     "rx_old_epoch",
     "rx_stamp_bad",
     "rx_stamp_dropped",
+    "rx_stamp_stranger",
 ];
 
 fn register_counters(registry: &mut Registry, status: &LinkStatus) {

@@ -1,36 +1,55 @@
-//! Whether frames are sent with their numbers in their addresses (`wire::link::AddressStamp`).
+//! Whether frames are sent with their numbers in their addresses (`wire::link::AddressStamp`), and whose are believed.
 //!
 //! ```text
 //!   Unused ── both ends offer it, and a session begins ──▶ Probing
-//!   Probing ── a probe is answered ──▶ Used
-//!   Probing ── TRIES probes are not ──▶ Unanswered
-//!   Unanswered ── a probe is answered ──▶ Used
-//!   Used ── MISSED probes in a row are not answered ──▶ Unanswered
-//!   Used ── most stamped frames are lost ──▶ Probing, and after RELAPSES of these within RELAPSE_SPAN, Unanswered
+//!   Probing ── PROOFS questions in a row come by every path, at the peer too ──▶ Used
+//!   Probing ── TRIES answers in a row lack a path ──▶ Unanswered
+//!   Used ── MISSED answers in a row lack a path, or most stamped frames are lost ──▶ Probing; the RELAPSES-th time within RELAPSE_SPAN ──▶ Unanswered
+//!   Used ── no question came by every path for LEASE ──▶ Probing
+//!   Probing, Used ── a third host is heard ──▶ Unanswered
+//!   Unanswered ── a question comes by every path ──▶ Probing
 //!   any ── the session ends, or the peer no longer offers it ──▶ Unused
 //! ```
 //!
-//! A stamp is for two ends of one cable. A switch in between that learns addresses, or a card that drops frames with
-//! addresses other than its own, would lose stamped frames. So each end probes first: it teaches a switch, if there is one,
-//! that the address it is about to send to lies behind itself. A switch does not pass such a frame on; a cable does. The
-//! answer is stamped as well, so that it proves both ways. Probes go on while stamps are used.
+//! A stamp is for two ends of one cable. A switch that learns addresses would pass stamped frames on to everybody, and fill
+//! its table with them. So each end asks first, by frames that no switch passes on ([`wire::link::StampProbe`]): to an address
+//! that bridges keep to themselves, and to the sender's own address, which a switch finds where the frame came from. Frames with
+//! strange addresses are tried only after these two have come. What proves the cable is a frame that arrives, so the loss of
+//! frames proves nothing; and questions go on while stamps are used.
 //!
-//! Invariants: a stamped frame leaves only in state Used; nothing here changes the state of the session.
+//! Invariants: a stamped frame leaves only in state Used, and only if the latest question came by every path and the peer's
+//! did too; a stamped frame is believed only if it has the tag of the session, and only for [`BELIEF`] after a question of
+//! our own came by every path; nothing here changes the state of the session.
 
-use guard::Counters;
+mod rounds;
+
+use guard::{Counters, SessionIdentity, SessionState};
 use units::{Span, Time};
-use wire::link::StampProbe;
+use wire::link::{ProbePaths, StampTag};
 
-/// From the beginning of a session to the first probe: by then the peer knows of it too.
+use rounds::{HeardQuestion, LATER, ProbeRounds, RoundOutcome};
+
+pub(crate) use rounds::ProbeRound;
+
+/// From the beginning of a session to the first question: by then the peer knows of it too.
 const AT_FIRST: Span = Span::from_ms(5);
-/// Between probes of which the first has yet to be answered.
-const SOON: Span = Span::from_ms(20);
-/// Between later ones.
-const LATER: Span = Span::from_ms(1_000);
-/// Probes sent before stamps are taken for impossible.
+/// Questions in a row that must come by every path before stamps are used.
+const PROOFS: u32 = 3;
+/// Answers in a row that lack a path before stamps are taken for impossible.
 const TRIES: u32 = 10;
-/// Probes in a row without an answer after which stamps are no longer used.
+/// The same while stamps are used. After the first of these already none are sent, until a question comes by every path.
 const MISSED: u32 = 4;
+/// Without such a question for so long, the cable may be another.
+const LEASE: Span = Span::from_ms(1_000);
+/// How long the peer's stamps are believed after a question of ours came by every path. The peer stops using them within
+/// [`LEASE`] of ours and [`LATER`] of its own, and what it has sent may take a while.
+const BELIEF: Span = Span::from_ms(2_000);
+/// Questions by every path, and the peer's not: from then on there is no hurry.
+const EAGER: u32 = 50;
+/// Between questions where some path does not lead to the peer.
+const RETRY: Span = Span::from_ms(60_000);
+/// For so long nothing the peer asks lets questions begin again that were given up.
+const PAUSE: Span = Span::from_ms(5_000);
 /// Frames among which the lost ones are counted. Several super-frames: if the last segment of one is lost, the kernel may
 /// hand over the others late, and all of them are reported missing for a moment.
 const LOST: u64 = 256;
@@ -44,8 +63,33 @@ pub enum StampState {
     Unused,
     Probing,
     Used,
-    /// Stamped frames do not arrive.
+    /// Stamped frames do not arrive, or may arrive at others.
     Unanswered,
+}
+
+/// Why stamps are not used, though both ends offer them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StampObstacle {
+    Switch,
+    Filter,
+    Loss,
+    ThirdHost,
+}
+
+impl StampObstacle {
+    /// What lets a question come by these paths only.
+    fn of(paths: ProbePaths) -> Self {
+        if paths.include(ProbePaths::CABLE) { Self::Filter } else { Self::Switch }
+    }
+
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Switch => "frames do not arrive as they do over a cable: is a switch between the two ends?",
+            Self::Filter => "frames with strange addresses do not arrive: does a switch or a card filter them?",
+            Self::Loss => "most stamped frames were lost",
+            Self::ThirdHost => "a third host is on the wire",
+        }
+    }
 }
 
 /// What one end knows of stamps.
@@ -56,14 +100,27 @@ pub struct Stamper {
     /// The peer's life-cycle messages offer it.
     peer_offers: bool,
     state: StampState,
-    token: u16,
-    probe_at: Time,
-    /// Probes since the last answer.
-    unanswered: u32,
+    session: SessionIdentity,
+    /// Of frames from here, and of the peer's.
+    tags: [StampTag; 2],
+    /// Frames that leave now are stamped.
+    sends: bool,
+    /// The peer's own questions are answered.
+    peer_proved: bool,
+    /// The latest question but one did not come by every path, or the latest did not.
+    doubts: bool,
+    rounds: ProbeRounds,
+    heard: HeardQuestion,
+    believes_until: Time,
+    obstacle: StampObstacle,
+    /// Until then no answer lets stamps be used again.
+    barred_until: Time,
     /// Frames sent and reported missing when this was last looked at.
     before: (u64, u64),
     relapses: u32,
     relapse_at: Time,
+    /// All there have been.
+    all_relapses: u64,
 }
 
 impl Stamper {
@@ -73,12 +130,20 @@ impl Stamper {
             refusal,
             peer_offers: false,
             state: StampState::Unused,
-            token: 0,
-            probe_at: Time::NEVER,
-            unanswered: 0,
+            session: SessionIdentity::default(),
+            tags: [StampTag::default(); 2],
+            sends: false,
+            peer_proved: false,
+            doubts: false,
+            rounds: ProbeRounds::new(),
+            heard: HeardQuestion::default(),
+            believes_until: Time::ZERO,
+            obstacle: StampObstacle::Switch,
+            barred_until: Time::ZERO,
             before: (0, 0),
             relapses: 0,
             relapse_at: Time::ZERO,
+            all_relapses: 0,
         }
     }
 
@@ -92,200 +157,235 @@ impl Stamper {
         self.refusal.is_none()
     }
 
-    /// Both ends offer it, so stamped frames are listened to.
+    /// Both ends offer it, so questions are answered.
     pub(crate) fn is_agreed(&self) -> bool {
         self.offers() && self.peer_offers
     }
 
     pub fn state(&self) -> StampState {
-        self.state
+        match self.state {
+            StampState::Used if !self.peer_proved => StampState::Probing,
+            state => state,
+        }
     }
 
+    /// Whether frames that leave now are stamped.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
-        self.state == StampState::Used
+        self.sends
+    }
+
+    /// Times that stamps were no longer used because answers lacked a path, or because most stamped frames were lost.
+    pub(crate) fn relapses(&self) -> u64 {
+        self.all_relapses
     }
 
     /// What `status` says: a state, and the reason where stamps are not used.
     pub fn describe(&self) -> (&'static str, Option<&'static str>) {
-        match (self.state, self.refusal) {
+        match (self.state(), self.refusal) {
             (_, Some(why)) => ("off", Some(why)),
             (StampState::Unused, None) if self.peer_offers => ("off", Some("the link is not protected")),
             (StampState::Unused, None) => ("off", Some("the peer has not offered it")),
-            (StampState::Probing, None) => ("probing", Some("the peer has yet to answer a stamped frame")),
+            (StampState::Probing, None) => ("probing", Some("the two ends have yet to find that a cable joins them")),
             (StampState::Used, None) => ("used", None),
-            (StampState::Unanswered, None) => {
-                ("unanswered", Some("stamped frames do not arrive: is a switch between the two ends?"))
-            }
+            (StampState::Unanswered, None) => ("unanswered", Some(self.obstacle.describe())),
         }
     }
 
-    /// What the peer's latest life-cycle message says, and whether the link is protected.
-    pub(crate) fn set_session(&mut self, now: Time, peer_offers: bool, active: bool) {
+    /// Of the frames of this end.
+    #[inline]
+    pub(crate) fn own_tag(&self) -> StampTag {
+        self.tags[0]
+    }
+
+    #[inline]
+    pub(crate) fn peer_tag(&self) -> StampTag {
+        self.tags[1]
+    }
+
+    /// The session whose frames have these tags.
+    #[inline]
+    pub(crate) fn session(&self) -> SessionIdentity {
+        self.session
+    }
+
+    /// Whether the peer's stamps are believed: our own questions are answered.
+    #[inline]
+    pub(crate) fn believes(&self, now: Time) -> bool {
+        now < self.believes_until
+    }
+
+    /// This end's questions are answered by every path.
+    pub(crate) fn has_proved(&self) -> bool {
+        self.state == StampState::Used
+    }
+
+    /// What the peer's latest life-cycle message says, and where the life cycle is.
+    pub(crate) fn set_session(
+        &mut self,
+        now: Time,
+        peer_offers: bool,
+        state: SessionState,
+        session: SessionIdentity,
+    ) {
         self.peer_offers = peer_offers;
-        match (active && self.is_agreed(), self.state) {
-            (true, StampState::Unused) => self.probe_anew(now + AT_FIRST),
-            (false, StampState::Probing | StampState::Used | StampState::Unanswered) => {
-                (self.state, self.probe_at) = (StampState::Unused, Time::NEVER);
-            }
-            _ => {}
+        let is_open = matches!(state, SessionState::Active | SessionState::Closing) && self.is_agreed();
+        // Of an epoch that closes, stamped frames may still be on their way.
+        let session = if is_open { session } else { SessionIdentity::default() };
+        let is_other = session != self.session;
+        if is_other {
+            let SessionIdentity { instance, peer, epoch } = session;
+            self.tags = [StampTag::new(instance, peer, epoch), StampTag::new(peer, instance, epoch)];
+            (self.session, self.believes_until, self.peer_proved) = (session, Time::ZERO, false);
         }
+        let is_active = is_open && state == SessionState::Active;
+        if is_active && (is_other || self.state == StampState::Unused) {
+            self.barred_until = now;
+            self.probe_anew(now + AT_FIRST);
+        } else if !is_active && self.state != StampState::Unused {
+            self.state = StampState::Unused;
+            self.rounds.end();
+        }
+        self.update();
     }
 
     fn probe_anew(&mut self, at: Time) {
-        (self.state, self.probe_at, self.unanswered) = (StampState::Probing, at, 0);
+        self.state = StampState::Probing;
+        self.rounds.begin(at);
+        self.update();
+    }
+
+    fn update(&mut self) {
+        self.sends = self.state == StampState::Used && self.peer_proved && !self.doubts;
     }
 
     /// When [`Self::due`] has something to send.
     #[inline]
     pub(crate) fn probe_at(&self) -> Time {
-        self.probe_at
+        self.rounds.due_at()
     }
 
-    /// The token of the next probe, if one is to be sent now.
-    pub(crate) fn due(&mut self, now: Time) -> Option<u16> {
-        if self.probe_at > now {
+    /// The next question, if one is to be sent now.
+    pub(crate) fn due(&mut self, now: Time) -> Option<ProbeRound> {
+        if self.rounds.due_at() > now {
             return None;
         }
+        let lapsed = now.since(self.rounds.complete_at) >= LEASE;
+        if self.state == StampState::Used && lapsed {
+            self.probe_anew(now);
+        }
+        self.doubts |= !self.rounds.is_complete();
+        self.update();
+        let round = self.rounds.next(now);
+        if self.state == StampState::Unanswered {
+            self.rounds.set_due(now + LATER);
+        }
+        Some(round)
+    }
+
+    /// An answer of the peer's. It counts if it is to the latest question.
+    pub(crate) fn on_answer(&mut self, now: Time, token: u16, paths: ProbePaths, proved: bool) {
+        self.peer_proved = proved;
+        match self.rounds.on_answer(now, token, paths) {
+            Some(RoundOutcome::Complete) => self.on_complete(now),
+            Some(RoundOutcome::Lacking(paths)) => self.on_lacking(now, paths),
+            None => {}
+        }
+        self.update();
+    }
+
+    fn on_complete(&mut self, now: Time) {
+        self.doubts = false;
         match self.state {
-            StampState::Probing if self.unanswered >= TRIES => self.state = StampState::Unanswered,
-            StampState::Used if self.unanswered >= MISSED => self.state = StampState::Unanswered,
-            _ => {}
+            StampState::Unanswered if now < self.barred_until => return self.rounds.set_due(self.barred_until),
+            StampState::Unanswered => self.state = StampState::Probing,
+            StampState::Probing if self.rounds.complete >= PROOFS => self.state = StampState::Used,
+            StampState::Unused | StampState::Probing | StampState::Used => {}
         }
-        self.unanswered += 1;
-        self.probe_at = now + if self.state == StampState::Probing { SOON } else { LATER };
-        self.token = self.token.wrapping_add(1);
-        Some(self.token)
+        if self.state == StampState::Used {
+            self.believes_until = self.rounds.complete_at + BELIEF;
+            // The peer, if it has yet to find the same, is to know soon.
+            if self.peer_proved || self.rounds.complete > EAGER {
+                self.rounds.slow_down();
+            }
+        }
     }
 
-    /// An answer: it counts if it is to the latest probe.
-    pub(crate) fn on_answer(&mut self, now: Time, answer: StampProbe) {
-        if answer.token != self.token || self.unanswered == 0 || self.state == StampState::Unused {
-            return;
+    fn on_lacking(&mut self, now: Time, paths: ProbePaths) {
+        self.doubts = true;
+        match self.state {
+            StampState::Probing if self.rounds.lacking >= TRIES => self.give_up(now, StampObstacle::of(paths)),
+            StampState::Used if self.rounds.lacking >= MISSED => self.relapse(now, StampObstacle::of(paths)),
+            StampState::Unanswered => self.rounds.set_due(now + RETRY),
+            StampState::Unused | StampState::Probing | StampState::Used => {}
         }
-        self.unanswered = 0;
-        if self.state == StampState::Unanswered
-            && self.relapses >= RELAPSES
-            && now.since(self.relapse_at) < RELAPSE_SPAN
-        {
-            // Probes arrive, and stamped frames do not.
-            return;
-        }
-        self.state = StampState::Used;
-        self.probe_at = now + LATER;
     }
 
-    /// Frames that most of which are lost are sent otherwise, until a probe shows that they arrive.
-    pub(crate) fn look_at_losses(&mut self, now: Time, stamped: u64, counters: &Counters) {
-        let (sent, lost) =
-            (stamped - self.before.0.min(stamped), counters.tx_missing - self.before.1.min(counters.tx_missing));
-        if sent < LOST || !self.is_used() && lost == 0 {
+    /// One of the peer's questions, by one of the paths.
+    pub(crate) fn on_question_by(&mut self, token: u16, path: ProbePaths) {
+        self.heard.note(token, path);
+    }
+
+    /// The same by the plain one, which comes last: the paths by which it has come.
+    pub(crate) fn on_question(&mut self, now: Time, token: u16, proved: bool) -> ProbePaths {
+        let paths = self.heard.paths(token);
+        self.peer_proved = proved;
+        let is_cable = paths.include(ProbePaths::CABLE);
+        if self.state == StampState::Unanswered && is_cable && now >= self.barred_until {
+            self.probe_anew(now);
+        }
+        self.update();
+        paths
+    }
+
+    /// A protected frame of somebody who is not the peer: no cable joins the two ends.
+    pub(crate) fn on_third_host(&mut self, now: Time) {
+        if self.state == StampState::Unused {
             return;
         }
-        self.before = (stamped, counters.tx_missing);
-        if lost < LOST || lost * 2 < sent || !self.is_used() {
-            return;
+        self.barred_until = now + RETRY;
+        if self.state != StampState::Unanswered || self.obstacle != StampObstacle::ThirdHost {
+            self.give_up(now, StampObstacle::ThirdHost);
         }
+        self.rounds.set_due(self.barred_until);
+    }
+
+    fn give_up(&mut self, now: Time, obstacle: StampObstacle) {
+        (self.state, self.obstacle, self.believes_until) = (StampState::Unanswered, obstacle, Time::ZERO);
+        self.barred_until = self.barred_until.max(now + PAUSE);
+        self.rounds.begin(now + RETRY);
+        self.update();
+    }
+
+    /// Stamps were used, and should not have been. The peer learns of it by a question at once.
+    fn relapse(&mut self, now: Time, obstacle: StampObstacle) {
         if now.since(self.relapse_at) >= RELAPSE_SPAN {
             (self.relapses, self.relapse_at) = (0, now);
         }
-        self.relapses += 1;
-        self.probe_anew(now);
+        (self.relapses, self.all_relapses) = (self.relapses + 1, self.all_relapses + 1);
         if self.relapses >= RELAPSES {
-            self.state = StampState::Unanswered;
+            self.barred_until = now + RETRY;
+            self.give_up(now, obstacle);
+        } else {
+            self.believes_until = Time::ZERO;
+            self.probe_anew(now);
+        }
+    }
+
+    /// Frames that most of which are lost are sent otherwise, until questions show that they arrive.
+    pub(crate) fn look_at_losses(&mut self, now: Time, stamped: u64, counters: &Counters) {
+        let is_used = self.state() == StampState::Used;
+        let (sent, lost) =
+            (stamped - self.before.0.min(stamped), counters.tx_missing - self.before.1.min(counters.tx_missing));
+        if sent < LOST || !is_used && lost == 0 {
+            return;
+        }
+        self.before = (stamped, counters.tx_missing);
+        if lost >= LOST && lost * 2 >= sent && is_used {
+            self.relapse(now, StampObstacle::Loss);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Span::from_ms(ms)
-    }
-
-    fn answer(token: u16) -> StampProbe {
-        StampProbe { lower: true, token }
-    }
-
-    fn probing() -> Stamper {
-        let mut stamper = Stamper::new(None);
-        stamper.set_session(at(0), true, true);
-        stamper
-    }
-
-    fn used() -> Stamper {
-        let mut stamper = probing();
-        let token = stamper.due(at(5)).unwrap();
-        stamper.on_answer(at(6), answer(token));
-        assert!(stamper.is_used());
-        stamper
-    }
-
-    #[test]
-    fn an_answer_to_the_latest_probe_alone_lets_stamps_be_used() {
-        let mut stamper = probing();
-        stamper.on_answer(at(0), answer(0));
-        assert_eq!(stamper.state(), StampState::Probing);
-        assert_eq!(stamper.due(at(4)), None);
-        let token = stamper.due(at(5)).unwrap();
-        assert_eq!(stamper.due(at(24)), None);
-        stamper.on_answer(at(1), answer(token.wrapping_add(1)));
-        assert_eq!(stamper.state(), StampState::Probing);
-        stamper.on_answer(at(1), answer(token));
-        assert_eq!(stamper.describe(), ("used", None));
-    }
-
-    #[test]
-    fn without_the_peers_offer_or_a_session_nothing_is_probed() {
-        for (refusal, offers, active) in [(Some("no"), true, true), (None, false, true), (None, true, false)] {
-            let mut stamper = Stamper::new(refusal);
-            stamper.set_session(at(0), offers, active);
-            assert_eq!((stamper.due(at(5_000)), stamper.state()), (None, StampState::Unused));
-            assert!(stamper.describe().1.is_some());
-        }
-    }
-
-    #[test]
-    fn probes_that_nobody_answers_are_reported_and_go_on() {
-        let mut stamper = probing();
-        let sent = (0..10_000).filter(|ms| stamper.due(at(*ms)).is_some()).count();
-        assert!((15..30).contains(&sent), "{sent}");
-        assert_eq!(stamper.describe().0, "unanswered");
-        let token = (10_000..).find_map(|ms| stamper.due(at(ms))).unwrap();
-        stamper.on_answer(at(20_000), answer(token));
-        assert!(stamper.is_used());
-    }
-
-    #[test]
-    fn stamps_that_no_longer_arrive_are_no_longer_used() {
-        let mut stamper = used();
-        let ended = (1..).find(|ms| stamper.due(at(*ms)).is_some() && !stamper.is_used()).unwrap();
-        assert!((3_000..6_000).contains(&ended), "{ended}");
-        let mut stamper = used();
-        stamper.set_session(at(2), false, true);
-        assert_eq!(stamper.state(), StampState::Unused);
-    }
-
-    #[test]
-    fn frames_most_of_which_are_lost_end_it_at_once_and_a_tenth_of_them_does_not() {
-        let lost = |tx_missing| Counters { tx_missing, ..Counters::default() };
-        let mut stamper = used();
-        for n in 1..100 {
-            stamper.look_at_losses(at(n), n * 1_000, &lost(n * 100));
-            assert!(stamper.is_used());
-        }
-        let mut stamper = used();
-        stamper.look_at_losses(at(10), 100, &lost(90));
-        assert!(stamper.is_used(), "two super-frames that came late");
-        let mut stamper = used();
-        for relapse in 1..=RELAPSES {
-            stamper.look_at_losses(at(10), u64::from(relapse) * 1_000, &lost(u64::from(relapse) * 900));
-            assert!(!stamper.is_used());
-            let token = stamper.due(at(10)).unwrap();
-            stamper.on_answer(at(11), answer(token));
-            assert_eq!(stamper.is_used(), relapse < RELAPSES);
-        }
-    }
-}
+mod tests;

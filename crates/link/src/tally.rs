@@ -51,8 +51,12 @@ units::counters! { Tally:
     tx_stamped_runs,
     rx_stamped,
     rx_stamped_runs,
-    /// Frames whose addresses begin as a stamp and make no sense, or whose segments do not fit it.
+    /// Stamped frames of this session whose segments do not fit the stamp.
     rx_stamp_bad,
-    /// Stamped frames of another epoch, or where no stamps were agreed on.
+    /// Stamped frames of this session while our own probes were not answered, and probes of another session.
     rx_stamp_dropped,
+    /// Stamped frames that are not of this session: late ones, those of others on the same wire, forged ones.
+    rx_stamp_stranger,
+    /// Times that stamps were used no longer because probes did not arrive by every path, or most stamped frames were lost.
+    stamp_relapses,
 }

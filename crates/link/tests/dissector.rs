@@ -12,8 +12,8 @@ use link::seal::Seal;
 use linux::capture::Capture;
 use wire::Seq;
 use wire::link::{
-    AddressStamp, Class, Epoch, Feedback, FlowControl, FrameKind, Gap, LinkAgreement, LinkHeader, SegmentSpan,
-    SessionKind, SessionMessage, SessionRefusal, StampProbe, StampedData, VERSION,
+    AddressStamp, Class, Epoch, Feedback, FlowControl, FrameKind, Gap, LinkAgreement, LinkHeader, ProbeKind, ProbePaths, SegmentSpan,
+    SessionKind, SessionMessage, SessionRefusal, StampProbe, StampTag, StampableFrame, StampedData, VERSION,
 };
 
 const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);
@@ -562,6 +562,10 @@ fn is_malformed(frame: &[u8], sealed: Sealed) -> bool {
     if ethernet[12..] == OWN.to_be_bytes() && rest.first().is_some_and(|first| GREETING_KINDS.contains(first)) {
         return frame.len() < GREETING_LEN;
     }
+    let is_own = ethernet[12..] == OWN.to_be_bytes();
+    if sealed == Sealed::None && is_own && rest.first().is_some_and(|first| StampProbe::marks(*first)) {
+        return StampProbe::parse(rest).is_err();
+    }
     if sealed == Sealed::Key && rest.first() == Some(&SEALED_BARE) {
         let shortest = if ethernet[12..] == WHOLE.to_be_bytes() { ETHERNET } else { 2 };
         return rest.len() < 1 + sealed.size() + shortest;
@@ -582,6 +586,7 @@ fn what_the_daemon_refuses_is_marked_and_no_bytes_are_too_strange() {
     for sealed in Sealed::ALL {
         let mut good = frames(sealed);
         good.extend(greetings());
+        good.extend(probes());
         let mut random = Random(1);
         let mut strange: Vec<Vec<u8>> =
             good.iter().flat_map(|frame| (0..frame.len()).map(|len| frame[..len].to_vec())).collect();
@@ -620,38 +625,28 @@ fn a_link_over_a_link_is_followed_but_not_without_end() {
     folder.tshark(&file, Sealed::None, &["-V"]);
 }
 
-/// Stamps of every kind before a TCP segment, and what tshark should print of them.
+/// Stamps of both kinds before a TCP segment, and what tshark should print of them.
 fn stamped_examples() -> Vec<(AddressStamp, String)> {
-    let data = StampedData {
-        lower: true,
-        class: Class::Ordered,
-        epoch: Epoch::new(2),
-        number: Seq::new(17, false),
-        acknowledges: None,
-        run: None,
-        pushed: false,
-    };
-    let probe = StampProbe { lower: false, token: 4_711 };
     // The segment's TCP sequence number is 1.
-    let run = |first: u16, size| Some(SegmentSpan { first, size });
+    let run = |first: u16, size| SegmentSpan { first, size };
+    let frame = StampableFrame { class: Class::Ordered, number: Seq::new(17, false), acknowledges: None };
+    let data = StampedData { tag: StampTag::from_bits(0xa5c3), frame, run: run(1, 1_448), pushed: false };
     let acknowledges = Some((Class::NonBlocking, Seq::new(65_535, true)));
+    let acknowledging = StampableFrame { acknowledges, class: Class::NonBlocking, ..frame };
+    let wrapping = StampableFrame { number: Seq::new(65_534, true), ..frame };
     vec![
-        (AddressStamp::Data(data), "0|1|0|2|17|0|||||||".to_owned()),
+        (AddressStamp::Data(data), "0||0xa5c3|0|17|0||||1|1448|0|0".to_owned()),
         (
-            AddressStamp::Data(StampedData { acknowledges, class: Class::NonBlocking, ..data }),
-            "0|1|1|2|17|0|1|65535|1||||".to_owned(),
+            AddressStamp::Data(StampedData { frame: acknowledging, ..data }),
+            "0||0xa5c3|1|17|0|1|65535|1|1|1448|0|0".to_owned(),
         ),
         (
-            AddressStamp::Data(StampedData { number: Seq::new(65_534, true), run: run(65_534, 1), ..data }),
-            "0|1|0|2|1|0||||65534|1|3|0".to_owned(),
+            AddressStamp::Data(StampedData { frame: wrapping, run: run(65_534, 1), ..data }),
+            "0||0xa5c3|0|1|0||||65534|1|3|0".to_owned(),
         ),
-        (
-            AddressStamp::Data(StampedData { run: run(1, 1_448), pushed: true, ..data }),
-            "0|1|0|2|17|0||||1|1448|0|1".to_owned(),
-        ),
-        (AddressStamp::Probe(probe), "1|0|||||||||||".to_owned()),
-        (AddressStamp::Answer(probe), "2|0|||||||||||".to_owned()),
-        (AddressStamp::Lesson(probe), "3|0|||||||||||".to_owned()),
+        (AddressStamp::Data(StampedData { pushed: true, ..data }), "0||0xa5c3|0|17|0||||1|1448|0|1".to_owned()),
+        (AddressStamp::Probe { lower: false }, "1|0|||||||||||".to_owned()),
+        (AddressStamp::Probe { lower: true }, "1|1|||||||||||".to_owned()),
     ]
 }
 
@@ -668,7 +663,7 @@ fn stamps_say_what_was_put_in_and_what_we_refuse_is_marked() {
     let examples = stamped_examples();
     let mut frames: Vec<Vec<u8>> = examples.iter().map(|(stamp, _)| behind(stamp.emit())).collect();
     let file = folder.capture(&frames).unwrap();
-    let names = "kind lower class epoch seq era ack.class ack.latest ack.era first size index pushed";
+    let names = "kind lower tag class seq era ack.class ack.latest ack.era first size index pushed";
     let names: Vec<String> = names.split(' ').map(|name| format!("hitless.stamp.{name}")).collect();
     let mut args = vec!["-T", "fields", "-E", "separator=|"];
     args.extend(names.iter().flat_map(|name| ["-e", name.as_str()]));
@@ -684,13 +679,50 @@ fn stamps_say_what_was_put_in_and_what_we_refuse_is_marked() {
         }
         frames.push(behind(addresses));
     }
-    let refused = |frame: &Vec<u8>| match AddressStamp::parse(frame) {
-        Ok(Some(AddressStamp::Data(data))) => data.index(1).is_none(),
-        Ok(_) => false,
-        Err(_) => true,
+    let read = |frame: &Vec<u8>| match AddressStamp::parse(frame) {
+        Ok(Some(AddressStamp::Data(data))) => (true, data.index(1).is_none()),
+        Ok(Some(AddressStamp::Probe { .. })) => (true, false),
+        Ok(None) | Err(_) => (false, false),
     };
-    let expected: Vec<usize> = (0..frames.len()).filter(|at| refused(&frames[*at])).collect();
-    assert!(expected.len() > 100);
+    let all = |wanted: &dyn Fn((bool, bool)) -> bool| -> Vec<usize> {
+        (0..frames.len()).filter(|at| wanted(read(&frames[*at]))).collect()
+    };
+    let (stamps, refused) = (all(&|(is_stamp, _)| is_stamp), all(&|(_, is_refused)| is_refused));
+    assert!(refused.len() > 100 && stamps.len() < frames.len() - 100);
     let file = folder.capture(&frames).unwrap();
-    assert_eq!(folder.matching(&file, Sealed::None, "hitless.stamp.malformed"), expected);
+    assert_eq!(folder.matching(&file, Sealed::None, "hitless.stamp.malformed"), refused);
+    assert_eq!(folder.matching(&file, Sealed::None, "hitless.stamp.kind"), stamps);
+}
+
+/// A question, and an answer.
+fn probes() -> Vec<Vec<u8>> {
+    let head = [&THERE.0[..], &HERE.0, &OWN.to_be_bytes()].concat();
+    let question =
+        StampProbe { kind: ProbeKind::Question, proved: true, token: 4_711, instance: 0xdead_beef, heard: 77 };
+    let answer = StampProbe { kind: ProbeKind::Answer(ProbePaths::CABLE), proved: false, ..question };
+    [question, answer].map(|probe| [&head[..], &probe.emit(), &[0; 34]].concat()).into()
+}
+
+#[test]
+fn probes_say_what_was_put_in_where_nothing_is_sealed() {
+    if is_skipped() {
+        return;
+    }
+    let folder = Folder::create("probes").unwrap();
+    let file = folder.capture(&probes()).unwrap();
+    let names = ["kind", "proved", "reserved", "return", "stamped", "token", "instance", "heard"];
+    let names = names.map(|name| format!("hitless.probe.{name}"));
+    let mut args = vec!["-T", "fields", "-E", "separator=|"];
+    args.extend(names.iter().flat_map(|name| ["-e", name.as_str()]));
+    args.extend(["-e", "_ws.col.Info", "-e", "hitless.malformed"]);
+    let printed = folder.tshark(&file, Sealed::None, &args).replace("True", "1").replace("False", "0");
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "8|1||||4711|0xdeadbeef|0x0000004d|Probe: Question 4711|",
+            "9|0|1|1|0|4711|0xdeadbeef|0x0000004d|Probe: Answer 4711|"
+        ]
+    );
+    assert_eq!(folder.matching(&file, Sealed::Crc, "hitless.malformed"), [0, 1]);
 }

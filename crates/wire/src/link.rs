@@ -16,12 +16,16 @@
 use crate::Seq;
 
 mod header;
+mod probe;
 mod session;
 mod stamp;
 
 pub use header::{LinkHeader, MalformedHeader};
+pub use probe::{ProbeKind, ProbePaths, RESERVED_ADDRESS, StampProbe};
 pub use session::{LinkAgreement, SessionKind, SessionMessage, SessionRefusal};
-pub use stamp::{AddressStamp, MOST_SEGMENTS, MalformedStamp, STAMP_OFFER, SegmentSpan, StampProbe, StampedData};
+pub use stamp::{
+    AddressStamp, MOST_SEGMENTS, MalformedStamp, STAMP_OFFER, SegmentSpan, StampTag, StampableFrame, StampedData,
+};
 
 /// EtherType of a protected frame: its own addresses lie outside.
 pub const OWN: u16 = 0x88b5;

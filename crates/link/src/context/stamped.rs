@@ -1,15 +1,15 @@
 //! Stamped frames: on their way out, where those that follow each other become one super-frame, and off the wire.
 
-use guard::LinkPacket;
+use guard::{LinkPacket, SessionIdentity};
 use linux::offload::{FrameSink, GsoRun};
 use wire::Seq;
 use wire::checksum::Sum;
 use wire::ethernet::IPV4;
-use wire::link::{AddressStamp, SegmentSpan, StampProbe, StampedData};
+use wire::link::{AddressStamp, ProbeKind, ProbePaths, SegmentSpan, StampProbe, StampTag, StampableFrame, StampedData};
 
 use super::LinkContext;
 use crate::backend::{RunPlace, WireFrame};
-use crate::frame::{EmittedFrame, LONGEST_HEAD};
+use crate::frame::{ETHERNET, EmittedFrame, LONGEST_HEAD};
 use crate::pool::{FramePool, PoolFrame};
 
 /// Frames with one stamp, the latest of which has yet to be sent.
@@ -23,10 +23,12 @@ pub(super) struct StampedRun {
 }
 
 impl StampedRun {
-    fn admits(&self, stamp: &StampedData) -> bool {
-        stamp.number == self.next
-            && (stamp.class, stamp.epoch) == (self.stamp.class, self.stamp.epoch)
-            && (stamp.acknowledges.is_none() || stamp.acknowledges == self.stamp.acknowledges)
+    fn admits(&self, frame: &StampableFrame, tag: StampTag) -> bool {
+        let first = &self.stamp.frame;
+        frame.number == self.next
+            && frame.class == first.class
+            && (frame.acknowledges.is_none() || frame.acknowledges == first.acknowledges)
+            && tag == self.stamp.tag
     }
 
     /// The addresses of a frame that continues the run.
@@ -39,8 +41,11 @@ impl StampedRun {
     }
 }
 
-/// A probe looks like any other packet to what is between the two ends.
-const PROBE_LEN: usize = 60;
+/// A stamped probe looks like any other packet to what is between the two ends: from and to addresses for documentation
+/// (RFC 5737), of a protocol for experiments (RFC 3692).
+const PROBE_PACKET: [u8; 20] = [0x45, 0, 0, 32, 0, 0, 0x40, 0, 1, 253, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+/// Where the probe stands in such a frame.
+const STAMPED_PROBE_AT: usize = ETHERNET + PROBE_PACKET.len();
 
 impl LinkContext {
     /// What is sent now is not joined by what follows.
@@ -66,9 +71,10 @@ impl LinkContext {
     }
 
     /// Gives the frame back if it cannot be part of a super-frame.
-    fn put_stamped_frame(&mut self, stamp: StampedData, frame: PoolFrame) -> Option<PoolFrame> {
+    fn put_stamped_frame(&mut self, stamp: StampableFrame, frame: PoolFrame) -> Option<PoolFrame> {
         let bytes = self.pool.get(&frame);
-        let joined = self.run.as_mut().filter(|run| run.admits(&stamp)).and_then(|run| run.join(bytes));
+        let tag = self.stamper.own_tag();
+        let joined = self.run.as_mut().filter(|run| run.admits(&stamp, tag)).and_then(|run| run.join(bytes));
         let (addresses, run) = match joined {
             Some(addresses) => (addresses, RunPlace::Next),
             None => match self.begin_run(stamp, &frame) {
@@ -88,47 +94,84 @@ impl LinkContext {
 
     /// The addresses of a frame that others may follow; none for what is no TCP segment with data. Such a frame gains
     /// nothing from a stamp, and what joins frames on arrival might hold it back, as it may with any protocol it knows.
-    fn begin_run(&mut self, stamp: StampedData, frame: &PoolFrame) -> Option<[u8; AddressStamp::LEN]> {
+    fn begin_run(&mut self, frame: StampableFrame, body: &PoolFrame) -> Option<[u8; AddressStamp::LEN]> {
         let is_short = |segments: &GsoRun| segments.size() <= usize::from(SegmentSpan::LONGEST);
-        let segments = GsoRun::begin(self.pool.get(frame)).filter(is_short)?;
+        let segments = GsoRun::begin(self.pool.get(body)).filter(is_short)?;
         let run = SegmentSpan { first: segments.first_seq() as u16, size: segments.size() as u16 };
-        let stamp = StampedData { lower: self.framing.is_lower(), run: Some(run), ..stamp };
+        let stamp = StampedData { tag: self.stamper.own_tag(), frame, run, pushed: false };
         let addresses = AddressStamp::Data(stamp).emit();
         self.tally.tx_stamped_runs += 1;
-        self.run = Some(StampedRun { stamp, addresses, next: stamp.number.next(), segments });
+        self.run = Some(StampedRun { stamp, addresses, next: frame.number.next(), segments });
         Some(addresses)
     }
 
-    /// Sends the probe that is due, if one is.
+    /// Asks the question that is due, if one is, by each of its paths and then by the plain one.
     pub(crate) fn probe(&mut self) {
-        if let Some(token) = self.stamper.due(self.now) {
-            let probe = StampProbe { lower: self.framing.is_lower(), token };
-            self.put_probe(AddressStamp::Lesson(probe));
-            self.put_probe(AddressStamp::Probe(probe));
-        }
-    }
-
-    /// A probe of the peer's, or its answer to ours.
-    pub(crate) fn on_probe(&mut self, stamp: AddressStamp) {
-        match stamp {
-            AddressStamp::Probe(StampProbe { token, .. }) => {
-                self.put_probe(AddressStamp::Answer(StampProbe { lower: self.framing.is_lower(), token }));
+        let Some(round) = self.stamper.due(self.now) else { return };
+        let question = self.stamp_probe(ProbeKind::Question, round.token);
+        for path in [ProbePaths::RESERVED, ProbePaths::RETURN, ProbePaths::STAMPED] {
+            if round.paths.include(path) {
+                self.put_probe(&question, path);
             }
-            AddressStamp::Answer(answer) => self.stamper.on_answer(self.now, answer),
-            AddressStamp::Lesson(_) | AddressStamp::Data(_) => {}
+        }
+        self.put_probe(&question, ProbePaths::NONE);
+    }
+
+    /// A probe behind a header of ours; false if it is not of this session.
+    pub(crate) fn on_probe(&mut self, probe: &StampProbe, path: ProbePaths, session: SessionIdentity) -> bool {
+        let SessionIdentity { instance, peer, .. } = session;
+        if !self.stamper.is_agreed() || (probe.instance, probe.heard) != (peer, instance) {
+            return false;
+        }
+        let StampProbe { kind, proved, token, .. } = *probe;
+        match kind {
+            ProbeKind::Answer(paths) => self.stamper.on_answer(self.now, token, paths, proved),
+            ProbeKind::Question if path != ProbePaths::NONE => self.stamper.on_question_by(token, path),
+            ProbeKind::Question => {
+                let paths = self.stamper.on_question(self.now, token, proved);
+                let answer = self.stamp_probe(ProbeKind::Answer(paths), token);
+                self.put_probe(&answer, ProbePaths::NONE);
+            }
+        }
+        true
+    }
+
+    /// A frame with the addresses of a stamped probe.
+    pub(crate) fn on_stamped_probe(&mut self, bytes: &[u8], session: SessionIdentity) {
+        let probe = bytes.get(STAMPED_PROBE_AT..).and_then(|bytes| StampProbe::parse(bytes).ok());
+        match probe {
+            Some(probe) if probe.instance == session.instance => self.tally.rx_looped += 1,
+            Some(probe) if self.on_probe(&probe, ProbePaths::STAMPED, session) => {}
+            Some(_) => self.tally.rx_stamp_dropped += 1,
+            None => self.tally.rx_stamp_bad += 1,
         }
     }
 
-    fn put_probe(&mut self, stamp: AddressStamp) {
-        let mut head = [0; LONGEST_HEAD];
-        head[..AddressStamp::LEN].copy_from_slice(&stamp.emit());
-        head[12..14].copy_from_slice(&IPV4.to_be_bytes());
-        // From and to addresses for documentation (RFC 5737), of a protocol for experiments (RFC 3692).
-        let packet = [0x45, 0, 0, 20, 0, 0, 0x40, 0, 1, 253, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
-        head[14..34].copy_from_slice(&packet);
+    fn stamp_probe(&self, kind: ProbeKind, token: u16) -> StampProbe {
+        let SessionIdentity { instance, peer, .. } = self.stamper.session();
+        StampProbe { kind, proved: self.stamper.has_proved(), token, instance, heard: peer }
+    }
+
+    fn put_probe(&mut self, probe: &StampProbe, path: ProbePaths) {
+        let emitted = match path {
+            ProbePaths::STAMPED => self.stamped_probe(probe),
+            _ => self.framing.emit_probe(probe, path),
+        };
+        self.put_on_wire(emitted, None);
+    }
+
+    fn stamped_probe(&self, probe: &StampProbe) -> EmittedFrame {
+        let mut emitted =
+            EmittedFrame { head: [0; LONGEST_HEAD], head_len: AddressStamp::LEN, skip: 0, padding: 0 };
+        let stamp = AddressStamp::Probe { lower: self.framing.is_lower() };
+        emitted.head[..AddressStamp::LEN].copy_from_slice(&stamp.emit());
+        let mut packet = PROBE_PACKET;
         let checksum = Sum::of(&packet).checksum();
-        head[24..26].copy_from_slice(&checksum);
-        self.put_on_wire(EmittedFrame { head, head_len: 34, skip: 0, padding: PROBE_LEN - 34 }, None);
+        packet[10..12].copy_from_slice(&checksum);
+        for part in [&IPV4.to_be_bytes()[..], &packet, &probe.emit()] {
+            emitted.put(part);
+        }
+        emitted
     }
 }
 

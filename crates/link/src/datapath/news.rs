@@ -55,6 +55,8 @@ impl FrameFaults {
             FrameRejection::Looped => (&mut tally.rx_looped, None),
             FrameRejection::Unsealed => (&mut tally.rx_unsealed, None),
             FrameRejection::Greeting => (&mut tally.rx_greetings, None),
+            // It was not for this session.
+            FrameRejection::Probe(..) => (&mut tally.rx_stamp_dropped, None),
             FrameRejection::KeyMissing => (&mut tally.rx_malformed, Some(FrameFault::KeyMissing)),
             FrameRejection::Stranger(from) => (&mut tally.rx_stranger, Some(FrameFault::Stranger(from))),
             FrameRejection::Broken(SealError::Early) => (&mut tally.rx_early, None),

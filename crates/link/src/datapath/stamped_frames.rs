@@ -1,14 +1,14 @@
 //! Frames off the wire that have their number in their addresses.
 //!
 //! One may be the segment of a super-frame, or several of them that the kernel joined. Each is handed to the endpoint as if
-//! it had come alone, behind a header. Invariant: only a frame of the epoch that is agreed reaches the endpoint, so a
-//! stamp never drives the life cycle.
+//! it had come alone, behind a header. Invariant: only a frame with the tag of the session and epoch that are agreed reaches
+//! the endpoint, and only while our own probes are answered, so a stamp never drives the life cycle.
 
 use guard::{Endpoint, LinkPacket, SessionState, WIRE};
 use linux::offload::{VnetHeader, segment, tcp_seq, unpush};
 use machine::Machine;
 use units::Time;
-use wire::link::{AddressStamp, Feedback, FlowControl, FrameKind, LinkHeader, StampedData};
+use wire::link::{AddressStamp, Feedback, FlowControl, FrameKind, LinkHeader, StampableFrame, StampedData};
 
 use crate::context::{LinkContext, ReceivedRun};
 use crate::pool::PoolFrame;
@@ -18,6 +18,7 @@ use crate::pool::PoolFrame;
 pub(crate) struct StampedFrames(Vec<PoolFrame>);
 
 impl StampedFrames {
+    /// False if it is an ordinary frame, though its addresses begin as those of a stamp do.
     pub(crate) fn on_frame(
         &mut self,
         now: Time,
@@ -25,30 +26,34 @@ impl StampedFrames {
         bytes: &[u8],
         endpoint: &mut Endpoint<PoolFrame>,
         context: &mut LinkContext,
-    ) {
-        let (stamp, lower) = match AddressStamp::parse(bytes) {
-            Ok(Some(stamp)) => match stamp {
-                AddressStamp::Data(StampedData { lower, .. }) => (stamp, lower),
-                AddressStamp::Probe(it) | AddressStamp::Answer(it) | AddressStamp::Lesson(it) => (stamp, it.lower),
-            },
-            Ok(None) | Err(_) => return context.tally.rx_stamp_bad += 1,
+    ) -> bool {
+        let data = match AddressStamp::parse(bytes) {
+            Ok(Some(AddressStamp::Data(data))) => data,
+            Ok(Some(AddressStamp::Probe { .. })) => {
+                context.on_stamped_probe(bytes, endpoint.identity());
+                return true;
+            }
+            Ok(None) | Err(_) => return false,
         };
-        let is_agreed = context.stamper.is_agreed()
+        let stamper = &context.stamper;
+        let is_open = stamper.session() == endpoint.identity()
             && matches!(endpoint.state(), SessionState::Active | SessionState::Closing)
             && context.framing.peer().is_some();
-        if !is_agreed {
-            context.tally.rx_stamp_dropped += 1;
-        } else if lower == context.framing.is_lower() {
-            context.tally.rx_looped += 1;
-        } else if let AddressStamp::Data(data) = stamp {
-            if data.epoch == endpoint.epoch() {
+        if is_open && data.tag == stamper.peer_tag() {
+            if stamper.believes(now) {
                 self.on_data(now, vnet, bytes, &data, endpoint, context);
             } else {
                 context.tally.rx_stamp_dropped += 1;
             }
+        } else if is_open && data.tag == stamper.own_tag() {
+            context.tally.rx_looped += 1;
+        } else if first_index(vnet, bytes, &data).is_some() {
+            // Of another session: of another time, of another pair, or forged.
+            context.tally.rx_stamp_stranger += 1;
         } else {
-            context.on_probe(stamp);
+            return false;
         }
+        true
     }
 
     fn on_data(
@@ -72,14 +77,15 @@ impl StampedFrames {
             unpush(context.pool.get_mut(last), is_unfinished);
         }
         // One acknowledgement for all of them.
-        let mut feedback = stamp.acknowledges.map(|(class, latest)| Feedback::new(class, latest, FlowControl::Flow));
+        let StampableFrame { class, number: first_number, acknowledges } = stamp.frame;
+        let mut feedback = acknowledges.map(|(class, latest)| Feedback::new(class, latest, FlowControl::Flow));
         for (number, frame) in (first..).zip(self.0.drain(..)) {
             context.framing.restore_addresses(context.pool.get_mut(&frame));
             context.tally.rx_stamped += 1;
             context.tally.wire_rx_frames += 1;
             context.tally.wire_rx_bytes += frame.bytes() as u64;
-            let kind = FrameKind::Data(stamp.class, stamp.number.plus(number));
-            let header = LinkHeader::new(stamp.epoch, kind, feedback.take());
+            let kind = FrameKind::Data(class, first_number.plus(number));
+            let header = LinkHeader::new(endpoint.epoch(), kind, feedback.take());
             endpoint.on_frame(now, WIRE, LinkPacket { header, body: Some(frame) }, context);
         }
     }
@@ -88,11 +94,6 @@ impl StampedFrames {
 /// Which segment the frame begins with; `None` if it contradicts its stamp.
 fn first_index(vnet: &VnetHeader, bytes: &[u8], stamp: &StampedData) -> Option<u32> {
     let is_joined = vnet.gso_type != VnetHeader::GSO_NONE;
-    match stamp.run {
-        None => (!is_joined).then_some(0),
-        Some(run) => {
-            let index = stamp.index(tcp_seq(bytes)?)?;
-            (!is_joined || vnet.gso_size == run.size).then_some(index)
-        }
-    }
+    let index = stamp.index(tcp_seq(bytes)?)?;
+    (!is_joined || vnet.gso_size == stamp.run.size).then_some(index)
 }

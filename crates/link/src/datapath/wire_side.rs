@@ -14,6 +14,7 @@ use super::news::FrameFaults;
 use super::stamped_frames::StampedFrames;
 use crate::backend::{Wire, WireFrame};
 use crate::context::LinkContext;
+use crate::frame::FrameRejection;
 use crate::pool::{FramePool, PoolFrame};
 use crate::tally::Tally;
 
@@ -96,8 +97,11 @@ impl WireSide {
     ) -> io::Result<bool> {
         let Self { wire, pieces, stamped, .. } = self;
         let mut each = |vnet: &VnetHeader, bytes: &[u8]| {
-            if context.stamper.offers() && AddressStamp::marks(bytes) {
-                return stamped.on_frame(now, vnet, bytes, endpoint, context);
+            if context.stamper.offers()
+                && AddressStamp::marks(bytes)
+                && stamped.on_frame(now, vnet, bytes, endpoint, context)
+            {
+                return;
             }
             if vnet.is_finished() {
                 return on_bytes(now, bytes, endpoint, context, troubles);
@@ -185,7 +189,13 @@ fn on_bytes(
                 context.framing.forget_peer();
             }
         }
-        Err(reason) => troubles.note(reason, endpoint.state(), context),
+        Err(FrameRejection::Probe(probe, path)) if context.on_probe(&probe, path, endpoint.identity()) => {}
+        Err(reason) => {
+            if matches!(reason, FrameRejection::Stranger(_)) {
+                context.stamper.on_third_host(now);
+            }
+            troubles.note(reason, endpoint.state(), context);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The header itself: packed in memory, written and read as bytes.
 
-use super::{Class, Epoch, Feedback, FlowControl, FrameKind, Gap, GapList, MAX_GAPS, SessionMessage, StampedData};
+use super::{Class, Epoch, Feedback, FlowControl, FrameKind, Gap, GapList, MAX_GAPS, SessionMessage, StampableFrame};
 use crate::Seq;
 
 /// A header, packed about as tightly as on the wire.
@@ -159,19 +159,15 @@ impl LinkHeader {
     /// What a stamp would say of this frame: it is sent for the first time, and what rides on it lists no gaps and holds
     /// nothing back. Whose it is, and how it was cut, is the caller's to add.
     #[inline]
-    pub fn as_stampable(&self) -> Option<StampedData> {
+    pub fn as_stampable(&self) -> Option<StampableFrame> {
         if self.code() != DATA || self.bit(HOLD_AT) || self.rare.is_some() {
             return None;
         }
         let acknowledged = (Class::from_bit(self.bit(FEEDBACK_CLASS_AT)), self.latest());
-        Some(StampedData {
-            lower: false,
+        Some(StampableFrame {
             class: self.class(),
-            epoch: self.epoch(),
             number: self.seq(),
             acknowledges: self.bit(FEEDBACK_AT).then_some(acknowledged),
-            run: None,
-            pushed: false,
         })
     }
 

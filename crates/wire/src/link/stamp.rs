@@ -5,72 +5,75 @@
 //! once, and nothing is added to a frame.
 //!
 //! ```text
-//!   to     a6:8 5:4   acknowledges:1 of class:1 latest:17   number:17
-//!   from   a6:8 a:4   kind:2 lower:1 class:1 epoch:2   first:16 size:14
+//!   to     a6:8        tag:4   acknowledges:1 of class:1 latest:17   number:17
+//!   from   tag:4 6:4   tag:8   pushed:1 class:1   first:16 size:14
 //! ```
 //!
 //! Both are unicast and locally administered. `number` is that of the first segment; the number of a segment follows from
-//! its TCP sequence number ([`StampedData::index`]). `lower` says which end sent it: that of the lower address.
+//! its TCP sequence number ([`StampedData::index`]). The tag says whose frame it is: which of the two ends of which session
+//! sent it, and in which epoch ([`StampTag`]).
 //!
 //! A receiver that joins segments hands over what it has joined when a segment asks for it (PSH), and else when it likes: a
 //! super-frame that does not ask could be overtaken by the next. So the sender lets the last segment of each super-frame ask.
-//! Kind 3 is data whose PSH is the sender's own addition, which the receiver takes off again.
+//! `pushed` says that the PSH is the sender's own addition, which the receiver takes off again.
 //!
-//! Besides data (kinds 0 and 3) there are probes (1) and their answers (2), with a token in place of the number, and the lesson:
-//! a probe with its two addresses exchanged. What it teaches a learning switch keeps the switch from passing the probe
-//! on, so that only a cable answers.
+//! A stamp without a size is that of a probe ([`super::StampProbe`]): it shows that frames with strange addresses arrive. Each
+//! end has one such address, always the same, so that whatever learns addresses learns one of each end.
 //!
 //! [`AddressStamp::parse`] accepts exactly what [`AddressStamp::emit`] writes.
 
-use super::{Class, Epoch};
+use super::Class;
 use crate::Seq;
 
-/// In place of the peer's address.
-const TO: u64 = 0xa65;
-/// In place of our own.
-const FROM: u64 = 0xa6a;
-/// Bits of an address behind its signature.
-const BITS: u32 = 36;
-
-const DATA: u64 = 0;
-const PROBE: u64 = 1;
-const ANSWER: u64 = 2;
-const DATA_PUSHED: u64 = 3;
+/// The first byte in place of the peer's address.
+const TO: u64 = 0xa6;
+/// The lower half of the first byte in place of our own address: unicast, locally administered, and of the quarter of
+/// those addresses that is given to nobody (IEEE 802c).
+const FROM: u64 = 0x6;
 
 /// The most segments of a super-frame.
 pub const MOST_SEGMENTS: u32 = 64;
 
-/// Behind a life-cycle message of an end that can read and write stamps. Ends that cannot take it for padding.
-pub const STAMP_OFFER: [u8; 4] = *b"adr2";
+/// Behind a life-cycle message of an end that can read and write stamps. Ends that cannot take it for padding, as do those
+/// whose stamps are others.
+pub const STAMP_OFFER: [u8; 4] = *b"adr3";
 
 /// What two addresses say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressStamp {
     /// A protected frame, sent for the first time.
     Data(StampedData),
-    /// Asks whether stamped frames arrive.
-    Probe(StampProbe),
-    /// They do.
-    Answer(StampProbe),
-    /// Goes before a probe.
-    Lesson(StampProbe),
+    /// A probe, which lies behind the addresses.
+    Probe {
+        /// The end with the lower address sent it.
+        lower: bool,
+    },
 }
 
-/// The number of a frame, or of the segments of a super-frame, and what rides on it.
+/// One direction of one session in one epoch. Frames with another tag are somebody else's, or of another time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StampTag(u16);
+
+/// What a stamp says of a single frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StampedData {
-    /// The end with the lower address sent it.
-    pub lower: bool,
+pub struct StampableFrame {
     /// Class of the frame.
     pub class: Class,
-    /// Epoch of the frame.
-    pub epoch: Epoch,
-    /// Number of the first segment.
+    /// Its number; of a super-frame that of the first segment.
     pub number: Seq,
     /// An acknowledgement without gaps: its class, and the latest number received.
     pub acknowledges: Option<(Class, Seq)>,
-    /// How the TCP sequence number of a segment gives its number, if there may be several segments.
-    pub run: Option<SegmentSpan>,
+}
+
+/// A stamp: the number of a frame, or of the segments of a super-frame, and what rides on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StampedData {
+    /// Whose frame it is.
+    pub tag: StampTag,
+    /// What it says of the first segment.
+    pub frame: StampableFrame,
+    /// How the TCP sequence number of a segment gives its number.
+    pub run: SegmentSpan,
     /// The PSH of the last segment is not its own.
     pub pushed: bool,
 }
@@ -89,89 +92,91 @@ impl SegmentSpan {
     pub const LONGEST: u16 = (1 << 14) - 1;
 }
 
-/// A question and its answer have the same token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StampProbe {
-    /// The end with the lower address sent it.
-    pub lower: bool,
-    /// Which probe it is.
-    pub token: u16,
-}
-
 /// Addresses that begin as a stamp and say nothing sensible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedStamp;
 
+impl StampTag {
+    /// That of frames which the instance `sender` sends to the instance `receiver` in an epoch. Both numbers are drawn at
+    /// random, so that nobody who has not heard the two ends agree knows it.
+    pub fn new(sender: u32, receiver: u32, epoch: u32) -> Self {
+        let mix = |state: u64, word: u32| {
+            let mixed = (state ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ mixed >> 29
+        };
+        let mixed = [sender, receiver, epoch, 0].into_iter().fold(0x7374_616d_7021, mix);
+        // The lowest bit is the direction: what an end sends never looks like what it receives.
+        Self((mixed >> 48) as u16 & !1 | u16::from(sender > receiver))
+    }
+
+    /// Any of the 65,536.
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
+    /// The bits on the wire.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+}
+
 impl StampedData {
     /// Which of the segments this is, by its TCP sequence number; `None` if it is none of them.
     pub fn index(&self, tcp_seq: u32) -> Option<u32> {
-        let Some(run) = self.run else { return Some(0) };
-        let ahead = (tcp_seq as u16).wrapping_sub(run.first);
-        let index = u32::from(ahead / run.size.max(1));
-        (ahead.is_multiple_of(run.size.max(1)) && index < MOST_SEGMENTS).then_some(index)
+        let SegmentSpan { first, size } = self.run;
+        let ahead = (tcp_seq as u16).wrapping_sub(first);
+        let index = u32::from(ahead / size.max(1));
+        (ahead.is_multiple_of(size.max(1)) && index < MOST_SEGMENTS).then_some(index)
     }
 
     fn halves(&self) -> (u64, u64) {
-        let acknowledged = self
-            .acknowledges
-            .map_or(0, |(class, latest)| 1 << 35 | (class as u64) << 34 | u64::from(latest.bits()) << 17);
-        let run = self.run.map_or(0, |run| u64::from(run.first) << 14 | u64::from(run.size & SegmentSpan::LONGEST));
-        let to = acknowledged | u64::from(self.number.bits());
-        let from = if self.pushed { DATA_PUSHED } else { DATA } << 34
-            | u64::from(self.lower) << 33
-            | (self.class as u64) << 32
-            | u64::from(self.epoch.number()) << 30
-            | run;
-        (to, from)
+        let StampableFrame { class, number, acknowledges } = self.frame;
+        let acknowledged =
+            acknowledges.map_or(0, |(class, latest)| 1 << 35 | (class as u64) << 34 | u64::from(latest.bits()) << 17);
+        let tag = u64::from(self.tag.0);
+        let to = TO << 40 | tag >> 12 << 36 | acknowledged | u64::from(number.bits());
+        let from = (tag >> 8 & 0xf) << 44 | FROM << 40 | (tag & 0xff) << 32;
+        let run = u64::from(self.run.first) << 14 | u64::from(self.run.size & SegmentSpan::LONGEST);
+        (to, from | u64::from(self.pushed) << 31 | (class as u64) << 30 | run)
     }
 
-    fn from_halves(to: u64, from: u64) -> Result<Self, MalformedStamp> {
+    fn from_halves(to: u64, from: u64) -> Self {
         let bit = |half: u64, at: u32| half >> at & 1 != 0;
         let acknowledges =
             bit(to, 35).then(|| (Class::from_bit(bit(to, 34)), Seq::from_bits((to >> 17) as u32 & 0x1_ffff)));
-        let (first, size) = ((from >> 14) as u16, from as u16 & SegmentSpan::LONGEST);
-        let stamp = Self {
-            lower: bit(from, 33),
-            class: Class::from_bit(bit(from, 32)),
-            epoch: Epoch::new((from >> 30) as u32 & 3),
-            number: Seq::from_bits(to as u32 & 0x1_ffff),
-            acknowledges,
-            run: (size > 0).then_some(SegmentSpan { first, size }),
-            pushed: from >> 34 == DATA_PUSHED,
-        };
-        // Bits that mean nothing where they are must be zero.
-        let is_regular = stamp.run.is_some() || !stamp.pushed;
-        if is_regular && stamp.halves() == (to, from) { Ok(stamp) } else { Err(MalformedStamp) }
+        let tag = (to >> 36 & 0xf) << 12 | (from >> 44) << 8 | from >> 32 & 0xff;
+        Self {
+            tag: StampTag(tag as u16),
+            frame: StampableFrame {
+                class: Class::from_bit(bit(from, 30)),
+                number: Seq::from_bits(to as u32 & 0x1_ffff),
+                acknowledges,
+            },
+            run: SegmentSpan { first: (from >> 14) as u16, size: from as u16 & SegmentSpan::LONGEST },
+            pushed: bit(from, 31),
+        }
     }
 }
 
 impl AddressStamp {
     /// Length of two addresses.
     pub const LEN: usize = 12;
-    /// The first byte of both.
-    pub const FIRST: u8 = (TO >> 4) as u8;
+    /// The first byte of the address that a stamped frame goes to.
+    pub const FIRST: u8 = TO as u8;
 
     /// Whether the addresses of a frame begin as those of a stamp do.
     #[inline]
     pub fn marks(frame: &[u8]) -> bool {
         let Some(addresses) = frame.first_chunk::<{ Self::LEN }>() else { return false };
-        addresses[0] == Self::FIRST
-            && addresses[6] == Self::FIRST
-            && matches!((addresses[1] >> 4, addresses[7] >> 4), (5, 10) | (10, 5))
+        addresses[0] == Self::FIRST && addresses[6] & 0xf == FROM as u8
     }
 
     /// The two addresses.
     pub fn emit(&self) -> [u8; Self::LEN] {
-        let probe = |kind: u64, probe: &StampProbe| (u64::from(probe.token), kind << 34 | u64::from(probe.lower) << 33);
         let (to, from) = match self {
             Self::Data(data) => data.halves(),
-            Self::Probe(it) | Self::Lesson(it) => probe(PROBE, it),
-            Self::Answer(it) => probe(ANSWER, it),
+            Self::Probe { lower } => (TO << 40, FROM << 40 | u64::from(*lower) << 14),
         };
-        let (mut to, mut from) = (TO << BITS | to, FROM << BITS | from);
-        if matches!(self, Self::Lesson(_)) {
-            std::mem::swap(&mut to, &mut from);
-        }
         let mut addresses = [0; Self::LEN];
         addresses[..6].copy_from_slice(&to.to_be_bytes()[2..]);
         addresses[6..].copy_from_slice(&from.to_be_bytes()[2..]);
@@ -184,23 +189,11 @@ impl AddressStamp {
             return Ok(None);
         };
         let half = |at: usize| addresses[at..at + 6].iter().fold(0u64, |half, byte| half << 8 | u64::from(*byte));
-        let (mut to, mut from) = (half(0), half(6));
-        let is_lesson = to >> BITS == FROM;
-        if is_lesson {
-            (to, from) = (from, to);
-        }
-        let (to, from) = (to & ((1 << BITS) - 1), from & ((1 << BITS) - 1));
-        let stamp = match from >> 34 {
-            DATA | DATA_PUSHED => Self::Data(StampedData::from_halves(to, from)?),
-            kind => {
-                let probe = StampProbe { lower: from >> 33 & 1 != 0, token: to as u16 };
-                match kind {
-                    PROBE if is_lesson => Self::Lesson(probe),
-                    PROBE => Self::Probe(probe),
-                    ANSWER => Self::Answer(probe),
-                    _ => return Err(MalformedStamp),
-                }
-            }
+        let data = StampedData::from_halves(half(0), half(6));
+        // Bits that mean nothing where they are must be zero.
+        let stamp = match data.run.size {
+            0 => Self::Probe { lower: data.run.first != 0 },
+            _ => Self::Data(data),
         };
         if stamp.emit() == *addresses { Ok(Some(stamp)) } else { Err(MalformedStamp) }
     }
@@ -214,21 +207,18 @@ mod tests {
     use super::*;
 
     fn data() -> StampedData {
+        let acknowledges = Some((Class::Ordered, Seq::new(7, true)));
         StampedData {
-            lower: true,
-            class: Class::NonBlocking,
-            epoch: Epoch::new(2),
-            number: Seq::new(65_535, true),
-            acknowledges: Some((Class::Ordered, Seq::new(7, true))),
-            run: Some(SegmentSpan { first: 65_000, size: 1_448 }),
+            tag: StampTag(0xfedc),
+            frame: StampableFrame { class: Class::NonBlocking, number: Seq::new(65_535, true), acknowledges },
+            run: SegmentSpan { first: 65_000, size: 1_448 },
             pushed: false,
         }
     }
 
     #[test]
     fn both_addresses_are_unicast_and_locally_administered() {
-        let probe = StampProbe { lower: false, token: 0xffff };
-        for stamp in [AddressStamp::Data(data()), AddressStamp::Probe(probe), AddressStamp::Lesson(probe)] {
+        for stamp in [AddressStamp::Data(data()), AddressStamp::Probe { lower: true }] {
             let bytes = stamp.emit();
             assert!([bytes[0], bytes[6]].iter().all(|byte| byte & 3 == 2), "{stamp:?}");
             assert_eq!(AddressStamp::parse(&bytes), Ok(Some(stamp)));
@@ -236,11 +226,27 @@ mod tests {
     }
 
     #[test]
-    fn a_learning_switch_that_saw_the_lesson_knows_the_probe_s_target_behind_its_sender() {
-        let probe = StampProbe { lower: true, token: 4_711 };
-        let (lesson, probe) = (AddressStamp::Lesson(probe).emit(), AddressStamp::Probe(probe).emit());
-        assert_eq!(lesson[6..], probe[..6]);
-        assert_eq!(lesson[..6], probe[6..]);
+    fn probes_of_an_end_always_have_the_same_addresses_and_those_of_the_other_end_come_from_another() {
+        let [here, there] = [true, false].map(|lower| AddressStamp::Probe { lower }.emit());
+        assert_eq!(here[..6], there[..6]);
+        assert_ne!(here[6..], there[6..]);
+    }
+
+    #[test]
+    fn a_tag_depends_on_both_instances_on_who_sends_and_on_the_epoch() {
+        let tag = StampTag::new(1, 2, 3);
+        assert_eq!(tag, StampTag::new(1, 2, 3));
+        for other in [StampTag::new(2, 1, 3), StampTag::new(1, 2, 4), StampTag::new(1, 3, 3), StampTag::new(4, 2, 3)] {
+            assert_ne!(tag, other);
+        }
+        // Tags of many sessions are spread as evenly as numbers drawn at random.
+        let mut seen = std::collections::BTreeSet::new();
+        for n in 0..20_000u32 {
+            let (one, other) = (n.wrapping_mul(0x9e37_79b9) | 1, n.wrapping_mul(0x85eb_ca6b) & !1);
+            assert_ne!(StampTag::new(one, other, 1), StampTag::new(other, one, 1));
+            seen.insert(StampTag::new(one, other, n % 5).bits());
+        }
+        assert!((16_500..18_000).contains(&seen.len()), "{}", seen.len());
     }
 
     #[test]
@@ -251,17 +257,17 @@ mod tests {
             assert_eq!(stamp.index(seq), Some(index));
             assert_eq!(stamp.index(seq.wrapping_add(1)), None);
         }
-        let small = StampedData { run: Some(SegmentSpan { first: 0, size: 100 }), ..stamp };
+        let small = StampedData { run: SegmentSpan { first: 0, size: 100 }, ..stamp };
         assert_eq!((small.index(6_300), small.index(6_400)), (Some(63), None));
-        assert_eq!(StampedData { run: None, ..stamp }.index(123), Some(0));
     }
 
     #[test]
     fn ordinary_addresses_and_short_frames_are_no_stamp() {
-        for frame in [&[][..], &[0xa6; 11], &[0x02; 64], &[0xff; 64], &[0xa6; 64]] {
+        for frame in [&[][..], &[0xa6; 11], &[0x02; 64], &[0xff; 64], &[0x00; 64]] {
             assert_eq!(AddressStamp::parse(frame), Ok(None), "{frame:?}");
         }
-        let pushed = AddressStamp::Data(StampedData { pushed: true, run: None, ..data() }).emit();
+        let mut pushed = AddressStamp::Probe { lower: true }.emit();
+        pushed[8] |= 0x80;
         assert_eq!(AddressStamp::parse(&pushed), Err(MalformedStamp), "only a segment can have been pushed");
     }
 
@@ -276,17 +282,12 @@ mod tests {
     fn any_stamp() -> impl Strategy<Value = AddressStamp> {
         let run = (any::<u16>(), 1..=SegmentSpan::LONGEST).prop_map(|(first, size)| SegmentSpan { first, size });
         let ack = proptest::option::of((any_class(), any_seq()));
-        let data = (any::<bool>(), any_class(), 0..4u32, any_seq(), ack, proptest::option::of((run, any::<bool>())))
-            .prop_map(|(lower, class, epoch, number, acknowledges, run)| {
-                let epoch = Epoch::new(epoch);
-                let (run, pushed) = (run.map(|(run, _)| run), run.is_some_and(|(_, pushed)| pushed));
-                AddressStamp::Data(StampedData { lower, class, epoch, number, acknowledges, run, pushed })
-            });
-        let probe = (any::<bool>(), any::<u16>(), 0..3u8).prop_map(|(lower, token, kind)| {
-            let probe = StampProbe { lower, token };
-            [AddressStamp::Probe(probe), AddressStamp::Answer(probe), AddressStamp::Lesson(probe)][usize::from(kind)]
+        let frame = (any_class(), any_seq(), ack)
+            .prop_map(|(class, number, acknowledges)| StampableFrame { class, number, acknowledges });
+        let data = (any::<u16>(), frame, run, any::<bool>()).prop_map(|(tag, frame, run, pushed)| {
+            AddressStamp::Data(StampedData { tag: StampTag(tag), frame, run, pushed })
         });
-        prop_oneof![data, probe]
+        prop_oneof![9 => data, 1 => any::<bool>().prop_map(|lower| AddressStamp::Probe { lower })]
     }
 
     proptest! {
@@ -302,15 +303,18 @@ mod tests {
             bytes in any::<[u8; 12]>(),
             len in 0..13usize,
             signed in any::<bool>(),
-            swapped in any::<bool>(),
+            plain in any::<bool>(),
+            empty in any::<bool>(),
         ) {
             let mut bytes = bytes;
             if signed {
-                (bytes[0], bytes[6]) = (0xa6, 0xa6);
-                (bytes[1], bytes[7]) = (bytes[1] & 0x0f | 0x50, bytes[7] & 0x0f | 0xa0);
-                if swapped {
-                    bytes.rotate_left(6);
-                }
+                (bytes[0], bytes[6]) = (0xa6, bytes[6] & 0xf0 | 6);
+            }
+            if plain {
+                (bytes[1], bytes[2], bytes[3]) = (bytes[1] & 0xf0, 0, bytes[3] & 1);
+            }
+            if empty {
+                (bytes[10], bytes[11]) = (bytes[10] & 0xc0, 0);
             }
             match AddressStamp::parse(&bytes[..len]) {
                 Ok(Some(stamp)) => prop_assert_eq!(&stamp.emit()[..], &bytes[..len]),
