@@ -5,6 +5,9 @@
 #[path = "live/bad_days.rs"]
 mod bad_days;
 
+#[path = "live/bridged.rs"]
+mod bridged;
+
 #[path = "live/keys.rs"]
 mod keys;
 

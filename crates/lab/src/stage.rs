@@ -10,11 +10,14 @@
 //! the bottleneck; its counters are the truth. For what the kernel cannot do, such as losses in bursts, a
 //! [`Medium`](emulator::Medium) stands there instead, on a thread of this program ([`Stage::carry`]).
 
+mod bridge;
 mod carrier;
 mod graph;
 mod hosts;
 mod rack;
 
+pub(crate) use bridge::WitnessedBridge;
+pub use bridge::{BridgeKind, BridgeWitness, BridgedStage, FloodedFrames};
 pub(crate) use carrier::CarrierCounts;
 pub use carrier::EmulatedWire;
 pub use graph::{GraphStage, cable_end};
@@ -178,6 +181,28 @@ impl Stage {
         self.wire.lock().unwrap_or_else(PoisonError::into_inner)[end] = index;
         self.join()?;
         wait_until_running(&self.middle(), index, &self.ends[end], end)
+    }
+
+    /// Puts a bridge in the place of the wire, with a third host at it. For a wire in the kernel.
+    pub(crate) fn put_bridge(&self) -> Result<(WitnessedBridge, BridgeWitness), LinkError> {
+        let (middle, wire) = (self.middle(), self.wire());
+        for index in wire {
+            middle.take_up_wire(index)?;
+        }
+        let bridge = WitnessedBridge::new(&middle, &wire, self.mtu, BridgeKind::default())?;
+        let witness = bridge.witness(&self.between, self.mtu)?;
+        Ok((bridge, witness))
+    }
+
+    /// The bridge in the middle forgets what it has learnt.
+    pub(crate) fn flush_bridge(&self, bridge: &WitnessedBridge) -> net::Result<()> {
+        bridge.forget(&self.middle())
+    }
+
+    /// Puts the wire where the bridge is, after [`Stage::put_bridge`].
+    pub(crate) fn take_bridge(&self, bridge: WitnessedBridge) -> net::Result<()> {
+        bridge.delete(&self.middle())?;
+        self.join()
     }
 
     /// Runs `act` in the middle of the wire, with a socket for each end: it receives what the end sends, and what it sends

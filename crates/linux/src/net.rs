@@ -11,6 +11,7 @@
 //! | `link` | interfaces: veth pairs, MAC, MTU, alias, neighbours, counters |
 //! | `address` | addresses and routes; [`Netlink::take_over`] moves them all |
 //! | `rule` | policy rules and written-down neighbours, for another interface too |
+//! | `bridge` | bridges, and what they have learnt |
 //! | `port` | ports of bridges, with their settings |
 //! | `tc` | random loss, forwarding and rate limits in the kernel; their counters |
 //! | `ethtool` | offloads, speed, driver and its own counters |
@@ -21,6 +22,7 @@
 //! Interfaces are named by index, which a move to another namespace may change.
 
 mod address;
+mod bridge;
 mod ethtool;
 mod link;
 mod namespace;

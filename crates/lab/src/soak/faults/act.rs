@@ -66,6 +66,7 @@ impl FaultAct<'_> {
             stop: self.stop,
             keyed: self.keyed,
             recorded: [Vec::new(), Vec::new()],
+            problems: Vec::new(),
         };
         let (sending, receiving, daemons) = (StopFlag::new(), StopFlag::new(), StopFlag::new());
         let (story, journals) = std::thread::scope(|scope| {
@@ -182,6 +183,7 @@ impl FaultAct<'_> {
             bench.wait(fault.pause);
             let at = bench.clock.elapsed();
             let mut allowed = bench.inflict(&fault)?;
+            story.problems.append(&mut bench.problems);
             let ended = bench.clock.elapsed();
             if !self.recover(bench, ended) {
                 self.repair(bench, story, &fault)?;

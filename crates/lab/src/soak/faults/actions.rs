@@ -48,6 +48,8 @@ pub(crate) struct FaultTargets<'a> {
     pub keyed: bool,
     /// Frames to each end that were recorded earlier: with a key they must be refused whenever they come.
     pub recorded: [Vec<Vec<u8>>; 2],
+    /// What a fault itself has found to be wrong.
+    pub problems: Vec<String>,
 }
 
 impl FaultTargets<'_> {
@@ -113,6 +115,7 @@ impl FaultTargets<'_> {
             FaultKind::SlowMetrics | FaultKind::SlowControl | FaultKind::SlowStop => self.slow(fault),
             FaultKind::CpuHogs => self.hog(fault.lasts),
             FaultKind::Deactivate => self.deactivate(fault),
+            FaultKind::Bridge => return self.bridge(fault),
         }
         let to = self.clock.elapsed();
         Ok(frames_may_be_lost.then_some(TimeInterval { from, to }).into_iter().collect())
@@ -146,7 +149,7 @@ impl FaultTargets<'_> {
         Ok(self.on_wire(end, |netlink, index| netlink.wait_until_running(index))?)
     }
 
-    fn on_wire(&self, end: usize, act: impl FnOnce(&Netlink, u32) -> net::Result<()> + Send) -> net::Result<()> {
+    pub(super) fn on_wire(&self, end: usize, act: impl FnOnce(&Netlink, u32) -> net::Result<()> + Send) -> net::Result<()> {
         self.stage.ends[end].with(|| {
             let netlink = Netlink::open()?;
             let index = netlink.existing_link(stage::plug(end))?.index;

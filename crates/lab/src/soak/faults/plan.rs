@@ -44,10 +44,12 @@ pub enum FaultKind {
     Mtu,
     /// A restart with the clock an hour back; where a key is used.
     ClockBack,
+    /// A bridge takes the place of the wire for a while; it loses frames and forgets what it has learnt. Where no key is used.
+    Bridge,
 }
 
 impl FaultKind {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Kill,
         Self::Stop,
         Self::WireDown,
@@ -64,6 +66,7 @@ impl FaultKind {
         Self::RestartDormant,
         Self::Mtu,
         Self::ClockBack,
+        Self::Bridge,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -84,12 +87,18 @@ impl FaultKind {
             Self::RestartDormant => "restart-dormant",
             Self::Mtu => "mtu",
             Self::ClockBack => "clock-back",
+            Self::Bridge => "bridge",
         }
     }
 
     /// Whether it can happen to a link with or without a key.
     pub fn applies(self, keyed: bool) -> bool {
-        keyed || self != Self::ClockBack
+        match self {
+            Self::ClockBack => keyed,
+            // Sealed frames are never flooded: their addresses are those of the two ends.
+            Self::Bridge => !keyed,
+            _ => true,
+        }
     }
 
     /// Shortest and longest, in milliseconds.
@@ -100,7 +109,7 @@ impl FaultKind {
             Self::WireDown | Self::InterfaceDown => (50, 1_000),
             Self::InterfaceGone | Self::Deactivate | Self::RestartDormant => (50, 800),
             Self::Forged | Self::Replayed | Self::Mtu => (200, 800),
-            Self::SlowMetrics | Self::SlowControl | Self::CpuHogs => (600, 1_200),
+            Self::SlowMetrics | Self::SlowControl | Self::CpuHogs | Self::Bridge => (600, 1_200),
         }
     }
 }
@@ -192,10 +201,13 @@ mod tests {
 
     #[test]
     fn every_kind_comes_once_in_each_deck() {
-        for hand in deal(7, 3, true, 4 * FaultKind::ALL.len()).chunks(FaultKind::ALL.len()) {
-            let mut kinds: Vec<FaultKind> = hand.iter().map(|fault| fault.kind).collect();
-            kinds.sort();
-            assert_eq!(kinds, FaultKind::ALL);
+        for keyed in [false, true] {
+            let all: Vec<FaultKind> = FaultKind::ALL.into_iter().filter(|kind| kind.applies(keyed)).collect();
+            for hand in deal(7, 3, keyed, 4 * all.len()).chunks(all.len()) {
+                let mut kinds: Vec<FaultKind> = hand.iter().map(|fault| fault.kind).collect();
+                kinds.sort();
+                assert_eq!(kinds, all);
+            }
         }
     }
 
@@ -209,6 +221,7 @@ mod tests {
     fn the_clock_matters_only_where_there_is_a_key() {
         assert!(deal(1, 0, false, 200).iter().all(|fault| fault.kind != FaultKind::ClockBack));
         assert_eq!(Deck::new(1, 0, &[FaultKind::ClockBack], false).deal(), None);
+        assert_eq!(Deck::new(1, 0, &[FaultKind::Bridge], true).deal(), None);
     }
 
     #[test]
