@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use lab::stage::{self, StageDaemon};
+use emulator::DirectionConfig;
+use lab::stage::{self, Stage, StageDaemon};
 use link::config::{LinkConfig, StampUse};
 use link::status::LinkStatus;
 use linux::net::{Namespace, become_root_of_own_namespaces};
@@ -61,4 +62,30 @@ fn super_frames_on_a_cable_are_joined_again_and_nothing_overtakes_them() {
         assert!(count(peer, "rx_stamped") > count(peer, "rx_stamped_runs"), "{peer:?}");
         assert_eq!((count(peer, "rx_missing_seq"), count(status, "tx_replay")), (0, 0), "{status:?} {peer:?}");
     }
+}
+
+/// Two ends on an emulated wire, until both use stamps.
+fn stamp_over_an_emulated_wire() {
+    become_root_of_own_namespaces(false).expect("a network of its own");
+    let stage = Stage::unjoined(1_600).expect("a stage");
+    std::thread::scope(|scope| {
+        let wire = stage.carry(scope, &DirectionConfig::default(), 1).expect("a wire");
+        let daemons: Vec<StageDaemon<'_>> = (0..2)
+            .map(|end| {
+                let config = LinkConfig { mtu: Some(1_500), ..LinkConfig::new(stage::plug(end)) };
+                stage.protect(scope, end, config, |_| ()).expect("a link")
+            })
+            .collect();
+        wait_until_stamped(&daemons);
+        for daemon in daemons {
+            daemon.stop().expect("an orderly end");
+        }
+        wire.stop().expect("a quiet end");
+    });
+}
+
+#[test]
+fn an_emulated_wire_is_like_a_cable() {
+    let Some(_) = testkit::permitted(Namespace::new()) else { return };
+    std::thread::scope(|scope| scope.spawn(stamp_over_an_emulated_wire).join().expect("no panic"));
 }

@@ -221,13 +221,7 @@ impl Stamper {
     }
 
     /// What the peer's latest life-cycle message says, and where the life cycle is.
-    pub(crate) fn set_session(
-        &mut self,
-        now: Time,
-        peer_offers: bool,
-        state: SessionState,
-        session: SessionIdentity,
-    ) {
+    pub(crate) fn set_session(&mut self, now: Time, peer_offers: bool, state: SessionState, session: SessionIdentity) {
         self.peer_offers = peer_offers;
         let is_open = matches!(state, SessionState::Active | SessionState::Closing) && self.is_agreed();
         // Of an epoch that closes, stamped frames may still be on their way.

@@ -12,8 +12,9 @@ use link::seal::Seal;
 use linux::capture::Capture;
 use wire::Seq;
 use wire::link::{
-    AddressStamp, Class, Epoch, Feedback, FlowControl, FrameKind, Gap, LinkAgreement, LinkHeader, ProbeKind, ProbePaths, SegmentSpan,
-    SessionKind, SessionMessage, SessionRefusal, StampProbe, StampTag, StampableFrame, StampedData, VERSION,
+    AddressStamp, Class, Epoch, Feedback, FlowControl, FrameKind, Gap, LinkAgreement, LinkHeader, ProbeKind,
+    ProbePaths, SegmentSpan, SessionKind, SessionMessage, SessionRefusal, StampProbe, StampTag, StampableFrame,
+    StampedData, VERSION,
 };
 
 const HERE: Mac = Mac([2, 0, 0, 0, 0, 1]);

@@ -212,7 +212,9 @@ fn forged(random: &mut faults::Random, number: u32, protocol: u8) -> Vec<u8> {
         pushed: false,
     };
     let transport = match protocol {
-        6 => [&[0, 80, 35, 40][..], &seq.to_be_bytes(), &[0, 0, 0, 9, 0x50, 0x18, 1, 0, 0, 0, 0, 0], b"forged"].concat(),
+        6 => {
+            [&[0, 80, 35, 40][..], &seq.to_be_bytes(), &[0, 0, 0, 9, 0x50, 0x18, 1, 0, 0, 0, 0, 0], b"forged"].concat()
+        }
         _ => [&[35, 40, 35, 40, 0, 14, 0, 0][..], b"forged"].concat(),
     };
     let mut ip = vec![0x45, 0, 0, 20 + transport.len() as u8, 0, 0, 0x40, 0, 64, protocol, 0, 0];

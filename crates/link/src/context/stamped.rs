@@ -161,8 +161,7 @@ impl LinkContext {
     }
 
     fn stamped_probe(&self, probe: &StampProbe) -> EmittedFrame {
-        let mut emitted =
-            EmittedFrame { head: [0; LONGEST_HEAD], head_len: AddressStamp::LEN, skip: 0, padding: 0 };
+        let mut emitted = EmittedFrame { head: [0; LONGEST_HEAD], head_len: AddressStamp::LEN, skip: 0, padding: 0 };
         let stamp = AddressStamp::Probe { lower: self.framing.is_lower() };
         emitted.head[..AddressStamp::LEN].copy_from_slice(&stamp.emit());
         let mut packet = PROBE_PACKET;

@@ -321,7 +321,8 @@ fn forge_stamps(pair: &mut Pair, random: &mut Random) -> u64 {
             continue;
         }
         let number = Seq::new((random.below(146) * 900) as u16, random.below(2) == 0);
-        let acknowledges = (bits % 3 == 0).then_some((Class::Ordered, Seq::new(random.below(1 << 16) as u16, random.below(2) == 0)));
+        let acknowledges =
+            (bits % 3 == 0).then_some((Class::Ordered, Seq::new(random.below(1 << 16) as u16, random.below(2) == 0)));
         let frame = StampableFrame { number, acknowledges, ..forged(pair, 5_000).frame };
         let stamp = StampedData { tag, frame, ..forged(pair, 5_000) };
         let bytes = [&AddressStamp::Data(stamp).emit()[..], &segment[12..]].concat();
@@ -546,7 +547,11 @@ fn two_pairs_on_a_hub_take_none_of_each_others_frames() {
                 hub.run(&mut ends, &mut now, Span::from_us(200), &mut || true);
             }
             let state = ends[0].link.context().stamper.state();
-            assert_eq!(state == StampState::Used, passes_reserved && pair == 0, "a hub is like a cable until others speak");
+            assert_eq!(
+                state == StampState::Used,
+                passes_reserved && pair == 0,
+                "a hub is like a cable until others speak"
+            );
         }
         hub.run(&mut ends, &mut now, Span::from_ms(200), &mut || true);
         for (number, expected) in [0, 5 * sent, 0, 10_000].into_iter().enumerate() {

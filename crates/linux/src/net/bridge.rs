@@ -23,9 +23,8 @@ impl Netlink {
         let request = NetlinkRequest::new(libc::RTM_NEWLINK, flags, &header(0, 0, 0))
             .string(libc::IFLA_IFNAME, name)
             .nested(libc::IFLA_LINKINFO, |info| {
-                info.string(libc::IFLA_INFO_KIND, "bridge").nested(libc::IFLA_INFO_DATA, |data| {
-                    data.attribute(GROUP_FORWARD_MASK, &mask.to_ne_bytes())
-                })
+                info.string(libc::IFLA_INFO_KIND, "bridge")
+                    .nested(libc::IFLA_INFO_DATA, |data| data.attribute(GROUP_FORWARD_MASK, &mask.to_ne_bytes()))
             });
         self.execute(format_args!("add bridge {name}"), request)?;
         Ok(self.existing_link(name)?.index)

@@ -282,8 +282,11 @@ mod tests {
     fn any_stamp() -> impl Strategy<Value = AddressStamp> {
         let run = (any::<u16>(), 1..=SegmentSpan::LONGEST).prop_map(|(first, size)| SegmentSpan { first, size });
         let ack = proptest::option::of((any_class(), any_seq()));
-        let frame = (any_class(), any_seq(), ack)
-            .prop_map(|(class, number, acknowledges)| StampableFrame { class, number, acknowledges });
+        let frame = (any_class(), any_seq(), ack).prop_map(|(class, number, acknowledges)| StampableFrame {
+            class,
+            number,
+            acknowledges,
+        });
         let data = (any::<u16>(), frame, run, any::<bool>()).prop_map(|(tag, frame, run, pushed)| {
             AddressStamp::Data(StampedData { tag: StampTag(tag), frame, run, pushed })
         });

@@ -149,7 +149,11 @@ impl FaultTargets<'_> {
         Ok(self.on_wire(end, |netlink, index| netlink.wait_until_running(index))?)
     }
 
-    pub(super) fn on_wire(&self, end: usize, act: impl FnOnce(&Netlink, u32) -> net::Result<()> + Send) -> net::Result<()> {
+    pub(super) fn on_wire(
+        &self,
+        end: usize,
+        act: impl FnOnce(&Netlink, u32) -> net::Result<()> + Send,
+    ) -> net::Result<()> {
         self.stage.ends[end].with(|| {
             let netlink = Netlink::open()?;
             let index = netlink.existing_link(stage::plug(end))?.index;
