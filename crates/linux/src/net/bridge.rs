@@ -65,7 +65,6 @@ impl Netlink {
 mod tests {
     use std::io::IoSlice;
 
-    use super::*;
     use crate::net::testing::{in_own_namespace, quiet_pair};
     use crate::packet::{PacketSocket, PacketSocketOptions};
 
@@ -96,9 +95,10 @@ mod tests {
                 socket.send_one(&[IoSlice::new(&frame)]).unwrap();
             }
             let learnt = || bridges.map(|bridge| netlink.learnt(bridge).unwrap());
-            assert_eq!(learnt(), [vec![[2, 0, 0, 0, 0, 1]], vec![]]);
+            let nothing = Vec::<[u8; 6]>::new;
+            assert_eq!(learnt(), [vec![[2, 0, 0, 0, 0, 1]], nothing()]);
             netlink.flush_bridge(bridges[0]).unwrap();
-            assert_eq!(learnt(), [vec![], vec![]]);
+            assert_eq!(learnt(), [nothing(), nothing()]);
         });
     }
 }
