@@ -18,7 +18,7 @@
 //! frames proves nothing; and questions go on while stamps are used.
 //!
 //! Invariants: a stamped frame leaves only in state Used, and only if the latest question came by every path and the peer's
-//! did too; a stamped frame is believed only if it has the tag of the session, and only for [`BELIEF`] after a question of
+//! did too; a stamped frame is believed only if it has the tag of the session, and only for `BELIEF` after a question of
 //! our own came by every path; nothing here changes the state of the session.
 
 mod rounds;

@@ -206,7 +206,7 @@ fn forged(random: &mut faults::Random, number: u32, protocol: u8) -> Vec<u8> {
         frame: StampableFrame {
             class: Class::Ordered,
             number: Seq::new(number as u16, number >> 16 & 1 != 0),
-            acknowledges: (number % 2 == 0).then_some((Class::Ordered, Seq::new(number as u16, false))),
+            acknowledges: number.is_multiple_of(2).then_some((Class::Ordered, Seq::new(number as u16, false))),
         },
         run: SegmentSpan { first: seq as u16, size: 1_000 },
         pushed: false,

@@ -125,6 +125,8 @@ impl LinkContext {
         }
         let StampProbe { kind, proved, token, .. } = *probe;
         match kind {
+            // Answers come from the peer's own address and by no other way.
+            ProbeKind::Answer(_) if path != ProbePaths::NONE => return false,
             ProbeKind::Answer(paths) => self.stamper.on_answer(self.now, token, paths, proved),
             ProbeKind::Question if path != ProbePaths::NONE => self.stamper.on_question_by(token, path),
             ProbeKind::Question => {

@@ -4,7 +4,7 @@ use link::stamp::StampState;
 use linux::offload::Pieces;
 use wire::Seq;
 use wire::checksum::Sum;
-use wire::link::{AddressStamp, SegmentSpan, StampTag, StampableFrame, StampedData};
+use wire::link::{AddressStamp, ProbeKind, ProbePaths, SegmentSpan, StampProbe, StampTag, StampableFrame, StampedData};
 
 use super::*;
 
@@ -379,11 +379,22 @@ fn the_right_tag_is_not_believed_unless_our_own_probes_are_answered() {
     pair.activate();
     pair.run(Span::from_ms(400), &mut |frame| !is_for_a_cable(frame));
     assert_eq!(states(&pair), [StampState::Unanswered; 2]);
+    // Nor does an answer count that has the addresses of a stamp instead of the peer's.
+    let session = pair.ends[1].link.endpoint().identity();
+    let (instance, heard) = (session.peer, session.instance);
+    let answers = (0..200).map(|token| {
+        let kind = ProbeKind::Answer(ProbePaths::ALL);
+        let probe = StampProbe { kind, proved: true, token, instance, heard }.emit();
+        [&AddressStamp::Probe { lower: true }.emit()[..], &[8, 0], &[0; 20], &probe].concat()
+    });
+    pair.ends[1].arrives.borrow_mut().extend(answers);
+    pair.run(Span::from_ms(1), &mut |frame| !is_for_a_cable(frame));
+    assert_eq!((tally(&pair, 1).rx_stamp_dropped, states(&pair)), (200, [StampState::Unanswered; 2]));
     let segment = TcpSample::new(1_000, 1_000, 5_000).segments().remove(0);
     let bytes = [&AddressStamp::Data(forged(&pair, 5_000)).emit()[..], &segment[12..]].concat();
     pair.ends[1].arrives.borrow_mut().push_back(bytes);
     pair.run(Span::from_ms(60), &mut |frame| !is_for_a_cable(frame));
-    assert_eq!((tally(&pair, 1).rx_stamp_dropped, pair.ends[1].got.borrow().len()), (1, 0));
+    assert_eq!((tally(&pair, 1).rx_stamp_dropped, pair.ends[1].got.borrow().len()), (201, 0));
     assert_eq!(pair.ends[1].link.endpoint().counters().given_up, 0);
 }
 
