@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-struct hitless_time { uint64_t earliest, latest, state, depth, epoch, elected, handover; };
+struct hitless_time { uint64_t earliest, latest, state, depth, epoch, elected, handover, term, line; };
 static inline uint64_t hitless_ns(clockid_t id) {
     struct timespec t;
     clock_gettime(id, &t);
@@ -36,13 +36,13 @@ static inline const uint64_t *hitless_clock_open(const char *path) {
     return 0;
 }
 static inline int hitless_clock_read(const uint64_t *page, struct hitless_time *now) {
-    uint64_t serial, w[11];
+    uint64_t serial, w[14];
     int tries = 1000;
     if (page[0] != 0x4b434f4c43544948u || page[1] != 2) return -1;
     do {
         if (tries-- == 0) return -1;
         serial = __atomic_load_n(page + 2, __ATOMIC_ACQUIRE);
-        for (int i = 0; i < 11; i++) w[i] = __atomic_load_n(page + 8 + 16 * (serial & 1) + i, __ATOMIC_RELAXED);
+        for (int i = 0; i < 14; i++) w[i] = __atomic_load_n(page + 8 + 16 * (serial & 1) + i, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
     } while (serial != __atomic_load_n(page + 2, __ATOMIC_RELAXED));
     if (w[6] == 0 || w[6] >= 5) return -1; /* unsynchronized, evicted */
@@ -52,7 +52,7 @@ static inline int hitless_clock_read(const uint64_t *page, struct hitless_time *
     uint64_t passed = elapsed + (uint64_t)(int64_t)(((__int128)elapsed * (int64_t)w[5]) >> 32);
     uint64_t growth = (uint64_t)(((unsigned __int128)passed * w[4]) >> 32) + 2;
     *now = (struct hitless_time){ w[2] + passed > growth ? w[2] + passed - growth : 0,
-                                  w[3] + passed + growth + slept, w[6], w[7], w[8], w[9], w[10] };
+                                  w[3] + passed + growth + slept, w[6], w[7], w[8], w[9], w[10], w[12], w[13] };
     return 0;
 }
 #endif

@@ -15,31 +15,33 @@
 //! ```
 //!
 //! A message that *cannot be true* is one whose interval does not meet the node's own, by ε before the update. It is not
-//! applied, not sent on, and does not count as heard. Messages of earlier epochs, of earlier waves or of waves that cannot
-//! have been yet, and of neighbours that the node does not listen to, are counted and otherwise ignored. So an old root that
-//! comes back after an election is not believed until a plan says so.
+//! applied, not sent on, and does not count as heard. Messages of earlier terms, of earlier waves or of waves that cannot
+//! have been yet, and of neighbours that the node does not listen to, are counted and otherwise ignored. Which root is believed
+//! where there are two, and how that ends with one, is in `terms`.
 //!
 //! `now` is the node's own oscillator, and everything here is measured by it. What ε bounds is the difference to the clock of
-//! the root *of the node's epoch*. A change of root moves the time itself, by no more than ε of the new root at that moment;
+//! the root *of the node's term*. A change of root moves the time itself, by no more than ε of the new root at that moment;
 //! the sum of these travels with the messages ([`ClockNode::handover`]), and nodes allow for it when they hear of a new root.
 //!
 //! This is no [`machine::Machine`]: that has up to 256 ports whose wires ask for frames when they are free. Here one message
 //! goes to any number of listeners at once, and one that waited would be wrong. The spirit is the same: the driver owns
 //! clock and wire, the node acts through [`NodeOut`], and [`ClockNode::deadline`] says when it wants to be called.
 //!
-//! Invariants: a node sends each wave of an epoch at most once; it never goes back to a root that was replaced; ε is never smaller than what passed
-//! since the last valid message explains; an unsynchronised or evicted node has no ε at all.
+//! Invariants: a node sends each wave of a term at most once; while it hears a root it goes back to no earlier one; ε is never smaller than
+//! what passed since the last valid message explains; an unsynchronised or evicted node has no ε at all.
 
 mod events;
 mod params;
+mod terms;
 
 use units::{Span, Time};
-use wire::sync::{SyncEpoch, SyncMessage};
+use wire::sync::{SyncEpoch, SyncMessage, SyncTerm};
 
 use crate::bound::{ClockInterval, ErrorBound};
 
 pub use events::{NodeNote, NodeOut, NodeState, SyncArrival, SyncRejection};
 pub use params::{DepthRule, Neighbour, NodeParams, PlanPart, PlannedRole, TimeoutRule, Upstream, ValidityRule};
+use terms::Rivals;
 
 /// What the node's time is, at `bound.since`.
 #[derive(Clone, Copy, Debug)]
@@ -51,35 +53,56 @@ struct TimeAnchor {
 /// One clock of the network.
 #[derive(Clone, Debug)]
 pub struct ClockNode {
+    /// Stands for the node in the terms that it begins.
+    identity: u32,
     part: PlanPart,
     state: NodeState,
     anchor: Option<TimeAnchor>,
     /// When the last valid message came, or when the node began to listen.
     heard: Time,
     next_wave: Time,
+    term: SyncTerm,
+    line: u32,
     epoch: SyncEpoch,
     wave: u64,
     depth: u16,
     handover: Span,
+    /// Of other roots.
+    rivals: Rivals,
     /// The latest time that the node was called at.
     latest: Time,
 }
 
 impl ClockNode {
-    /// A node that has heard nothing yet; a root whose time begins with what its oscillator shows.
-    pub fn new(params: &NodeParams, part: PlanPart, now: Time) -> Self {
-        let root = part.role == PlannedRole::Root;
-        let bound = ErrorBound { base: Span::ZERO, since: now };
+    /// A node that has heard nothing yet; a root whose time begins with what its oscillator shows. No other node has this
+    /// `identity`.
+    pub fn new(params: &NodeParams, identity: u32, part: PlanPart, now: Time) -> Self {
+        let mut node = Self::joining(params, identity, part, now);
+        if part.role == PlannedRole::Root {
+            node.state = NodeState::Root;
+            node.anchor = Some(TimeAnchor { reading: now, bound: ErrorBound { base: Span::ZERO, since: now } });
+            node.epoch = SyncEpoch { plan: part.plan, elected: false };
+            node.begin_term(false);
+        }
+        node
+    }
+
+    /// A node that has heard nothing yet. A root listens to all its neighbours at first; see [`Self::reign`].
+    pub fn joining(params: &NodeParams, identity: u32, part: PlanPart, now: Time) -> Self {
         Self {
+            identity,
             part,
-            state: if root { NodeState::Root } else { NodeState::Following },
-            anchor: root.then_some(TimeAnchor { reading: now, bound }),
+            state: NodeState::Following,
+            anchor: None,
             heard: now,
             next_wave: now + params.interval,
-            epoch: SyncEpoch { plan: if root { part.plan } else { 0 }, elected: false },
+            term: SyncTerm::default(),
+            line: 0,
+            epoch: SyncEpoch::default(),
             wave: 0,
             depth: 0,
             handover: Span::ZERO,
+            rivals: Rivals::at(now),
             latest: now,
         }
     }
@@ -89,7 +112,17 @@ impl ClockNode {
         self.state
     }
 
-    /// Whose time the node has.
+    /// Whose time the node has, or had last.
+    pub fn term(&self) -> SyncTerm {
+        self.term
+    }
+
+    /// The line of roots that the term is of.
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// By which plan that root is one.
     pub fn epoch(&self) -> SyncEpoch {
         self.epoch
     }
@@ -104,7 +137,7 @@ impl ClockNode {
         self.depth
     }
 
-    /// By how much all changes of root so far may have moved the time.
+    /// By how much all changes of root of this line may have moved the time.
     pub fn handover(&self) -> Span {
         self.handover
     }
@@ -148,7 +181,8 @@ impl ClockNode {
             PlannedRole::Follower { backup, backup_root, .. } => chosen(backup, backup_root),
         };
         match self.state {
-            NodeState::Root => Some(self.next_wave),
+            NodeState::Root => Some(self.rivals.claim.map_or(self.next_wave, |claim| claim.min(self.next_wave))),
+            NodeState::Following if self.part.role == PlannedRole::Root => Some(self.returns(params)),
             NodeState::Following => {
                 backup(|backup, backup_root| backup.is_some() || backup_root).then(|| self.heard + params.first_timeout)
             }
@@ -166,6 +200,8 @@ impl ClockNode {
             return;
         }
         match self.state {
+            NodeState::Root if self.rivals.claim.is_some_and(|claim| claim <= now) => self.reign(params, now, out),
+            NodeState::Following if self.part.role == PlannedRole::Root => self.reign(params, now, out),
             NodeState::Root => {
                 let next = self.next_wave + params.interval;
                 self.next_wave = if next > now { next } else { now + params.interval };
@@ -174,8 +210,7 @@ impl ClockNode {
             NodeState::Following => self.turn(params, out),
             NodeState::Turned => {
                 out.note(NodeNote::Elected);
-                let plan = self.epoch.plan;
-                self.become_root(params, now, SyncEpoch { plan, elected: true }, out);
+                self.become_root(params, now, true, out);
             }
             NodeState::Evicted => {}
         }
@@ -192,36 +227,40 @@ impl ClockNode {
     ) {
         self.observe(now, out);
         match self.judge(params, now, from, arrival) {
-            Ok(base) => self.apply(now, arrival, base, out),
+            Ok(base) => {
+                self.give_way(from, out);
+                self.apply(now, arrival, base, out);
+                if self.rivals.claim.is_some() {
+                    self.reign(params, now, out);
+                }
+            }
             Err(rejection) => {
                 out.note(NodeNote::Rejected(rejection));
-                if rejection == SyncRejection::Invalid {
-                    self.suspect(params, out);
+                match rejection {
+                    SyncRejection::Invalid => self.suspect(params, out),
+                    SyncRejection::Unconfirmed => self.doubt(arrival.message.term, now),
+                    _ => {}
                 }
             }
         }
     }
 
-    /// The controller has a new plan, or the same again, which sends a node that turned back to its parent. A backup root that has taken over
-    /// remains the root of its plan.
+    /// The controller has a new plan, or the same again, which sends a node that turned back to its parent. A backup root that has
+    /// taken over remains the root of its plan until the planned root, which hears of it, takes over again.
     pub fn on_plan(&mut self, params: &NodeParams, now: Time, part: PlanPart, out: &mut impl NodeOut) {
         self.observe(now, out);
         self.part = part;
+        self.rivals = self.rivals.anew(now);
         if self.state == NodeState::Evicted {
             self.anchor = None;
         }
         match part.role {
-            PlannedRole::Root if self.state == NodeState::Root => {
-                self.epoch = SyncEpoch { plan: part.plan, elected: false }
-            }
-            PlannedRole::Root => self.become_root(params, now, SyncEpoch { plan: part.plan, elected: false }, out),
-            // The same plan again: its other nodes have this one's time, and would believe no other root of this plan.
+            PlannedRole::Root => self.claim(params, now, out),
             PlannedRole::Follower { .. } if self.has_taken_over(part.plan) => (),
             PlannedRole::Follower { .. } => {
                 if self.state == NodeState::Root {
-                    // It was the time until now, and is as good as its oscillator from now on.
-                    let reading = self.reading(now).unwrap_or(now);
-                    self.anchor = Some(TimeAnchor { reading, bound: ErrorBound { base: Span::ZERO, since: now } });
+                    // It cannot know since when somebody else is the root, and its own time is worth nothing from then on.
+                    self.anchor = None;
                 }
                 self.state = NodeState::Following;
                 self.heard = now;
@@ -238,9 +277,13 @@ impl ClockNode {
     pub fn on_clock_step(&mut self, now: Time, out: &mut impl NodeOut) {
         out.note(NodeNote::ClockStep);
         let bound = ErrorBound { base: Span::ZERO, since: now };
-        // A root's time goes on from where it was; nobody else knows the time.
+        // A root's time goes on from where it was, and is another time than that of those who follow; nobody else knows the time.
         let reading = self.reading(self.latest).filter(|_| self.state == NodeState::Root);
         self.anchor = reading.map(|reading| TimeAnchor { reading, bound });
+        if self.state == NodeState::Root {
+            self.begin_term(false);
+        }
+        self.rivals = self.rivals.anew(now);
         self.latest = now;
         self.heard = now;
         self.next_wave = now;
@@ -267,6 +310,7 @@ impl ClockNode {
         match (self.state, self.part.role) {
             (NodeState::Following, PlannedRole::Follower { parent, .. }) => Some(parent),
             (NodeState::Turned, PlannedRole::Follower { backup, .. }) => backup,
+            (NodeState::Root, _) | (NodeState::Following, PlannedRole::Root) => self.rivals.upstream(),
             _ => None,
         }
     }
@@ -280,17 +324,20 @@ impl ClockNode {
         arrival: &SyncArrival,
     ) -> Result<Span, SyncRejection> {
         let SyncArrival { message, sender } = arrival;
-        let upstream = self.upstream().filter(|upstream| upstream.neighbour == from).ok_or(SyncRejection::NotParent)?;
-        if !self.believes(message.epoch) {
-            return Err(SyncRejection::WrongEpoch);
+        let upstream = self.upstream_of(from).ok_or(SyncRejection::NotParent)?;
+        if message.term < self.term && !self.is_forsaken(params, now) || self.is_own(message.term) {
+            return Err(SyncRejection::EarlierTerm);
+        }
+        if message.term == self.term && message.wave <= self.wave {
+            return Err(SyncRejection::Replay);
         }
         let base = self.base(params, upstream, arrival);
         let (Some(anchor), Some(own)) = (self.anchor, self.interval(params, now)) else { return Ok(base) };
-        if message.epoch == self.epoch && message.wave <= self.wave {
-            return Err(SyncRejection::Replay);
+        if self.state == NodeState::Root || message.term < self.term {
+            return Ok(base);
         }
         let passed = now.since(anchor.bound.since).as_ps() / params.interval.as_ps().max(1);
-        if message.wave > self.wave.saturating_add(passed + passed / 64 + 2) {
+        if message.term == self.term && message.wave > self.wave.saturating_add(passed + passed / 64 + 2) {
             return Err(SyncRejection::Future);
         }
         let moved = message.handover.saturating_sub(self.handover);
@@ -299,17 +346,12 @@ impl ClockNode {
             ValidityRule::OwnBound => sender.half() + moved,
         };
         let claimed = ClockInterval::around(sender.middle(), doubt);
-        own.intersection(claimed).map(|_| base).ok_or(SyncRejection::Invalid)
-    }
-
-    /// Whether a root of this epoch may be followed: the one that is, its elected successor, that of the plan that the node was
-    /// told and, because plans reach parents first, of the one after it. Numbers of plans need not count up.
-    fn believes(&self, epoch: SyncEpoch) -> bool {
-        let ahead = self.part.plan.wrapping_add(1);
-        if epoch.plan == self.epoch.plan {
-            return epoch >= self.epoch;
+        let fits = message.line == self.line && own.intersection(claimed).is_some();
+        match fits || self.is_confirmed(message.term) {
+            true => Ok(base),
+            false if message.term == self.term => Err(SyncRejection::Invalid),
+            false => Err(SyncRejection::Unconfirmed),
         }
-        epoch.plan == ahead || epoch.plan == self.part.plan && self.epoch.plan != ahead
     }
 
     fn base(&self, params: &NodeParams, upstream: Upstream, arrival: &SyncArrival) -> Span {
@@ -326,10 +368,11 @@ impl ClockNode {
 
     fn apply(&mut self, now: Time, arrival: &SyncArrival, base: Span, out: &mut impl NodeOut) {
         let SyncArrival { message, sender } = arrival;
-        debug_assert!(message.epoch != self.epoch || message.wave > self.wave || self.anchor.is_none());
+        debug_assert!(message.term != self.term || message.wave > self.wave);
         self.anchor = Some(TimeAnchor { reading: sender.middle(), bound: ErrorBound { base, since: now } });
         self.heard = now;
-        self.epoch = message.epoch;
+        self.rivals.believe(message.term);
+        (self.term, self.line, self.epoch) = (message.term, message.line, message.epoch);
         self.wave = message.wave;
         self.depth = message.depth.saturating_add(1);
         self.handover = message.handover;
@@ -338,8 +381,8 @@ impl ClockNode {
     }
 
     fn message(&self, timestamp: Time, uncertainty: Span) -> SyncMessage {
-        let (epoch, wave, depth, handover) = (self.epoch, self.wave, self.depth, self.handover);
-        SyncMessage { epoch, wave, depth, timestamp, correction: Span::ZERO, uncertainty, handover }
+        let Self { term, line, epoch, wave, depth, handover, .. } = *self;
+        SyncMessage { term, line, epoch, wave, depth, timestamp, correction: Span::ZERO, uncertainty, handover }
     }
 
     /// A message cannot be true: its sender's clock is broken or, if both parents' seem to be, the node's own.
@@ -367,17 +410,6 @@ impl ClockNode {
             };
         }
         out.note(NodeNote::Turned);
-    }
-
-    fn become_root(&mut self, params: &NodeParams, now: Time, epoch: SyncEpoch, out: &mut impl NodeOut) {
-        self.handover += self.epsilon(params, now).unwrap_or_default();
-        let reading = self.reading(now).unwrap_or(now);
-        self.anchor = Some(TimeAnchor { reading, bound: ErrorBound { base: Span::ZERO, since: now } });
-        self.state = NodeState::Root;
-        self.epoch = epoch;
-        self.depth = 0;
-        self.next_wave = now + params.interval;
-        self.send_own_wave(now, out);
     }
 
     fn send_own_wave(&mut self, now: Time, out: &mut impl NodeOut) {

@@ -15,7 +15,7 @@ use clock::node::{
     ClockNode, Neighbour, NodeNote, NodeOut, NodeParams, NodeState, PlanPart, PlannedRole, SyncArrival, Upstream,
 };
 use units::{Span, Time};
-use wire::sync::{SyncEpoch, SyncMessage};
+use wire::sync::{SyncMessage, SyncTerm};
 
 const PARAMS: NodeParams = NodeParams::THESIS;
 const PARTS_PER_MILLION: [i64; 4] = [-100, 100, -60, 100];
@@ -65,7 +65,7 @@ struct Ring {
     nodes: Vec<ClockNode>,
     /// In the order of their arrival.
     flying: Vec<(u64, usize, usize, SyncMessage)>,
-    sent: Vec<Vec<(SyncEpoch, u64)>>,
+    sent: Vec<Vec<(SyncTerm, u64)>>,
     root_dies_at: u64,
     elected: Option<u64>,
     /// Messages that somebody would have heard and that were lost since the backup root last heard one.
@@ -111,7 +111,7 @@ fn part(node: usize) -> PlanPart {
 
 impl Ring {
     fn new(root_dies_at: u64) -> Self {
-        let nodes = (0..4).map(|node| ClockNode::new(&PARAMS, part(node), local(node, 0))).collect();
+        let nodes = (0..4).map(|node| ClockNode::new(&PARAMS, node as u32, part(node), local(node, 0))).collect();
         Self { nodes, flying: Vec::new(), sent: vec![Vec::new(); 4], root_dies_at, elected: None, lost_in_a_row: 0 }
     }
 
@@ -170,7 +170,7 @@ impl Ring {
             self.on_election(node, at);
         }
         for mut message in out.sent {
-            let id = (message.epoch, message.wave);
+            let id = (message.term, message.wave);
             assert!(self.sent[node].last().is_none_or(|last| *last < id), "{node} sends {id:?} again");
             self.sent[node].push(id);
             let leaves = at + 250_000;

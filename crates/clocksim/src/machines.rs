@@ -5,13 +5,13 @@ use clock::node::{
     ClockNode, Neighbour, NodeNote, NodeOut, NodeParams, NodeState, PlanPart, PlannedRole, SyncArrival, SyncRejection,
 };
 use units::{Span, Time};
-use wire::sync::{SyncEpoch, SyncMessage};
+use wire::sync::{SyncEpoch, SyncMessage, SyncTerm};
 
 /// A clock, as its driver sees it. Times are the node's own oscillator's.
 pub(crate) trait SimulatedClock: Sized {
     type Params;
 
-    fn new(params: &Self::Params, part: PlanPart, now: Time) -> Self;
+    fn new(params: &Self::Params, identity: u32, part: PlanPart, now: Time) -> Self;
     fn deadline(&self, params: &Self::Params) -> Option<Time>;
     fn on_time(&mut self, params: &Self::Params, now: Time, out: &mut impl NodeOut);
     fn on_message(
@@ -25,7 +25,7 @@ pub(crate) trait SimulatedClock: Sized {
     fn reading(&self, now: Time) -> Option<Time>;
     fn epsilon(&self, params: &Self::Params, now: Time) -> Option<Span>;
     fn is_root(&self) -> bool;
-    fn epoch(&self) -> SyncEpoch;
+    fn term(&self) -> SyncTerm;
     fn listens_to(&self) -> Option<Neighbour>;
     fn skip_waves(&mut self, params: &Self::Params, waves: u64);
     /// How long after the last disturbance nothing can change any more.
@@ -38,8 +38,8 @@ impl SimulatedClock for ClockNode {
     type Params = NodeParams;
     const SENDS_ALONE: bool = false;
 
-    fn new(params: &NodeParams, part: PlanPart, now: Time) -> Self {
-        Self::new(params, part, now)
+    fn new(params: &NodeParams, identity: u32, part: PlanPart, now: Time) -> Self {
+        Self::new(params, identity, part, now)
     }
 
     #[inline]
@@ -81,8 +81,8 @@ impl SimulatedClock for ClockNode {
     }
 
     #[inline]
-    fn epoch(&self) -> SyncEpoch {
-        self.epoch()
+    fn term(&self) -> SyncTerm {
+        self.term()
     }
 
     #[inline]
@@ -122,7 +122,7 @@ pub(crate) struct PtpClock {
     part: PlanPart,
     anchor: Option<(Time, ErrorBound)>,
     next: Time,
-    epoch: SyncEpoch,
+    term: SyncTerm,
     wave: u64,
     depth: u16,
     handover: Span,
@@ -133,7 +133,9 @@ impl PtpClock {
         let Some(timestamp) = self.reading(now) else { return };
         self.wave += 1;
         out.send(SyncMessage {
-            epoch: self.epoch,
+            term: self.term,
+            line: 0,
+            epoch: SyncEpoch { plan: self.part.plan, elected: false },
             wave: self.wave,
             depth: self.depth,
             timestamp,
@@ -154,12 +156,13 @@ impl SimulatedClock for PtpClock {
     type Params = PtpParams;
     const SENDS_ALONE: bool = true;
 
-    fn new(params: &PtpParams, part: PlanPart, now: Time) -> Self {
+    /// Its terms are the numbers of plans, which count up here.
+    fn new(params: &PtpParams, _: u32, part: PlanPart, now: Time) -> Self {
         let root = part.role == PlannedRole::Root;
         let anchor = root.then_some((now, ErrorBound { base: Span::ZERO, since: now }));
-        let epoch = SyncEpoch { plan: part.plan, elected: false };
+        let term = SyncTerm { number: part.plan, root: 0 };
         let next = now + if root { params.node.interval } else { params.patience() };
-        Self { part, anchor, next, epoch, wave: 0, depth: 0, handover: Span::ZERO }
+        Self { part, anchor, next, term, wave: 0, depth: 0, handover: Span::ZERO }
     }
 
     fn deadline(&self, _: &PtpParams) -> Option<Time> {
@@ -180,7 +183,7 @@ impl SimulatedClock for PtpClock {
         (from, arrival): (Neighbour, &SyncArrival),
         out: &mut impl NodeOut,
     ) {
-        if self.listens_to() != Some(from) || arrival.message.epoch < self.epoch {
+        if self.listens_to() != Some(from) || arrival.message.term < self.term {
             out.note(NodeNote::Rejected(SyncRejection::NotParent));
             return;
         }
@@ -188,7 +191,7 @@ impl SimulatedClock for PtpClock {
         self.depth = message.depth.saturating_add(1);
         let bound = ErrorBound { base: params.node.base(self.depth), since: now };
         self.anchor = Some((arrival.sender.middle(), bound));
-        self.epoch = message.epoch;
+        self.term = message.term;
         self.wave = message.wave - 1;
         self.handover = message.handover;
         self.next = now + params.patience();
@@ -202,7 +205,7 @@ impl SimulatedClock for PtpClock {
         if !self.is_root() {
             return;
         }
-        self.epoch = SyncEpoch { plan: part.plan, elected: false };
+        self.term = SyncTerm { number: part.plan, root: 0 };
         if !was_root {
             self.handover += self.bound(params.node.drift, now, params.recovery).unwrap_or_default();
             let reading = self.reading(now).unwrap_or(now);
@@ -225,8 +228,8 @@ impl SimulatedClock for PtpClock {
         self.part.role == PlannedRole::Root
     }
 
-    fn epoch(&self) -> SyncEpoch {
-        self.epoch
+    fn term(&self) -> SyncTerm {
+        self.term
     }
 
     fn listens_to(&self) -> Option<Neighbour> {

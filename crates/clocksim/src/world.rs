@@ -4,7 +4,7 @@
 //! between ticks, so the smallest difference between them is found where it is looked for: before and after every call, and at
 //! every tick.
 //!
-//! Invariants: nodes that failed send and hear nothing; a node sends each wave of an epoch at most once.
+//! Invariants: nodes that failed send and hear nothing; a node sends each wave of a term at most once.
 
 mod control;
 mod quiet;
@@ -16,7 +16,7 @@ use clock::node::{Neighbour, NodeNote, NodeOut, PlanPart, SyncArrival, SyncRejec
 use clock::plan::ClockPlan;
 use sim::engine::EventQueue;
 use units::{Progress, Span, Time};
-use wire::sync::{SyncEpoch, SyncMessage};
+use wire::sync::{SyncMessage, SyncTerm};
 
 use crate::failure::TimedFailure;
 use crate::machines::SimulatedClock;
@@ -52,10 +52,10 @@ struct WaveArrival {
     again: bool,
 }
 
-/// The time of an epoch: what the clock of its root shows, also when that root has failed.
+/// The time of a term: what the clock of its root shows, also when that root has failed.
 #[derive(Clone, Copy, Debug)]
 struct TimeScale {
-    epoch: SyncEpoch,
+    term: SyncTerm,
     root: usize,
     reading: Time,
     since: Time,
@@ -90,7 +90,7 @@ pub(crate) struct ClockWorld<'a, M: SimulatedClock> {
     /// When each node's timer event comes; an event at another time is stale.
     scheduled: Vec<Time>,
     /// The last wave that each node sent.
-    sent: Vec<(SyncEpoch, u64)>,
+    sent: Vec<(SyncTerm, u64)>,
     scales: Vec<TimeScale>,
     wiring: Wiring,
     graph: Graph,
@@ -126,7 +126,7 @@ impl<'a, M: SimulatedClock> ClockWorld<'a, M> {
         let node = |node: usize| {
             let now = oscillators.local(node, Time::ZERO);
             let alone = PlanPart { plan: plan_number, role: NOBODY };
-            M::new(&params, part(setup.plan, plan_number, node, setup.scheme).unwrap_or(alone), now)
+            M::new(&params, node as u32, part(setup.plan, plan_number, node, setup.scheme).unwrap_or(alone), now)
         };
         let nodes: Vec<M> = (0..count).map(node).collect();
         let huygens = setup.scheme == ClockScheme::Huygens;
@@ -312,8 +312,8 @@ impl<'a, M: SimulatedClock> ClockWorld<'a, M> {
         let now = self.oscillators.local(node, at);
         let machine = &self.nodes[node];
         let (epsilon, reading) = (machine.epsilon(&self.params, now)?, machine.reading(now)?);
-        let epoch = machine.epoch();
-        let scale = self.scales.iter().rev().find(|scale| scale.epoch == epoch)?;
+        let term = machine.term();
+        let scale = self.scales.iter().rev().find(|scale| scale.term == term)?;
         let truth = scale.reading + self.oscillators.local(scale.root, at).since(scale.since);
         Some(Observation { epsilon, error_ps: reading.as_ps() as i64 - truth.as_ps() as i64 })
     }
@@ -328,6 +328,7 @@ impl<'a, M: SimulatedClock> ClockWorld<'a, M> {
                 self.request_control(at);
             }
             NodeNote::Elected => self.on_election(at, node),
+            NodeNote::Reigns | NodeNote::Replaced => {}
             NodeNote::Evicted => self.tally.evicted += 1,
         }
         self.disturbed = at;
@@ -336,14 +337,14 @@ impl<'a, M: SimulatedClock> ClockWorld<'a, M> {
 
     #[inline]
     fn send(&mut self, at: Time, node: usize, mut message: SyncMessage) {
-        let id = (message.epoch, message.wave);
+        let id = (message.term, message.wave);
         if !M::SENDS_ALONE {
             let last = std::mem::replace(&mut self.sent[node], id);
             assert!(last.0 != id.0 || last.1 < id.1, "a node sends wave {} again", id.1);
         }
         let now = self.oscillators.local(node, at);
-        if message.depth == 0 && !self.scales.iter().rev().any(|scale| scale.epoch == message.epoch) {
-            let scale = TimeScale { epoch: message.epoch, root: node, reading: message.timestamp, since: now };
+        if message.depth == 0 && !self.scales.iter().rev().any(|scale| scale.term == message.term) {
+            let scale = TimeScale { term: message.term, root: node, reading: message.timestamp, since: now };
             self.scales.push(scale);
             self.tally.handover = self.tally.handover.max(message.handover);
         }
@@ -405,6 +406,8 @@ fn label(note: NodeNote) -> &'static str {
         NodeNote::Rejected(_) => "rejected",
         NodeNote::Turned => "turned",
         NodeNote::Elected => "elected",
+        NodeNote::Reigns => "reigns",
+        NodeNote::Replaced => "replaced",
         NodeNote::Evicted => "evicted",
         NodeNote::ClockStep => "clock step",
     }

@@ -118,6 +118,21 @@ fn after_two_failures_nobody_is_wrong_and_every_second_root_is_explained() {
     assert!(with_second > 0 && with_second < runs / 5, "{with_second} of {runs} runs have a second root");
 }
 
+/// Where losses alone let the backup root take over while the root lives, the next plan makes that one a follower.
+#[test]
+fn an_old_root_that_a_plan_makes_a_follower_follows() {
+    let ring = Graph::new((0..3).map(|n| format!("n{n}")), [[0, 1], [1, 2], [2, 0]]).unwrap();
+    let plan = plan(&ring, &PlanRequest::default()).unwrap();
+    let mut second_roots = 0;
+    for seed in 0..40 {
+        let setup = ClockSetup { loss: 1e-2, seed, ..ClockSetup::new(&ring, &plan, Span::from_ms(1_000)) };
+        let outcome = simulate(&setup, &Unwatched).unwrap();
+        assert_eq!((outcome.wrong, outcome.evicted, outcome.rejected), (0, 0, 0), "{seed}: {outcome:?}");
+        second_roots += outcome.second_roots;
+    }
+    assert!(second_roots > 10, "{second_roots}");
+}
+
 #[test]
 fn every_scheme_is_right_under_every_drift() {
     let (graph, plan) = fabrics().pop().unwrap();

@@ -105,13 +105,6 @@ impl NeighbourBounds {
         *self = Self { requests: self.requests, ..Self::new(self.drift) };
     }
 
-    /// The time itself may have been moved by so much.
-    pub(crate) fn widen(&mut self, moved_ns: u64) {
-        let (least, most) = (self.least.as_mut(), self.most.as_mut());
-        least.into_iter().for_each(|bound| bound.time_ns = bound.time_ns.saturating_sub(moved_ns));
-        most.into_iter().for_each(|bound| bound.time_ns = bound.time_ns.saturating_add(moved_ns));
-    }
-
     /// A request left here, not before this.
     pub(crate) fn request_sent(&mut self, number: u32, local_ns: u64) {
         self.requests.note(number, local_ns);

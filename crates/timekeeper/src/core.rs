@@ -3,9 +3,10 @@
 //! Around Sundial's machine ([`clock::node::ClockNode`]) this adds what a real network asks for:
 //!
 //! - the interval that a neighbour's frames prove ([`crate::bounds`]), and requests to get it;
+//! - who hears whom: a node sends waves to whoever has asked for them lately, whatever its own plan says of that neighbour;
 //! - beginnings: a node that has heard nothing yet waits for its parent, or, if only that is there, for its backup parent; a root
-//!   listens first whether its neighbours have the time of a root before it, and then does not begin: they would not believe it;
-//! - an end: a root that hears of its successor says no time any more.
+//!   listens first whether its neighbours have the time of a root before it, and then follows that one;
+//! - what neighbours say of other roots, in all their frames: a root that has a successor hears of it so.
 //!
 //! The machine counts in ticks of any length. Here a tick is a nanosecond.
 
@@ -17,7 +18,7 @@ use clock::bound::ClockInterval;
 use clock::node::{ClockNode, Neighbour, NodeNote, NodeParams, NodeState, PlanPart, PlannedRole, SyncArrival};
 use units::{Span, Time};
 use wire::exchange::ExchangeFrame;
-use wire::sync::{SyncEpoch, SyncMessage};
+use wire::sync::{SyncEpoch, SyncMessage, SyncTerm};
 
 pub(crate) use events::{ClockCounters, CoreEvent};
 use events::{CoreOut, OutboundFrame};
@@ -28,6 +29,9 @@ use crate::neighbour::NeighbourState;
 
 /// A root listens for so long before it begins; a node waits for its parent for so long before it takes its backup parent.
 const LISTENS_NS: u64 = 50_000_000;
+/// Who has asked for waves gets them for so long, and for so many intervals.
+const ASKED_NS: u64 = 100_000_000;
+const ASKED_INTERVALS: u64 = 4;
 
 /// One clock.
 #[derive(Debug)]
@@ -37,11 +41,9 @@ pub(crate) struct ClockCore {
     part: PlanPart,
     instance: u32,
     sender: u32,
-    /// Absent while a root listens, and after it was replaced.
-    node: Option<ClockNode>,
-    /// When a root begins; none if it has been replaced.
+    node: ClockNode,
+    /// When a root has listened for long enough.
     begins_ns: Option<u64>,
-    scale: u32,
     pub(crate) neighbours: Vec<NeighbourState>,
     next_request_ns: u64,
     queue: VecDeque<OutboundFrame>,
@@ -50,10 +52,12 @@ pub(crate) struct ClockCore {
     pub(crate) events: Vec<CoreEvent>,
     /// On the oscillator, when a message was believed last.
     heard_ns: Option<u64>,
+    /// Since when it hears its parent without a gap, after it was given its plan; none if it does so for long enough.
+    settling_ns: Option<u64>,
     /// The longest time without a message that was believed, since the node was given its plan.
     silence_ns: u64,
     /// Whose time neighbours were told of.
-    told_epoch: SyncEpoch,
+    told_term: SyncTerm,
     /// Kept for its room.
     out: CoreOut,
 }
@@ -84,9 +88,8 @@ impl ClockCore {
             duties,
             part,
             instance,
-            node: (!is_root).then(|| ClockNode::new(&params, part, ticks(now_ns))),
-            begins_ns: Some(now_ns + LISTENS_NS),
-            scale: 0,
+            node: ClockNode::joining(&params, instance, part, ticks(now_ns)),
+            begins_ns: is_root.then(|| now_ns + LISTENS_NS),
             neighbours,
             next_request_ns: now_ns,
             queue: VecDeque::new(),
@@ -94,8 +97,9 @@ impl ClockCore {
             counters: ClockCounters::default(),
             events: Vec::new(),
             heard_ns: None,
+            settling_ns: Some(now_ns),
             silence_ns: 0,
-            told_epoch: SyncEpoch::default(),
+            told_term: SyncTerm::default(),
             out: CoreOut::default(),
         };
         core.assign_neighbours();
@@ -107,7 +111,6 @@ impl ClockCore {
         for neighbour in neighbours {
             let name = neighbour.name.as_str();
             neighbour.is_heard = [duties.parent(), duties.backup()].contains(&Some(name));
-            neighbour.listens = duties.listeners.iter().any(|listener| listener == name);
             neighbour.told_of_plan = false;
         }
     }
@@ -116,35 +119,24 @@ impl ClockCore {
     pub(crate) fn on_plan(&mut self, duties: ClockDuties, now_ns: u64) -> Result<(), DutyError> {
         let ports: Vec<String> = self.neighbours.iter().map(|neighbour| neighbour.name.clone()).collect();
         self.part = duties.part(&ports)?;
-        if let Some(missing) = duties.listeners.iter().find(|name| !ports.contains(name)) {
-            return Err(DutyError(format!("no interface leads to '{missing}', which is to listen to this node")));
-        }
         self.duties = duties;
-        self.silence_ns = 0;
+        (self.silence_ns, self.settling_ns) = (0, Some(now_ns));
+        self.begins_ns = None;
         self.assign_neighbours();
-        let is_synchronized = self.interval(now_ns).is_some();
-        match (&mut self.node, self.part.role) {
-            (Some(node), _) if is_synchronized => {
-                node.on_plan(&self.params, ticks(now_ns), self.part, &mut self.out);
-                self.act(now_ns);
-            }
-            (_, PlannedRole::Root) => (self.node, self.begins_ns) = (None, Some(now_ns + LISTENS_NS)),
-            (_, PlannedRole::Follower { .. }) => self.begin_anew(now_ns),
+        // Whom it listens to from now on may not know that yet.
+        self.next_request_ns = now_ns;
+        self.node.on_plan(&self.params, ticks(now_ns), self.part, &mut self.out);
+        if self.interval(now_ns).is_none() {
+            self.heard_ns = None;
         }
+        self.act(now_ns);
         Ok(())
-    }
-
-    fn begin_anew(&mut self, now_ns: u64) {
-        self.node = Some(ClockNode::new(&self.params, self.part, ticks(now_ns)));
-        self.heard_ns = None;
     }
 
     /// The oscillator stood still, or jumped.
     pub(crate) fn on_clock_step(&mut self, now_ns: u64) {
         self.neighbours.iter_mut().for_each(|neighbour| neighbour.bounds.forget());
-        if let Some(node) = &mut self.node {
-            node.on_clock_step(ticks(now_ns), &mut self.out);
-        }
+        self.node.on_clock_step(ticks(now_ns), &mut self.out);
         self.act(now_ns);
     }
 
@@ -170,51 +162,43 @@ impl ClockCore {
                 self.events.push(CoreEvent::OtherPlan(neighbour.name.clone(), frame.given));
             }
         }
-        self.look_for_successor(port, frame);
+        self.look_for_other_roots(port, frame, arrived_ns, now_ns);
     }
 
-    /// A root that was replaced, or would not be believed, says no time.
-    fn look_for_successor(&mut self, port: usize, frame: &ExchangeFrame) {
-        if self.part.role != PlannedRole::Root && !self.is_root() || !frame.synchronized {
-            return;
-        }
-        let is_replaced = match &self.node {
-            Some(node) => {
-                let epoch = node.epoch();
-                node.state() == NodeState::Root && frame.epoch.plan == epoch.plan && frame.epoch > epoch
+    /// What a frame says of whose time its sender has.
+    fn look_for_other_roots(&mut self, port: usize, frame: &ExchangeFrame, arrived_ns: u64, now_ns: u64) {
+        let (own, is_synchronized) = (self.node.term(), self.node.reading(ticks(now_ns)).is_some());
+        let (neighbour, from) = (&mut self.neighbours[port], Neighbour(port as u32));
+        match neighbour.has_later(frame, own, arrived_ns, ns_of(self.params.interval)) {
+            None => self.node.on_no_later_term(from),
+            Some(is_sure) if is_sure || !is_synchronized => {
+                self.node.on_later_term(&self.params, ticks(now_ns), from, frame.term);
             }
-            None => self.begins_ns.is_some() && frame.epoch.plan == self.part.plan,
-        };
-        if is_replaced {
-            (self.node, self.begins_ns) = (None, None);
-            self.counters.replaced += 1;
-            self.events.push(CoreEvent::Replaced(self.neighbours[port].name.clone()));
+            Some(_) => {}
         }
+        neighbour.is_behind = is_synchronized && frame.synchronized && frame.term < own;
     }
 
     /// Neighbours cannot be heard yet: a root that has not begun goes on listening.
     pub(crate) fn listen_longer(&mut self, now_ns: u64) {
-        if self.node.is_none() {
-            self.begins_ns = self.begins_ns.map(|begins| begins.max(now_ns + LISTENS_NS));
-        }
+        self.begins_ns = self.begins_ns.map(|begins| begins.max(now_ns + LISTENS_NS));
     }
 
-    fn is_root(&self) -> bool {
-        self.node.as_ref().is_some_and(|node| node.state() == NodeState::Root)
-    }
-
-    /// Looks at the last wave of each neighbour that came since.
+    /// Looks at the last wave of each neighbour that came since, unless it has waited for so long that later ones must have come: a
+    /// socket keeps the first frames that come while a program does not run, not the last ones.
     pub(crate) fn settle(&mut self, now_ns: u64) {
         for port in 0..self.neighbours.len() {
-            if let Some((wave, scale)) = self.neighbours[port].pending.take() {
-                self.hear(port, wave, scale, now_ns);
+            let neighbour = &mut self.neighbours[port];
+            let waited_ns = now_ns.saturating_sub(neighbour.wave_at.unwrap_or(now_ns));
+            if let Some(wave) = neighbour.pending.take().filter(|_| waited_ns <= ns_of(self.params.first_timeout)) {
+                self.hear(port, wave, now_ns);
             }
         }
     }
 
-    fn hear(&mut self, port: usize, wave: SyncMessage, scale: u32, now_ns: u64) {
+    fn hear(&mut self, port: usize, wave: SyncMessage, now_ns: u64) {
         let neighbour = &mut self.neighbours[port];
-        let Some((least, most)) = neighbour.bounds.at(now_ns) else {
+        let Some((least, most)) = neighbour.bounds_in(wave.term, now_ns) else {
             self.counters.unbounded += 1;
             return;
         };
@@ -222,39 +206,43 @@ impl ClockCore {
             self.counters.contradictions += 1;
             return neighbour.bounds.forget();
         }
-        let Some(node) = &self.node else { return };
-        let is_new_plan = wave.epoch.plan == self.part.plan && node.epoch().plan != self.part.plan;
-        if scale != self.scale && is_new_plan && self.heard_ns.is_some() && !self.is_root() {
-            // The plan's root has a time of its own, and this node has that of another one.
-            self.begin_anew(now_ns);
-        }
         self.return_to_parent(port, &wave, now_ns);
         let sender = ClockInterval { earliest: ticks(least), latest: ticks(most) };
         // The interval has in it what the sender does not know.
         let arrival = SyncArrival { message: SyncMessage { uncertainty: Span::ZERO, ..wave }, sender };
-        if let Some(node) = &mut self.node {
-            node.on_message(&self.params, ticks(now_ns), Neighbour(port as u32), &arrival, &mut self.out);
-        }
-        if self.out.notes.contains(&NodeNote::Synchronised) {
-            self.scale = scale;
-        }
+        self.node.on_message(&self.params, ticks(now_ns), Neighbour(port as u32), &arrival, &mut self.out);
         self.act(now_ns);
     }
 
     /// A program that did not run for some milliseconds is no failure, but if the root is such a one all its children turn at
     /// once, to each other, and nobody hears anything: who hears nothing from its backup parent either goes back to a parent
-    /// that sends new waves. Waves are counted, so nothing can circulate.
+    /// that sends new waves. So does who was just given a plan: while roots change, nodes hear nothing for some waves, and that
+    /// is no reason not to do what the plan says. Waves are counted, so nothing can circulate.
     fn return_to_parent(&mut self, port: usize, wave: &SyncMessage, now_ns: u64) {
-        let Some(node) = &mut self.node else { return };
+        let node = &mut self.node;
         let PlannedRole::Follower { parent, .. } = self.part.role else { return };
         let silence_ns = self.heard_ns.map_or(0, |heard| now_ns.saturating_sub(heard));
         let backup_is_silent = silence_ns > ns_of(self.params.first_timeout + self.params.interval);
-        let is_newer = wave.epoch == node.epoch() && wave.wave > node.wave();
+        let is_newer = (wave.term, wave.wave) > (node.term(), node.wave());
+        let is_current = (wave.term, wave.wave + 1) >= (node.term(), node.wave()) && self.settling_ns.is_some();
         let is_parent = parent.neighbour == Neighbour(port as u32);
-        if node.state() == NodeState::Turned && is_parent && backup_is_silent && is_newer {
+        if node.state() == NodeState::Turned && is_parent && (backup_is_silent && is_newer || is_current) {
             self.counters.returned += 1;
             self.events.push(CoreEvent::Returned);
             node.on_plan(&self.params, ticks(now_ns), self.part, &mut self.out);
+        }
+    }
+
+    /// Whether the node does what its plan says, for longer than a change of roots takes.
+    fn settle_in(&mut self, now_ns: u64) {
+        let Some(since_ns) = &mut self.settling_ns else { return };
+        let lasts_ns = ns_of(self.params.first_timeout + self.params.second_timeout);
+        let is_heard =
+            self.heard_ns.is_some_and(|heard| now_ns.saturating_sub(heard) <= ns_of(self.params.first_timeout));
+        if self.node.state() != NodeState::Following || !is_heard {
+            *since_ns = now_ns;
+        } else if now_ns.saturating_sub(*since_ns) > lasts_ns {
+            self.settling_ns = None;
         }
     }
 
@@ -263,9 +251,11 @@ impl ClockCore {
         for note in std::mem::take(&mut self.out.notes) {
             self.on_note(note, now_ns);
         }
-        if self.told_epoch != self.epoch() {
-            self.told_epoch = self.epoch();
-            self.neighbours.iter_mut().for_each(NeighbourState::forget_told);
+        if self.told_term != self.node.term() {
+            self.told_term = self.node.term();
+            let bound = |time_ns| TimeBound { local_ns: now_ns, time_ns };
+            let interval = self.interval(now_ns).map(|(least, most)| [bound(least), bound(most)]);
+            self.neighbours.iter_mut().for_each(|neighbour| neighbour.restate(interval, self.params.drift));
         }
         if let Some(wave) = self.out.wave.take() {
             self.counters.waves += 1;
@@ -276,21 +266,34 @@ impl ClockCore {
     }
 
     fn on_note(&mut self, note: NodeNote, now_ns: u64) {
-        use clock::node::SyncRejection::{Future, Invalid, NotParent, Replay, WrongEpoch};
+        use clock::node::SyncRejection::{EarlierTerm, Future, Invalid, NotParent, Replay, Unconfirmed};
         let (counter, event) = match note {
             NodeNote::Synchronised => {
                 let is_first = self.heard(now_ns).is_none();
                 (&mut self.counters.synchronized, is_first.then_some(CoreEvent::Synchronized))
             }
             NodeNote::Rejected(NotParent) => (&mut self.counters.rejected_not_parent, None),
-            NodeNote::Rejected(WrongEpoch) => (&mut self.counters.rejected_epoch, None),
+            NodeNote::Rejected(EarlierTerm) => (&mut self.counters.rejected_epoch, None),
             NodeNote::Rejected(Replay) => (&mut self.counters.rejected_replay, None),
             NodeNote::Rejected(Future) => (&mut self.counters.rejected_future, None),
-            NodeNote::Rejected(Invalid) => (&mut self.counters.rejected_invalid, None),
+            NodeNote::Rejected(Invalid) => {
+                self.settling_ns = None;
+                (&mut self.counters.rejected_invalid, None)
+            }
+            NodeNote::Rejected(Unconfirmed) => (&mut self.counters.rejected_unconfirmed, None),
             NodeNote::Turned => (&mut self.counters.turned, Some(CoreEvent::Turned)),
             NodeNote::Elected => {
                 self.heard(now_ns);
                 (&mut self.counters.elected, Some(CoreEvent::Elected))
+            }
+            NodeNote::Reigns => {
+                let is_first = self.heard_ns.is_none();
+                let event = if is_first { CoreEvent::Synchronized } else { CoreEvent::Reigns };
+                (&mut self.counters.reigns, Some(event))
+            }
+            NodeNote::Replaced => {
+                let by = self.listens_to().unwrap_or_default().to_owned();
+                (&mut self.counters.replaced, Some(CoreEvent::Replaced(by)))
             }
             NodeNote::Evicted => (&mut self.counters.evicted, Some(CoreEvent::Evicted)),
             NodeNote::ClockStep => (&mut self.counters.clock_steps, Some(CoreEvent::ClockStep)),
@@ -309,28 +312,40 @@ impl ClockCore {
 
     /// Does what is due.
     pub(crate) fn on_time(&mut self, now_ns: u64) {
-        if self.node.is_none() && self.begins_ns.is_some_and(|begins| begins <= now_ns) {
-            self.node = Some(ClockNode::new(&self.params, self.part, ticks(now_ns)));
-            (self.scale, self.begins_ns) = (self.instance, None);
-            self.events.push(CoreEvent::Synchronized);
+        if self.begins_ns.is_some_and(|begins| begins <= now_ns) {
+            self.begins_ns = None;
+            // Who hears of a root waits for its waves, as a node does that hears nothing any more.
+            if self.node.is_guest() && self.node.known_term() == SyncTerm::default() {
+                self.node.reign(&self.params, ticks(now_ns), &mut self.out);
+            }
         }
-        let may_act = self.may_act(now_ns);
-        if let Some(node) = self.node.as_mut().filter(|_| may_act) {
-            node.on_time(&self.params, ticks(now_ns), &mut self.out);
-            self.act(now_ns);
+        if self.may_act(now_ns) {
+            self.node.on_time(&self.params, ticks(now_ns), &mut self.out);
         }
+        self.act(now_ns);
         if self.next_request_ns <= now_ns {
             let next = self.next_request_ns + ns_of(self.params.interval);
             self.next_request_ns = if next > now_ns { next } else { now_ns + ns_of(self.params.interval) };
-            let heard = self.neighbours.iter().enumerate().filter(|(_, neighbour)| neighbour.is_heard);
-            self.queue.extend(heard.map(|(port, _)| OutboundFrame { port, wave: None }));
+            let lately_ns = ASKED_NS.max(ns_of(self.params.interval) * ASKED_INTERVALS);
+            self.settle_in(now_ns);
+            for port in 0..self.neighbours.len() {
+                self.neighbours[port].forget_request(now_ns, lately_ns);
+                if std::mem::take(&mut self.neighbours[port].is_behind) || self.asks(port) {
+                    self.queue.push_back(OutboundFrame { port, wave: None });
+                }
+            }
         }
+    }
+
+    /// Whether it listens to this neighbour, or may have to.
+    fn asks(&self, port: usize) -> bool {
+        let listens = self.node.listens_to() == Some(Neighbour(port as u32));
+        self.neighbours[port].is_heard || listens || self.node.is_guest()
     }
 
     /// A node that has heard nothing yet turns to its backup parent only if that one is there.
     fn may_act(&self, now_ns: u64) -> bool {
-        let Some(node) = &self.node else { return false };
-        if node.reading(ticks(now_ns)).is_some() {
+        if self.node.reading(ticks(now_ns)).is_some() || self.node.is_guest() {
             return true;
         }
         let named = |name: Option<&str>| self.neighbours.iter().find(|neighbour| Some(neighbour.name.as_str()) == name);
@@ -345,10 +360,8 @@ impl ClockCore {
 
     /// When [`Self::on_time`] wants to be called.
     pub(crate) fn deadline_ns(&self, now_ns: u64) -> u64 {
-        let node = self.node.as_ref().filter(|_| self.may_act(now_ns));
-        let node = node.and_then(|node| node.deadline(&self.params)).map_or(u64::MAX, Time::as_ps);
-        let begins = self.begins_ns.filter(|_| self.node.is_none()).unwrap_or(u64::MAX);
-        node.min(begins).min(self.next_request_ns)
+        let node = self.node.deadline(&self.params).filter(|_| self.may_act(now_ns)).map_or(u64::MAX, Time::as_ps);
+        node.min(self.begins_ns.unwrap_or(u64::MAX)).min(self.next_request_ns)
     }
 
     /// The next frame to send, made now; none if there is nothing to send.
@@ -360,11 +373,13 @@ impl ClockCore {
         let frame = ExchangeFrame {
             sender: self.sender,
             instance: self.instance,
-            scale: self.scale,
             given: self.part.plan,
+            term: self.node.term(),
             epoch: self.epoch(),
             synchronized: self.interval(now_ns).is_some(),
-            wave: wave.map(|wave| SyncMessage { correction, ..wave }),
+            asks: self.asks(port),
+            // A wave that was made before the node had another root's time is none of that one.
+            wave: wave.filter(|wave| wave.term == self.node.term()).map(|wave| SyncMessage { correction, ..wave }),
             ..ExchangeFrame::default()
         };
         Some((port, self.neighbours[port].next_frame(frame, now_ns)))
@@ -378,12 +393,12 @@ impl ClockCore {
 
     /// The time is between these.
     pub(crate) fn interval(&self, now_ns: u64) -> Option<(u64, u64)> {
-        let interval = self.node.as_ref()?.interval(&self.params, ticks(now_ns))?;
+        let interval = self.node.interval(&self.params, ticks(now_ns))?;
         Some((interval.earliest.as_ps(), interval.latest.as_ps()))
     }
 
     pub(crate) fn epoch(&self) -> SyncEpoch {
-        self.node.as_ref().map(ClockNode::epoch).unwrap_or_default()
+        self.node.epoch()
     }
 
     pub(crate) fn heard_ns(&self) -> Option<u64> {
@@ -394,19 +409,14 @@ impl ClockCore {
         self.silence_ns
     }
 
-    /// The machine; none while a root listens, and after it was replaced.
-    pub(crate) fn node(&self) -> Option<&ClockNode> {
-        self.node.as_ref()
-    }
-
-    /// Whether it was the root, or should be, and others have another one.
-    pub(crate) fn is_replaced(&self) -> bool {
-        self.node.is_none() && self.begins_ns.is_none()
+    /// The machine.
+    pub(crate) fn node(&self) -> &ClockNode {
+        &self.node
     }
 
     /// The neighbour that it listens to now.
     pub(crate) fn listens_to(&self) -> Option<&str> {
-        let Neighbour(port) = self.node.as_ref()?.listens_to()?;
+        let Neighbour(port) = self.node.listens_to()?;
         self.neighbours.get(port as usize).map(|neighbour| neighbour.name.as_str())
     }
 }

@@ -2,10 +2,28 @@
 
 use clock::bound::DriftBound;
 use wire::exchange::{ExchangeFrame, FrameTime};
-use wire::sync::{SyncEpoch, SyncMessage};
+use wire::sync::{SyncMessage, SyncTerm};
 
 use crate::bounds::{NeighbourBounds, TimeBound};
 use crate::duties::name_digest;
+
+/// A frame that left or came: what the neighbour is told of it, and when it was on the oscillator.
+#[derive(Clone, Copy, Debug)]
+struct LocalFrame {
+    local_ns: u64,
+    told: FrameTime,
+}
+
+impl LocalFrame {
+    fn new(number: u32, local_ns: u64, time_ns: u64) -> Self {
+        Self { local_ns, told: FrameTime { number, time_ns } }
+    }
+}
+
+/// Frames that must say the same before a neighbour is believed to have a later root's time, and the time over which they must
+/// come, in halves of an interval. A single other frame from it begins the count anew.
+const LATER_FRAMES: u32 = 3;
+const LATER_HALVES: u64 = 3;
 
 /// A neighbour, as frames on the link to it tell.
 #[derive(Clone, Debug)]
@@ -14,20 +32,25 @@ pub(crate) struct NeighbourState {
     digest: u32,
     /// This node listens to it, or may have to.
     pub(crate) is_heard: bool,
-    /// It listens to this node, or may have to.
+    /// It has asked for waves lately.
     pub(crate) listens: bool,
+    /// On the oscillator, when it did so last.
+    asked_ns: u64,
+    /// It has the time of an earlier root than this node, and is to hear of it.
+    pub(crate) is_behind: bool,
     pub(crate) bounds: NeighbourBounds,
     /// The run of its daemon.
     instance: Option<u32>,
-    scale: u32,
-    epoch: SyncEpoch,
-    handover_ns: u64,
+    /// Whose time it has, which its bounds are about.
+    term: SyncTerm,
+    /// Frames that said that it has a later root's time: when the first came, and how many.
+    later: Option<(u64, u32)>,
     /// Of the last frame sent to it.
     number: u32,
-    left: Option<FrameTime>,
-    arrived: Option<FrameTime>,
-    /// The last wave that came and was not looked at yet, and whose time it has.
-    pub(crate) pending: Option<(SyncMessage, u32)>,
+    left: Option<LocalFrame>,
+    arrived: Option<LocalFrame>,
+    /// The last wave that came and was not looked at yet.
+    pub(crate) pending: Option<SyncMessage>,
     /// On the oscillator, when a wave came last.
     pub(crate) wave_at: Option<u64>,
     /// And when the first one came in this run of its daemon.
@@ -45,11 +68,12 @@ impl NeighbourState {
             digest: name_digest(name),
             is_heard: false,
             listens: false,
+            asked_ns: 0,
+            is_behind: false,
             bounds: NeighbourBounds::new(drift),
             instance: None,
-            scale: 0,
-            epoch: SyncEpoch::default(),
-            handover_ns: 0,
+            term: SyncTerm::default(),
+            later: None,
             number: 0,
             left: None,
             arrived: None,
@@ -71,23 +95,24 @@ impl NeighbourState {
         if self.instance != Some(frame.instance) {
             self.instance = Some(frame.instance);
             self.bounds.forget();
-            (self.left, self.arrived, self.scale) = (None, None, 0);
+            (self.left, self.arrived, self.later) = (None, None, None);
             (self.wave_at, self.first_wave_at) = (None, None);
         }
-        if let Some(wave) = &frame.wave {
-            self.change_time(frame, wave);
+        if self.term != frame.term {
+            // What it said before was about another time.
+            self.bounds.forget();
+            self.term = frame.term;
+        }
+        if frame.asks {
+            (self.listens, self.asked_ns) = (true, arrived_ns);
         }
         self.bounds.wave_received(frame.number, arrived_ns);
-        if let Some(wave) = frame.wave {
+        if let Some(wave) = frame.wave.filter(|wave| wave.term == frame.term) {
             let sent_ns = wave.timestamp.as_ps().saturating_add(wave.correction.as_ps());
             self.bounds.wave_left(frame.number, sent_ns.saturating_sub(wave.uncertainty.as_ps()));
-            self.pending = Some((wave, frame.scale));
+            self.pending = Some(wave);
             self.wave_at = Some(arrived_ns);
             self.first_wave_at.get_or_insert(arrived_ns);
-        }
-        // What a request says is about the time that its sender has, which may be another one.
-        if frame.scale != self.scale || frame.epoch != self.epoch {
-            return;
         }
         if let Some(left) = frame.left {
             self.bounds.wave_left(left.number, left.time_ns);
@@ -97,33 +122,60 @@ impl NeighbourState {
         }
     }
 
-    /// With another root the time has moved by what its waves say; it may also be another time altogether.
-    fn change_time(&mut self, frame: &ExchangeFrame, wave: &SyncMessage) {
-        let handover_ns = wave.handover.as_ps();
-        if frame.scale != self.scale || handover_ns < self.handover_ns {
-            self.bounds.forget();
-        } else {
-            self.bounds.widen(handover_ns - self.handover_ns);
+    /// Who has not asked for so long does not listen any more.
+    pub(crate) fn forget_request(&mut self, now_ns: u64, lately_ns: u64) {
+        self.listens &= now_ns.saturating_sub(self.asked_ns) <= lately_ns;
+    }
+
+    /// What is known of its time, if it is that of this term.
+    pub(crate) fn bounds_in(&self, term: SyncTerm, now_ns: u64) -> Option<(u64, u64)> {
+        self.bounds.at(now_ns).filter(|_| self.term == term)
+    }
+
+    /// Whether it has said often enough that it has the time of a later root than `own`'s; none if it does not say so.
+    pub(crate) fn has_later(
+        &mut self,
+        frame: &ExchangeFrame,
+        own: SyncTerm,
+        arrived_ns: u64,
+        interval_ns: u64,
+    ) -> Option<bool> {
+        if !frame.synchronized || frame.term <= own {
+            self.later = None;
+            return None;
         }
-        (self.scale, self.epoch, self.handover_ns) = (frame.scale, frame.epoch, handover_ns);
+        let (first_ns, frames) = self.later.map_or((arrived_ns, 1), |(first_ns, frames)| (first_ns, frames + 1));
+        self.later = Some((first_ns, frames));
+        let passed_ns = arrived_ns.saturating_sub(first_ns);
+        Some(frames >= LATER_FRAMES && passed_ns >= interval_ns * LATER_HALVES / 2)
     }
 
     /// What it is told next of its frame that came at `arrived_ns`, when the time is not after this.
     pub(crate) fn note_arrival(&mut self, number: u32, arrived_ns: u64, most: TimeBound, drift: DriftBound) {
-        self.arrived = Some(FrameTime { number, time_ns: most.most_at(arrived_ns, drift) }).filter(|_| number != 0);
+        let time_ns = most.most_at(arrived_ns, drift);
+        self.arrived = Some(LocalFrame::new(number, arrived_ns, time_ns)).filter(|_| number != 0);
     }
 
     /// What it is told next of a frame that left, not before `left_ns`, when the time is not before this.
     pub(crate) fn note_departure(&mut self, number: u32, left_ns: u64, least: Option<TimeBound>, drift: DriftBound) {
         self.bounds.request_sent(number, left_ns);
         if let Some(least) = least {
-            self.left = Some(FrameTime { number, time_ns: least.least_at(left_ns, drift) });
+            self.left = Some(LocalFrame::new(number, left_ns, least.least_at(left_ns, drift)));
         }
     }
 
-    /// What this node has said so far was about another root's time.
-    pub(crate) fn forget_told(&mut self) {
-        (self.left, self.arrived) = (None, None);
+    /// The node has another root's time, which was in this interval: what the neighbour is told of frames is said in that time.
+    pub(crate) fn restate(&mut self, interval: Option<[TimeBound; 2]>, drift: DriftBound) {
+        let Some([least, most]) = interval else {
+            (self.left, self.arrived) = (None, None);
+            return;
+        };
+        if let Some(left) = &mut self.left {
+            left.told.time_ns = least.least_at(left.local_ns, drift);
+        }
+        if let Some(arrived) = &mut self.arrived {
+            arrived.told.time_ns = most.most_at(arrived.local_ns, drift);
+        }
     }
 
     /// The next frame to it: what only the neighbour decides is filled in.
@@ -131,6 +183,13 @@ impl NeighbourState {
         self.number = self.number.checked_add(1).unwrap_or(1);
         self.bounds.request_sent(self.number, now_ns);
         let to = self.instance.unwrap_or(0);
-        ExchangeFrame { to, number: self.number, left: self.left, arrived: self.arrived, ..frame }
+        let told = |frame: Option<LocalFrame>| frame.map(|frame| frame.told);
+        ExchangeFrame { to, number: self.number, left: told(self.left), arrived: told(self.arrived), ..frame }
+    }
+
+    /// Of the last frame sent to it.
+    #[cfg(test)]
+    pub(crate) fn sent_number(&self) -> u32 {
+        self.number
     }
 }

@@ -39,7 +39,7 @@ const TIME_NAMESPACE_AT: usize = 4;
 const SLOTS_AT: usize = 8;
 const SLOT_WORDS: usize = 16;
 /// Of a slot, those in use.
-const FIELDS: usize = 12;
+const FIELDS: usize = 14;
 /// The daemon writes a thousand times a second; a reader that meets it so often in a row is not looking at a page of ours.
 const ATTEMPTS: usize = 1_000;
 
@@ -111,6 +111,10 @@ pub struct ClockPageEntry {
     pub handover_ns: u64,
     /// CLOCK_MONOTONIC_RAW at the last message that was believed.
     pub heard_ns: u64,
+    /// Whose time it is: each root has another one, and each time that it becomes the root. Its upper half counts roots.
+    pub term: u64,
+    /// Roots of one line took the time over from each other.
+    pub line: u64,
 }
 
 impl ClockPageEntry {
@@ -128,15 +132,17 @@ impl ClockPageEntry {
             u64::from(self.elected),
             self.handover_ns,
             self.heard_ns,
+            self.term,
+            self.line,
         ]
     }
 
     fn from_words(words: [u64; FIELDS]) -> Option<Self> {
         let [raw_ns, boot_ns, earliest_ns, latest_ns, drift_q32, oscillator, rest @ ..] = words;
-        let [state, depth, epoch, elected, handover_ns, heard_ns] = rest;
+        let [state, depth, epoch, elected, handover_ns, heard_ns, term, line] = rest;
         let (state, oscillator_q32) = (ClockState::from_word(state)?, oscillator as i64);
         let interval = Self { raw_ns, boot_ns, earliest_ns, latest_ns, drift_q32, oscillator_q32, ..Self::default() };
-        Some(Self { state, depth, epoch, elected: elected != 0, handover_ns, heard_ns, ..interval })
+        Some(Self { state, depth, epoch, elected: elected != 0, handover_ns, heard_ns, term, line, ..interval })
     }
 
     /// Whether there is a time.
@@ -164,6 +170,8 @@ impl ClockPageEntry {
             epoch: self.epoch,
             elected: self.elected,
             handover_ns: self.handover_ns,
+            term: self.term,
+            line: self.line,
         })
     }
 }
@@ -183,8 +191,12 @@ pub struct ClockReading {
     pub epoch: u64,
     /// Whether the time is that of the plan's backup root. The times of two roots are not the same time.
     pub elected: bool,
-    /// By how much all changes of root so far may have moved the time, together.
+    /// By how much all changes of root of this line may have moved the time, together.
     pub handover_ns: u64,
+    /// Whose time it is. Two readings of one term can be compared.
+    pub term: u64,
+    /// Readings of two terms of one line differ by no more than their handovers do; those of two lines cannot be compared.
+    pub line: u64,
 }
 
 impl ClockReading {

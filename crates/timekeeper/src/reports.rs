@@ -16,6 +16,7 @@ pub(crate) enum ClockTopic {
     Elected,
     Evicted,
     Replaced,
+    Reigns,
     ClockStep,
     SystemClock,
     /// Of the neighbour with this number.
@@ -36,7 +37,7 @@ pub(crate) enum LinkTopic {
 }
 
 const LINK_TOPICS: usize = LinkTopic::Sealed as usize + 1;
-const NODE_TOPICS: usize = 8;
+const NODE_TOPICS: usize = 9;
 
 impl ReportTopic for ClockTopic {
     fn index(self) -> usize {
@@ -47,8 +48,9 @@ impl ReportTopic for ClockTopic {
             Self::Elected => 3,
             Self::Evicted => 4,
             Self::Replaced => 5,
-            Self::ClockStep => 6,
-            Self::SystemClock => 7,
+            Self::Reigns => 6,
+            Self::ClockStep => 7,
+            Self::SystemClock => 8,
             Self::Link(port, topic) => NODE_TOPICS + port * LINK_TOPICS + topic as usize,
         }
     }
@@ -145,8 +147,9 @@ fn in_words(event: &CoreEvent, core: &ClockCore) -> (ClockTopic, String) {
         ),
         CoreEvent::Replaced(by) => (
             ClockTopic::Replaced,
-            format!("{by} has the time of another root: this node says no time until it is given a new plan"),
+            format!("{by} has the time of a later root: this node is the root no longer, and listens to it"),
         ),
+        CoreEvent::Reigns => (ClockTopic::Reigns, "this node is the root, as planned".to_owned()),
         CoreEvent::ClockStep => {
             (ClockTopic::ClockStep, "the clock jumped, or the machine was suspended: listening anew".to_owned())
         }

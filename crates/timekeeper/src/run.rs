@@ -13,7 +13,7 @@ use linux::mailbox::MailboxReader;
 use linux::net::Netlink;
 use linux::poll::{self, Readiness};
 use units::{Span, Time};
-use wire::sync::SyncEpoch;
+use wire::sync::{SyncEpoch, SyncTerm};
 
 use crate::config::{ClockConfig, ClockLink};
 use crate::control::ClockRequest;
@@ -49,7 +49,7 @@ pub(crate) struct Timekeeper {
     /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC_RAW at the last turn.
     boot_ahead: i64,
     /// What the page shows.
-    published: SyncEpoch,
+    published: (SyncTerm, SyncEpoch),
     reports: ClockReports,
     /// None if the system's clock is left alone.
     pub(crate) discipline: Option<ClockDiscipline>,
@@ -115,7 +115,7 @@ impl Timekeeper {
             arrivals: Vec::new(),
             departures: Vec::new(),
             boot_ahead: boot_ahead(),
-            published: SyncEpoch::default(),
+            published: Default::default(),
             reports: ClockReports::default(),
             discipline,
             clock: Clock::start(),
@@ -201,7 +201,7 @@ impl Timekeeper {
             self.core.on_time(now_ns);
         }
         // Nobody names a root, or a plan, that its own page does not show yet.
-        if self.published != self.core.epoch() {
+        if self.published != self.shown() {
             self.publish();
         }
         let mut has_sent = false;
@@ -248,16 +248,13 @@ impl Timekeeper {
     }
 
     pub(crate) fn state(&self) -> ClockState {
-        let state = self.core.node().map(|node| node.state());
-        match state {
-            None if self.core.is_replaced() => ClockState::Evicted,
-            None => ClockState::Unsynchronized,
-            Some(NodeState::Evicted) => ClockState::Evicted,
+        match self.core.node().state() {
+            NodeState::Evicted => ClockState::Evicted,
             _ if self.interval().is_none() => ClockState::Unsynchronized,
-            Some(NodeState::Root) if self.core.epoch().elected => ClockState::Elected,
-            Some(NodeState::Root) => ClockState::Root,
-            Some(NodeState::Following) => ClockState::Following,
-            Some(NodeState::Turned) => ClockState::Turned,
+            NodeState::Root if self.core.epoch().elected => ClockState::Elected,
+            NodeState::Root => ClockState::Root,
+            NodeState::Following => ClockState::Following,
+            NodeState::Turned => ClockState::Turned,
         }
     }
 
@@ -271,8 +268,13 @@ impl Timekeeper {
         self.core.heard_ns().map(|heard| self.oscillator.now().saturating_sub(heard))
     }
 
+    /// Of what it has, what others must not name before the page shows it.
+    fn shown(&self) -> (SyncTerm, SyncEpoch) {
+        (self.core.node().term(), self.core.epoch())
+    }
+
     fn publish(&mut self) {
-        self.published = self.core.epoch();
+        self.published = self.shown();
         let boot_ns = KernelClock::Boot.nanoseconds();
         let raw_ns = KernelClock::Raw.nanoseconds();
         let local_ns = self.oscillator.at(raw_ns);
@@ -287,11 +289,13 @@ impl Timekeeper {
             drift_q32: self.config.params.drift.over(Span::from_ps(1 << 32)).as_ps(),
             oscillator_q32: self.oscillator.faster_q32,
             state: self.state(),
-            depth: node.map_or(0, |node| node.depth().into()),
+            depth: node.depth().into(),
             epoch: self.core.epoch().plan.into(),
             elected: self.core.epoch().elected,
-            handover_ns: node.map_or(0, |node| node.handover().as_ps()),
+            handover_ns: node.handover().as_ps(),
             heard_ns: raw_ns.saturating_sub(heard_ago),
+            term: u64::from(node.term().number) << 32 | u64::from(node.term().root),
+            line: node.line().into(),
         });
     }
 

@@ -15,7 +15,8 @@ int main(int n, char **argument) {
     struct hitless_time t;
     if (!page) return 2;
     if (hitless_clock_read(page, &t)) return 1;
-    printf("%lu %lu %lu %lu %lu %lu %lu\n", t.earliest, t.latest, t.state, t.depth, t.epoch, t.elected, t.handover);
+    printf("%lu %lu %lu %lu %lu %lu %lu %lu %lu\n", t.earliest, t.latest, t.state, t.depth, t.epoch, t.elected, t.handover,
+           t.term, t.line);
     return 0;
 }
 "#;
@@ -63,6 +64,8 @@ fn a_program_in_c_reads_the_same_time_and_no_time_where_there_is_none() {
             elected: true,
             handover_ns: 250,
             heard_ns: raw_ns,
+            term: 5 << 32 | 9,
+            line: 11,
         };
         writer.publish(&entry);
         let reader = ClockReader::open(&page).unwrap();
@@ -74,7 +77,7 @@ fn a_program_in_c_reads_the_same_time_and_no_time_where_there_is_none() {
         let [earliest, latest, rest @ ..] = &read[..] else { panic!("{text}") };
         assert!((before.earliest_ns..=after.earliest_ns).contains(earliest), "{before:?} {text} {after:?}");
         assert!((before.latest_ns..=after.latest_ns).contains(latest), "{before:?} {text} {after:?}");
-        assert_eq!(rest, [ClockState::Turned as u64, 3, 17, 1, 250]);
+        assert_eq!(rest, [ClockState::Turned as u64, 3, 17, 1, 250, 5 << 32 | 9, 11]);
     }
     fs::remove_dir_all(&folder).unwrap();
 }

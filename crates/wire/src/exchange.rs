@@ -2,27 +2,28 @@
 //!
 //! Sundial's chips know how long a message was on its way; hosts do not. So every frame has a number, and a neighbour says of
 //! the last ones when it sent them and when they came, as bounds on the time: `timekeeper::bounds` makes a hard interval of
-//! them. A frame with a [`SyncMessage`] is a wave, one without is a request.
+//! them. A frame with a [`SyncMessage`] is a wave. Whoever listens to a neighbour asks it for waves, again and again.
 //!
 //! ```text
-//!   prefix 02:68:69 00:04   version:4 0:1 wave:1 synchronized:1 elected:1   sender:32   instance:32   to:32
-//!   scale:32   given:32   plan:32   number:32   left:32 not before:64 (ns)   arrived:32 not after:64 (ns)   [sync message]   CRC-32:32
+//!   prefix 02:68:69 00:04   version:4 asks:1 wave:1 synchronized:1 elected:1   sender:32   instance:32   to:32   given:32
+//!   plan:32   term:32   root:32   number:32   left:32 not before:64 (ns)   arrived:32 not after:64 (ns)   [sync message]   CRC-32:32
 //! ```
 //!
 //! [`ExchangeFrame::parse`] accepts exactly what [`ExchangeFrame::emit`] writes, and what pads it to the shortest frame behind
 //! it is left to the caller. Numbers are big-endian. Any bytes are read without a panic. Inside, a sync message counts in
 //! nanoseconds, not in picoseconds: those since 1970 do not fit.
 
-use crate::sync::{SYNC_LEN, SyncEpoch, SyncMessage};
+use crate::sync::{SYNC_LEN, SyncEpoch, SyncMessage, SyncTerm};
 
 /// A locally administered OUI and a protocol of it, as [`crate::sync`]'s.
 const PREFIX: [u8; 5] = [0x02, 0x68, 0x69, 0x00, 0x04];
-const EXCHANGE_VERSION: u8 = 1;
+const EXCHANGE_VERSION: u8 = 2;
+const ASKS: u8 = 8;
 const WAVE: u8 = 4;
 const SYNCHRONIZED: u8 = 2;
 const ELECTED: u8 = 1;
 /// Of what is before the message.
-const HEADER: usize = 6 + 7 * 4 + 2 * 12;
+const HEADER: usize = 6 + 8 * 4 + 2 * 12;
 const CHECK: usize = 4;
 /// The longest frame there is.
 pub const EXCHANGE_LONGEST: usize = HEADER + SYNC_LEN + CHECK;
@@ -45,14 +46,16 @@ pub struct ExchangeFrame {
     pub instance: u32,
     /// The run of the receiver's daemon that the sender last heard, and whose frames it speaks of; 0 if it heard none.
     pub to: u32,
-    /// Which time: the run of the root's daemon that it began with, whoever is the root now.
-    pub scale: u32,
     /// The plan that the sender was given, which may be another than that of the time it has.
     pub given: u32,
-    /// Whose time the sender has.
+    /// Whose time the sender has, or had last.
+    pub term: SyncTerm,
+    /// By which plan that root is one.
     pub epoch: SyncEpoch,
     /// Whether it knows the time.
     pub synchronized: bool,
+    /// Whether it listens to the receiver, or may have to: it asks for waves.
+    pub asks: bool,
     /// Counted by the sender on this link, from 1.
     pub number: u32,
     /// A frame that the sender sent on this link before; the time was not before this when it left.
@@ -73,11 +76,13 @@ impl ExchangeFrame {
         let start = bytes.len();
         bytes.extend_from_slice(&PREFIX);
         let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-        let flags =
-            flag(self.wave.is_some(), WAVE) | flag(self.synchronized, SYNCHRONIZED) | flag(self.epoch.elected, ELECTED);
+        let flags = flag(self.asks, ASKS)
+            | flag(self.wave.is_some(), WAVE)
+            | flag(self.synchronized, SYNCHRONIZED)
+            | flag(self.epoch.elected, ELECTED);
         bytes.push(EXCHANGE_VERSION << 4 | flags);
-        let Self { sender, instance, to, scale, given, number, .. } = *self;
-        for number in [sender, instance, to, scale, given, self.epoch.plan, number] {
+        let Self { sender, instance, to, given, term, number, .. } = *self;
+        for number in [sender, instance, to, given, self.epoch.plan, term.number, term.root, number] {
             bytes.extend_from_slice(&number.to_be_bytes());
         }
         for known in [self.left, self.arrived] {
@@ -96,7 +101,7 @@ impl ExchangeFrame {
     pub fn parse(bytes: &[u8]) -> Result<Self, MalformedExchange> {
         let mut rest = bytes.strip_prefix(&PREFIX).ok_or(MalformedExchange)?;
         let [first] = take(&mut rest)?;
-        if first >> 4 != EXCHANGE_VERSION || first & 8 != 0 {
+        if first >> 4 != EXCHANGE_VERSION {
             return Err(MalformedExchange);
         }
         let len = HEADER + if first & WAVE != 0 { SYNC_LEN } else { 0 };
@@ -105,13 +110,14 @@ impl ExchangeFrame {
             return Err(MalformedExchange);
         }
         let mut word = || take(&mut rest).map(u32::from_be_bytes);
-        let [sender, instance, to, scale] = [word()?, word()?, word()?, word()?];
-        let [given, plan, number] = [word()?, word()?, word()?];
+        let [sender, instance, to, given] = [word()?, word()?, word()?, word()?];
+        let (plan, term) = (word()?, SyncTerm { number: word()?, root: word()? });
+        let number = word()?;
         let (left, arrived) = (take_frame(&mut rest)?, take_frame(&mut rest)?);
         let wave = (first & WAVE != 0).then(|| SyncMessage::parse(rest)).transpose().map_err(|_| MalformedExchange)?;
         let epoch = SyncEpoch { plan, elected: first & ELECTED != 0 };
-        let synchronized = first & SYNCHRONIZED != 0;
-        Ok(Self { sender, instance, to, scale, given, epoch, synchronized, number, left, arrived, wave })
+        let (synchronized, asks) = (first & SYNCHRONIZED != 0, first & ASKS != 0);
+        Ok(Self { sender, instance, to, given, term, epoch, synchronized, asks, number, left, arrived, wave })
     }
 }
 
@@ -147,10 +153,11 @@ mod tests {
             sender: 1,
             instance: 2,
             to: 9,
-            scale: 8,
             given: 3,
+            term: SyncTerm { number: 8, root: 7 },
             epoch: SyncEpoch { plan: 4, elected: true },
             synchronized: true,
+            asks: !wave,
             number: 5,
             left: Some(FrameTime { number: 4, time_ns: 1_800_000_000_000_000_000 }),
             arrived: None,
@@ -184,14 +191,14 @@ mod tests {
         #[test]
         fn any_bytes_are_read_and_what_is_accepted_would_be_written(
             bytes in prop::collection::vec(any::<u8>(), 0..160),
-            wave in any::<bool>(),
+            (asks, wave) in any::<(bool, bool)>(),
         ) {
             let _ = ExchangeFrame::parse(&bytes);
             // With a right beginning and a right end.
             let mut bytes = bytes;
             bytes.resize(HEADER, 0);
             bytes[..5].copy_from_slice(&PREFIX);
-            bytes[5] = EXCHANGE_VERSION << 4 | if wave { WAVE } else { 0 };
+            bytes[5] = EXCHANGE_VERSION << 4 | if asks { ASKS } else { 0 } | if wave { WAVE } else { 0 };
             if wave {
                 bytes.extend_from_slice(&SyncMessage::default().emit());
             }

@@ -1,13 +1,14 @@
 //! What a clock says to those that listen to it: the message of a Sundial wave.
 //!
 //! Sundial (Y. Li's thesis), §3.4.1.1, §3.4.3. The thesis does not say what is in its messages. Beyond a timestamp, ours has
-//! what makes a stale one visible: the *wave* (counted by the root; a node never sends one twice), the *epoch* (which plan,
-//! and whether its backup root has taken over) and the *depth*. It also carries how far its sender may be from the root,
-//! for nodes that measure that instead of knowing it, and the sum of what every change of root may have moved the time by.
+//! what makes a stale one visible: the *term* (whose time it is), the *wave* (counted by the root; a node never sends one of a
+//! term twice) and the *depth*. It also carries how far its sender may be from the root, for nodes that measure that instead of
+//! knowing it, the sum of what every change of root may have moved the time by, the *line* of roots for which that sum holds,
+//! and the *epoch*: by which plan that root is one. The epoch is for people: it decides nothing.
 //!
 //! ```text
-//!   prefix 02:68:69 00:03   version:4 0:3 elected:1   depth:16   plan:32   wave:64   timestamp:64 (ps)
-//!   correction:48 (ps)   uncertainty:48 (ps)   handover:48 (ps)   CRC-32:32
+//!   prefix 02:68:69 00:03   version:4 0:3 elected:1   depth:16   plan:32   term:32   root:32   line:32   wave:64
+//!   timestamp:64 (ps)   correction:48 (ps)   uncertainty:48 (ps)   handover:48 (ps)   CRC-32:32
 //! ```
 //!
 //! [`SyncMessage::parse`] accepts exactly what [`SyncMessage::emit`] writes, and what pads it to the shortest frame behind
@@ -16,18 +17,34 @@
 use units::{Span, Time};
 
 /// Length of a message.
-pub(crate) const SYNC_LEN: usize = 50;
+pub(crate) const SYNC_LEN: usize = 62;
 /// A locally administered OUI and a protocol of it, as [`crate::reserve`]'s.
 const PREFIX: [u8; 5] = [0x02, 0x68, 0x69, 0x00, 0x03];
-const SYNC_VERSION: u8 = 1;
+const SYNC_VERSION: u8 = 2;
 const ELECTED: u8 = 1;
 /// The longest time in a field of 48 bits: four minutes.
 const LONGEST: u64 = (1 << 48) - 1;
 
-/// Whose time a message carries: later ones are believed, earlier ones are not.
+/// Whose time a message carries: the term of one root. The later one of two is believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SyncTerm {
+    /// Counted up by whoever becomes the root. The first is 1: before it there was none.
+    pub number: u32,
+    /// The root, by a number that no other node has. It decides between two that began at once.
+    pub root: u32,
+}
+
+impl SyncTerm {
+    /// The term that this root begins after all that it knows of.
+    pub fn after(known: Self, root: u32) -> Self {
+        Self { number: known.number.saturating_add(1), root }
+    }
+}
+
+/// By which plan a root is one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SyncEpoch {
-    /// The plan, as the controller counts them.
+    /// The plan, by its number.
     pub plan: u32,
     /// Whether the backup root of that plan has made itself the root.
     pub elected: bool,
@@ -37,6 +54,10 @@ pub struct SyncEpoch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncMessage {
     /// Whose time it is.
+    pub term: SyncTerm,
+    /// The roots of one line took the time over from each other. Two lines have nothing to do with each other.
+    pub line: u32,
+    /// By which plan that root is one.
     pub epoch: SyncEpoch,
     /// Counted by the root, on over changes of root.
     pub wave: u64,
@@ -48,7 +69,7 @@ pub struct SyncMessage {
     pub correction: Span,
     /// By how much the sender's clock may differ from the root's when it sent; at most four minutes.
     pub uncertainty: Span,
-    /// By how much all changes of root so far may have moved the time, together; at most four minutes.
+    /// By how much all changes of root of this line may have moved the time, together; at most four minutes.
     pub handover: Span,
 }
 
@@ -69,7 +90,9 @@ impl SyncMessage {
         put(&PREFIX);
         put(&[SYNC_VERSION << 4 | if self.epoch.elected { ELECTED } else { 0 }]);
         put(&self.depth.to_be_bytes());
-        put(&self.epoch.plan.to_be_bytes());
+        for number in [self.epoch.plan, self.term.number, self.term.root, self.line] {
+            put(&number.to_be_bytes());
+        }
         put(&self.wave.to_be_bytes());
         put(&self.timestamp.as_ps().to_be_bytes());
         for span in [self.correction, self.uncertainty, self.handover] {
@@ -93,12 +116,14 @@ impl SyncMessage {
             return Err(MalformedSync);
         }
         let depth = u16::from_be_bytes(take(&mut rest)?);
-        let epoch = SyncEpoch { plan: u32::from_be_bytes(take(&mut rest)?), elected: first & ELECTED != 0 };
+        let mut word = || take(&mut rest).map(u32::from_be_bytes);
+        let epoch = SyncEpoch { plan: word()?, elected: first & ELECTED != 0 };
+        let (term, line) = (SyncTerm { number: word()?, root: word()? }, word()?);
         let wave = u64::from_be_bytes(take(&mut rest)?);
         let timestamp = Time::from_ps(u64::from_be_bytes(take(&mut rest)?));
         let (correction, uncertainty) = (take_span(&mut rest)?, take_span(&mut rest)?);
         let handover = take_span(&mut rest)?;
-        Ok(Self { epoch, wave, depth, timestamp, correction, uncertainty, handover })
+        Ok(Self { term, line, epoch, wave, depth, timestamp, correction, uncertainty, handover })
     }
 }
 
@@ -121,6 +146,8 @@ mod tests {
 
     fn message() -> SyncMessage {
         SyncMessage {
+            term: SyncTerm { number: 3, root: 0x8000_0001 },
+            line: 99,
             epoch: SyncEpoch { plan: 7, elected: true },
             wave: 0x0123_4567_89ab_cdef,
             depth: 12,
@@ -151,22 +178,25 @@ mod tests {
     }
 
     #[test]
-    fn an_election_makes_a_later_epoch_of_the_same_plan() {
-        let epoch = |plan, elected| SyncEpoch { plan, elected };
-        assert!(epoch(3, false) < epoch(3, true) && epoch(3, true) < epoch(4, false));
+    fn whoever_becomes_the_root_begins_a_later_term_and_two_that_do_so_at_once_are_in_order() {
+        let known = SyncTerm { number: 3, root: 9 };
+        let [one, other] = [4, 5].map(|root| SyncTerm::after(known, root));
+        assert!(known < one && one < other);
     }
 
     proptest! {
         #[test]
         fn any_message_reads_as_written(
             (plan, elected, depth) in any::<(u32, bool, u16)>(),
+            (number, root, line) in any::<(u32, u32, u32)>(),
             (wave, timestamp) in any::<(u64, u64)>(),
             spans in prop::array::uniform3(0..=LONGEST),
         ) {
             let [correction, uncertainty, handover] = spans.map(Span::from_ps);
             let epoch = SyncEpoch { plan, elected };
-            let timestamp = Time::from_ps(timestamp);
-            let message = SyncMessage { epoch, wave, depth, timestamp, correction, uncertainty, handover };
+            let (term, timestamp) = (SyncTerm { number, root }, Time::from_ps(timestamp));
+            let message =
+                SyncMessage { term, line, epoch, wave, depth, timestamp, correction, uncertainty, handover };
             prop_assert_eq!(SyncMessage::parse(&message.emit()), Ok(message));
         }
 

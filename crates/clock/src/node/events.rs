@@ -33,14 +33,16 @@ pub struct SyncArrival {
 pub enum SyncRejection {
     /// The node does not listen to its sender.
     NotParent,
-    /// A root that has been replaced, or a plan that this node cannot have yet.
-    WrongEpoch,
+    /// A root that has been replaced.
+    EarlierTerm,
     /// This wave, or a later one, was heard before.
     Replay,
     /// More waves have passed than can have since the last one.
     Future,
     /// The time in it and the node's own cannot both be right.
     Invalid,
+    /// A later root's, whose time does not fit the node's own: it is believed if more of them come.
+    Unconfirmed,
 }
 
 /// Facts for counters and traces.
@@ -52,8 +54,12 @@ pub enum NodeNote {
     Rejected(SyncRejection),
     /// The node listens to its backup parent from now on.
     Turned,
-    /// The node is the root from now on.
+    /// The backup root is the root from now on.
     Elected,
+    /// The planned root, which was none, is the root from now on.
+    Reigns,
+    /// The node is not the root any more: it follows a later one.
+    Replaced,
     /// The node says no time any more.
     Evicted,
     /// The oscillator went back, or the driver says that it jumped: the node waits for a message.

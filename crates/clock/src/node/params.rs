@@ -11,7 +11,7 @@ pub struct Neighbour(pub u32);
 /// One node's part of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanPart {
-    /// The plan's number: another one for every plan. A controller that counts up by one may tell children before their parents.
+    /// The plan's number, another one for every plan. It decides nothing but how a backup root that has taken over reads a plan.
     pub plan: u32,
     /// What the node is in it.
     pub role: PlannedRole,

@@ -21,6 +21,9 @@ impl NodeOut for NodeRecorder {
 const PARENT: Neighbour = Neighbour(1);
 const BACKUP: Neighbour = Neighbour(2);
 const PARAMS: NodeParams = NodeParams::THESIS;
+/// The parent's, and one after it.
+const FIRST: SyncTerm = SyncTerm { number: 1, root: 3 };
+const SECOND: SyncTerm = SyncTerm { number: 2, root: 5 };
 const START: Time = Time::from_ps(1_000_000_000_000);
 
 fn us(us: u64) -> Time {
@@ -42,11 +45,11 @@ struct Story {
 
 impl Story {
     fn new(part: PlanPart) -> Self {
-        Self { params: PARAMS, node: ClockNode::new(&PARAMS, part, START), out: NodeRecorder::default() }
+        Self { params: PARAMS, node: ClockNode::new(&PARAMS, 7, part, START), out: NodeRecorder::default() }
     }
 
     fn message(wave: u64) -> SyncMessage {
-        SyncMessage { epoch: SyncEpoch { plan: 1, elected: false }, wave, ..SyncMessage::default() }
+        SyncMessage { term: FIRST, wave, ..SyncMessage::default() }
     }
 
     fn hears(&mut self, now: Time, from: Neighbour, message: SyncMessage, sender: Time) -> &mut Self {
@@ -113,6 +116,7 @@ fn the_backup_root_takes_over_after_both_timeouts_and_sends_at_once() {
     assert_eq!((story.node.state(), story.notes()), (NodeState::Root, vec![NodeNote::Elected]));
     let wave = story.out.sent[1];
     assert_eq!((wave.epoch, wave.wave), (SyncEpoch { plan: 1, elected: true }, 8));
+    assert_eq!((wave.term, wave.line), (SyncTerm { number: 2, root: 7 }, 0), "the line goes on");
     assert_eq!(wave.handover.as_ps(), epsilon, "what the time may have moved by");
     assert_eq!((story.epsilon(us(400)), story.node.deadline(&PARAMS)), (0, Some(us(455))));
 }
@@ -138,22 +142,143 @@ fn who_never_heard_a_root_does_not_become_one() {
 }
 
 #[test]
-fn an_old_root_is_not_believed_until_a_plan_says_so() {
+fn an_old_root_is_not_believed_while_its_successor_is_heard_whatever_the_plan() {
     let mut story = Story::new(follower(2, 4, false));
-    let elected = SyncEpoch { plan: 1, elected: true };
-    story.hears(us(0), PARENT, SyncMessage { epoch: elected, ..Story::message(9) }, us(0));
+    story.hears(us(0), PARENT, SyncMessage { term: SECOND, ..Story::message(9) }, us(0));
     story.notes();
     story.hears(us(90), PARENT, Story::message(10), us(90));
-    assert_eq!(story.notes(), rejected(SyncRejection::WrongEpoch));
+    assert_eq!(story.notes(), rejected(SyncRejection::EarlierTerm));
     assert_eq!(story.node.state(), NodeState::Following, "it is no reason to turn either");
     let part = PlanPart { plan: 2, ..follower(2, 4, false) };
     story.node.on_plan(&PARAMS, us(100), part, &mut story.out);
-    let planned = SyncEpoch { plan: 2, elected: false };
-    story.hears(us(180), PARENT, SyncMessage { epoch: planned, ..Story::message(11) }, us(180));
+    story.hears(us(180), PARENT, Story::message(11), us(180));
+    assert_eq!(story.notes(), rejected(SyncRejection::EarlierTerm), "a plan does not make it later");
+    let third = SyncTerm::after(SECOND, 3);
+    story.hears(us(181), PARENT, SyncMessage { term: third, ..Story::message(1) }, us(181));
+    assert_eq!((story.notes(), story.node.term()), (vec![NodeNote::Synchronised], third));
+}
+
+/// Better an earlier root than none.
+#[test]
+fn who_hears_nobody_of_its_term_for_long_begins_anew_with_what_its_parents_have() {
+    let mut story = Story::new(follower(2, 4, false));
+    story.hears(us(0), PARENT, SyncMessage { term: SECOND, ..Story::message(9) }, us(0)).time(us(185));
+    story.hears(us(364), BACKUP, Story::message(5), us(900));
+    assert_eq!((story.node.state(), story.node.term()), (NodeState::Turned, SECOND));
+    story.hears(us(365), BACKUP, Story::message(6), us(901));
+    assert_eq!((story.node.reading(us(365)), story.node.term()), (Some(us(901)), FIRST));
+}
+
+/// The parent was stopped, another node took over, and a plan makes the parent's time the time again.
+#[test]
+fn the_time_of_another_line_is_believed_after_three_waves_and_nobody_is_suspected() {
+    let mut story = Story::new(follower(2, 4, false));
+    story.hears(us(0), PARENT, Story::message(9), us(0));
+    story.notes();
+    let other = |wave| SyncMessage { term: SECOND, line: 77, ..Story::message(wave) };
+    for wave in [20, 21] {
+        story.hears(us(90 * (wave - 19)), PARENT, other(wave), us(5_000 + wave));
+        assert_eq!(story.notes(), rejected(SyncRejection::Unconfirmed));
+        assert_eq!((story.node.state(), story.node.term()), (NodeState::Following, FIRST));
+    }
+    story.hears(us(270), PARENT, other(22), us(6_000));
+    assert_eq!((story.notes(), story.node.reading(us(270))), (vec![NodeNote::Synchronised], Some(us(6_000))));
+    assert_eq!((story.node.term(), story.node.line()), (SECOND, 77));
+}
+
+#[test]
+fn a_forged_wave_between_true_ones_is_never_believed() {
+    let mut story = Story::new(follower(2, 4, false));
+    for round in 0..20 {
+        let now = us(90 * round);
+        story.hears(now, PARENT, Story::message(9 + round), now);
+        assert_eq!(story.notes(), [NodeNote::Synchronised]);
+        let forged = SyncMessage { term: SyncTerm { number: 99, root: 9 }, ..Story::message(50 + round) };
+        story.hears(now, PARENT, forged, us(70_000));
+        assert_eq!(story.notes(), rejected(SyncRejection::Unconfirmed));
+    }
+    assert_eq!((story.node.state(), story.node.term()), (NodeState::Following, FIRST));
+}
+
+fn root() -> PlanPart {
+    PlanPart { plan: 1, role: PlannedRole::Root }
+}
+
+#[test]
+fn a_root_gives_way_only_to_waves_of_a_later_root_that_a_neighbour_says_to_have() {
+    let mut story = Story::new(root());
+    let later = |wave| SyncMessage { term: SyncTerm { number: 9, root: 5 }, line: 4, ..Story::message(wave) };
+    story.hears(us(10), PARENT, later(1), us(800));
+    assert_eq!(story.notes(), rejected(SyncRejection::NotParent), "it listens to nobody");
+    story.node.on_later_term(&PARAMS, us(20), PARENT, SyncTerm { number: 9, root: 5 });
+    assert_eq!((story.node.state(), story.node.listens_to()), (NodeState::Root, Some(PARENT)), "it goes on meanwhile");
+    story.node.on_no_later_term(PARENT);
+    story.hears(us(30), PARENT, later(1), us(810));
+    assert_eq!(story.notes(), rejected(SyncRejection::NotParent), "its neighbour has said otherwise");
+    story.node.on_later_term(&PARAMS, us(40), PARENT, SyncTerm { number: 9, root: 5 });
+    story.hears(us(50), PARENT, later(2), us(830));
+    assert_eq!(story.notes(), [NodeNote::Replaced, NodeNote::Synchronised]);
+    assert_eq!((story.node.state(), story.node.reading(us(50))), (NodeState::Following, Some(us(830))));
+    story.hears(us(140), BACKUP, later(3), us(920));
+    assert_eq!(story.notes(), [NodeNote::Synchronised], "it hears whoever of its neighbours sends");
+}
+
+#[test]
+fn a_planned_root_that_hears_nobody_any_more_is_the_root_again_with_the_time_that_it_heard() {
+    let mut story = Story::new(root());
+    let later = SyncTerm { number: 2, root: 5 };
+    story.node.on_later_term(&PARAMS, us(0), PARENT, later);
+    story.hears(us(10), PARENT, SyncMessage { term: later, line: 4, ..Story::message(1) }, us(830));
+    assert_eq!(story.node.deadline(&PARAMS), Some(us(10 + 185 + 360)), "a backup root would be earlier");
+    story.notes();
+    story.time(us(555));
+    assert_eq!((story.notes(), story.node.state()), (vec![NodeNote::Reigns], NodeState::Root));
+    assert_eq!((story.node.term(), story.node.line()), (SyncTerm { number: 3, root: 7 }, 4));
+    assert_eq!(story.node.reading(us(555)), Some(us(1_375)));
+    assert!(story.node.handover() > Span::ZERO);
+}
+
+#[test]
+fn a_plan_for_the_old_root_takes_the_time_over_from_its_successor_also_if_it_comes_first() {
+    let later = SyncTerm { number: 2, root: 5 };
+    for heard_before in [true, false] {
+        let mut story = Story::new(root());
+        let plan = PlanPart { plan: 2, ..root() };
+        if heard_before {
+            story.node.on_later_term(&PARAMS, us(0), PARENT, later);
+        }
+        story.node.on_plan(&PARAMS, us(1), plan, &mut story.out);
+        story.node.on_later_term(&PARAMS, us(2), PARENT, later);
+        assert_eq!(story.node.state(), NodeState::Root);
+        story.hears(us(10), PARENT, SyncMessage { term: later, line: 4, ..Story::message(50) }, us(830));
+        assert_eq!((story.node.state(), story.node.line()), (NodeState::Root, 4), "{heard_before}");
+        let wave = *story.out.sent.last().unwrap();
+        assert_eq!((wave.term, wave.timestamp), (SyncTerm { number: 3, root: 7 }, us(830)));
+        assert_eq!(wave.epoch, SyncEpoch { plan: 2, elected: false });
+    }
+}
+
+/// Its successor was told first, and is no root any more: there is nobody to take the time over from.
+#[test]
+fn a_plan_for_the_old_root_begins_another_line_if_its_successor_is_silent() {
+    let mut story = Story::new(root());
+    let line = story.node.line();
+    story.node.on_plan(&PARAMS, us(1), PlanPart { plan: 2, ..root() }, &mut story.out);
+    story.node.on_later_term(&PARAMS, us(2), PARENT, SECOND);
+    story.time(us(372));
+    assert_eq!(story.node.term(), SyncTerm { number: 3, root: 7 });
+    assert!(story.node.line() != line && story.node.handover() == Span::ZERO);
+    assert_eq!(story.node.reading(us(400)), Some(us(400)), "it is its own time");
+}
+
+/// Since when another node is the root it cannot know, and at the next message it would suspect its own clock.
+#[test]
+fn a_root_that_a_plan_makes_a_follower_forgets_its_time() {
+    let mut story = Story::new(root());
+    story.node.on_plan(&PARAMS, us(5_000), PlanPart { plan: 2, ..follower(2, 4, true) }, &mut story.out);
+    assert_eq!((story.node.state(), story.node.epsilon(&PARAMS, us(5_000))), (NodeState::Following, None));
+    story.hears(us(5_090), PARENT, SyncMessage { term: SECOND, ..Story::message(3) }, us(9_000));
     assert_eq!(story.notes(), [NodeNote::Synchronised]);
-    let far = SyncEpoch { plan: 4, elected: false };
-    story.hears(us(270), PARENT, SyncMessage { epoch: far, ..Story::message(12) }, us(270));
-    assert_eq!(story.notes(), rejected(SyncRejection::WrongEpoch), "a plan that nobody can have yet");
 }
 
 #[test]
@@ -223,10 +348,12 @@ fn an_oscillator_that_goes_back_voids_the_time_until_the_next_message() {
 
 #[test]
 fn a_roots_time_goes_on_when_its_oscillator_is_set() {
-    let mut story = Story::new(PlanPart { plan: 1, role: PlannedRole::Root });
+    let mut story = Story::new(root());
     story.time(us(90)).time(us(180));
+    let term = story.node.term();
     story.node.on_clock_step(us(10), &mut story.out);
     story.time(us(10));
+    assert!(story.node.term() > term, "it is another time than that of those who followed");
     let stamps: Vec<Time> = story.out.sent.iter().map(|message| message.timestamp).collect();
     assert_eq!(stamps, [us(90), us(180), us(180)]);
 }

@@ -33,7 +33,7 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
             if was_down && !self.node_down[node] {
                 // Whatever it was before, it comes back knowing nothing, and waits for a plan.
                 let part = clock::node::PlanPart { plan: self.plan_number, role: NOBODY };
-                self.nodes[node] = M::new(&self.params, part, self.oscillators.local(node, at));
+                self.nodes[node] = M::new(&self.params, node as u32, part, self.oscillators.local(node, at));
                 self.tally.forget(node);
             }
         }
@@ -62,10 +62,10 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
         }
     }
 
-    /// The living root of the latest epoch.
+    /// The living root of the latest term.
     fn living_root(&self) -> Option<usize> {
         let roots = (0..self.nodes.len()).filter(|node| !self.node_down[*node] && self.nodes[*node].is_root());
-        roots.max_by_key(|node| self.nodes[*node].epoch())
+        roots.max_by_key(|node| self.nodes[*node].term())
     }
 
     /// The controller has been told of a turn, and will answer, unless it is about to anyway.
@@ -140,11 +140,11 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
         let recently = Time::from_ps(at.as_ps().saturating_sub((self.interval * 2).as_ps()));
         let rival = |place: &usize| *place != node && self.nodes[*place].is_root() && !self.node_down[*place];
         let Some(rival) = (0..self.nodes.len()).find(rival) else { return };
-        let epoch = self.nodes[rival].epoch();
+        let term = self.nodes[rival].term();
         let follows = |place: usize| {
             let machine = &self.nodes[place];
             let lives = !self.node_down[place] && place != node && machine.listens_to().is_some();
-            lives && machine.epoch() == epoch && self.tally.has_heard_since(place, recently)
+            lives && machine.term() == term && self.tally.has_heard_since(place, recently)
         };
         if (0..self.nodes.len()).any(follows) {
             let (chain, end) = self.chain(node);

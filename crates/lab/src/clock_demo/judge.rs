@@ -1,7 +1,7 @@
 //! Reads all clocks the whole time, and knows the true time.
 //!
 //! A root's oscillator is the machine's CLOCK_MONOTONIC_RAW at a known rate, so one reading of its page tells its time at any
-//! moment, also after its death. A reading of another clock names the root whose time it has, and is held against that one's.
+//! moment, also after its death. A reading of another clock names the term whose time it has, and is held against that root's.
 //!
 //! A backup root that took over shows that on its page only until it is given a new plan, and on a busy machine this thread may not run in
 //! between, while the page of a clock that is late still names that root. So the controller looks at the pages too, before it changes
@@ -25,8 +25,8 @@ const CHART_EVERY_NS: u64 = 4_000_000;
 /// Readings of roots that are not known yet.
 const MOST_PENDING: usize = 1_000_000;
 
-/// Whose time: the plan's epoch, and whether its backup root has taken over.
-type RootKey = (u64, bool);
+/// Whose time: a term.
+type RootKey = u64;
 
 /// One reading of a clock.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ impl Judge {
 
     fn learn_root(&self, entry: &ClockPageEntry) {
         if let Some(root) = RootTime::of(entry) {
-            self.roots().entry((entry.epoch, entry.elected)).or_insert(root);
+            self.roots().entry(entry.term).or_insert(root);
         }
     }
 
@@ -195,7 +195,7 @@ impl JudgeBench {
             let idle = self.judgement.idle.entry(reading.depth).or_insert_with(histogram);
             idle.iter_mut().for_each(|idle| idle.saturating_record(reading.eps_ns()));
         }
-        let key = (reading.epoch, reading.elected);
+        let key = reading.term;
         self.learn_root(key, &entry, judge);
         let (earliest_ns, latest_ns) = (reading.earliest_ns, reading.latest_ns);
         let reading = JudgedReading { node, raw_ns, earliest_ns, latest_ns };
@@ -289,7 +289,7 @@ pub(super) fn read_cost() -> Result<f64, LinkError> {
 mod tests {
     use super::*;
 
-    fn entry(state: ClockState, epoch: u64, elected: bool, around_ns: u64) -> ClockPageEntry {
+    fn entry(state: ClockState, term: u64, around_ns: u64) -> ClockPageEntry {
         let [raw_ns, boot_ns] = [KernelClock::Raw, KernelClock::Boot].map(KernelClock::nanoseconds);
         let is_root = matches!(state, ClockState::Root | ClockState::Elected);
         let [earliest_ns, latest_ns] = if is_root { [around_ns; 2] } else { [around_ns - 50, around_ns + 50] };
@@ -300,8 +300,7 @@ mod tests {
             latest_ns,
             drift_q32: 859_166,
             state,
-            epoch,
-            elected,
+            term,
             ..ClockPageEntry::default()
         }
     }
@@ -315,14 +314,14 @@ mod tests {
         let mut writers = paths.each_ref().map(|path| ClockPageWriter::create(path).unwrap());
         let judge = Judge::new(paths.iter().map(|path| ClockReader::open(path).unwrap()).collect());
         let now_ns = 1_000_000_000;
-        writers[0].publish(&entry(ClockState::Elected, 7, true, now_ns));
+        writers[0].publish(&entry(ClockState::Elected, 7, now_ns));
         for (is_seen, unjudged) in [(false, 1), (true, 0)] {
             if is_seen {
-                writers[0].publish(&entry(ClockState::Elected, 7, true, now_ns));
+                writers[0].publish(&entry(ClockState::Elected, 7, now_ns));
                 judge.look_at_roots();
             }
-            writers[0].publish(&entry(ClockState::Root, 8, false, now_ns));
-            writers[1].publish(&entry(ClockState::Following, 7, true, now_ns));
+            writers[0].publish(&entry(ClockState::Root, 8, now_ns));
+            writers[1].publish(&entry(ClockState::Following, 7, now_ns));
             let mut bench = JudgeBench::new(2, KernelClock::Raw.nanoseconds());
             (0..2).for_each(|node| bench.read(node, &judge, false));
             let judgement = bench.close(&judge);

@@ -21,13 +21,15 @@ counters! {
     elected,
     /// Times that it found its own clock broken.
     evicted,
-    /// Roots that it heard of while it was one.
+    /// Times that it was a root and gave way to a later one.
     replaced,
+    /// Times that it became the root because the plan says so.
+    reigns,
     /// Times that its oscillator jumped, or the machine was suspended.
     clock_steps,
     /// Messages of nodes that it does not listen to.
     rejected_not_parent,
-    /// Messages of roots that have been replaced, and of plans that it was not given.
+    /// Messages of roots that have been replaced.
     rejected_epoch,
     /// Messages that came twice, or later than others.
     rejected_replay,
@@ -35,6 +37,8 @@ counters! {
     rejected_future,
     /// Messages whose time cannot be true.
     rejected_invalid,
+    /// Messages of a later root whose time did not fit, before there were enough of them.
+    rejected_unconfirmed,
     /// Messages of neighbours of whose time too little is known yet.
     unbounded,
     /// Neighbours that contradicted themselves.
@@ -81,8 +85,10 @@ pub(crate) enum CoreEvent {
     Returned,
     Elected,
     Evicted,
-    /// A neighbour has the time of another root.
+    /// It was the root and follows another one, through this neighbour.
     Replaced(String),
+    /// It is the root, as planned, and was none before.
+    Reigns,
     ClockStep,
     /// Frames of another node come from where this neighbour should be.
     WrongNeighbour(String),

@@ -13,6 +13,8 @@ use clock::plan::PlanFile;
 use super::*;
 use crate::config::live_params;
 
+mod healing;
+
 const PLAN: &str = r#"{"root": "a", "backup_root": "b", "epoch": 7, "plan": [
     {"node": "a", "depth": 0},
     {"node": "b", "parent": "a", "backup": "c", "depth": 1, "depth_backup": 3},
@@ -22,6 +24,8 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const PPM: [i64; 4] = [100, -100, 60, -30];
 const MS: u64 = 1_000_000;
 const STEP: u64 = 10_000;
+/// Where many milliseconds are run through.
+const LONG_STEP: u64 = 100_000;
 
 struct FlyingFrame {
     due: u64,
@@ -36,14 +40,23 @@ struct MemoryNetwork {
     clocks: Vec<Option<ClockCore>>,
     flying: Vec<FlyingFrame>,
     cut: Vec<(usize, usize)>,
-    /// Of each epoch: its root, and how much its time is ahead of its oscillator.
-    roots: Vec<(SyncEpoch, usize, i64)>,
+    /// Of each term: its root, and how much its time is ahead of its oscillator.
+    roots: Vec<(SyncTerm, usize, i64)>,
     runs: u32,
     seed: u64,
     reads: u64,
     /// Does not run for now.
     stalled: Option<usize>,
+    /// What came to one that does not run, and when, as its socket keeps it.
+    socket: Vec<(usize, usize, ExchangeFrame, u64)>,
+    loss_percent: u64,
+    step: u64,
+    /// Somebody forges waves: what is said then is not judged.
+    lies: bool,
 }
+
+/// Frames that a socket keeps.
+const SOCKET: usize = 600;
 
 fn duties(plan: &str, node: &str) -> ClockDuties {
     ClockDuties::of(&PlanFile::parse(plan).unwrap(), node).unwrap()
@@ -53,8 +66,10 @@ impl MemoryNetwork {
     fn new() -> Self {
         let clocks = NAMES.iter().map(|_| None).collect();
         let (flying, cut, roots) = (Vec::new(), Vec::new(), Vec::new());
+        let (now, seed, stalled, socket) = (1_000 * MS, 1, None, Vec::new());
+        let (runs, reads, loss_percent, step, lies) = (0, 0, 0, STEP, false);
         let mut network =
-            Self { now: 1_000 * MS, clocks, flying, cut, roots, runs: 0, seed: 1, reads: 0, stalled: None };
+            Self { now, clocks, flying, cut, roots, runs, seed, reads, stalled, socket, loss_percent, step, lies };
         (0..NAMES.len()).for_each(|node| network.start(node));
         network
     }
@@ -65,6 +80,7 @@ impl MemoryNetwork {
 
     fn start(&mut self, node: usize) {
         self.runs += 1;
+        self.socket.retain(|(to, ..)| *to != node);
         let duties = duties(PLAN, NAMES[node]);
         let (ports, now) = (duties.neighbours(), self.local(node));
         self.clocks[node] = Some(ClockCore::new(live_params(MS), duties, &ports, self.runs, now).unwrap());
@@ -88,8 +104,8 @@ impl MemoryNetwork {
     }
 
     fn run(&mut self, ms: u64) {
-        for _ in 0..ms * MS / STEP {
-            self.now += STEP;
+        for _ in 0..ms * MS / self.step {
+            self.now += self.step;
             self.deliver();
             for node in 0..NAMES.len() {
                 self.turn(node);
@@ -103,7 +119,13 @@ impl MemoryNetwork {
         self.flying = later;
         for FlyingFrame { to, from, frame, .. } in due {
             let now = self.local(to);
-            if self.is_cut(to, from) {
+            if self.is_cut(to, from) || self.loss_percent > 0 && self.way() % 100 < self.loss_percent {
+                continue;
+            }
+            if self.stalled == Some(to) {
+                if self.socket.len() < SOCKET {
+                    self.socket.push((to, from, frame, now));
+                }
                 continue;
             }
             if let Some(clock) = &mut self.clocks[to] {
@@ -119,6 +141,10 @@ impl MemoryNetwork {
             return;
         }
         let Some(mut clock) = self.clocks[node].take() else { return };
+        for (_, from, frame, arrived) in self.socket.extract_if(.., |(to, ..)| *to == node) {
+            let port = clock.neighbours.iter().position(|neighbour| neighbour.name == NAMES[from]).unwrap();
+            clock.on_frame(port, &frame, arrived, now);
+        }
         clock.settle(now);
         if clock.deadline_ns(now) <= now {
             clock.on_time(now);
@@ -135,19 +161,24 @@ impl MemoryNetwork {
         self.clocks[node] = Some(clock);
     }
 
-    /// Every clock that says a time is right by the root of its epoch.
+    /// Every clock that says a time is right by the root of its term.
     fn judge(&mut self) {
+        if self.lies {
+            return;
+        }
         for (node, name) in NAMES.into_iter().enumerate() {
             let now = self.local(node);
             let Some(clock) = &self.clocks[node] else { continue };
-            let (Some((earliest, latest)), epoch) = (clock.interval(now), clock.epoch()) else { continue };
-            if clock.is_root() {
+            let (Some((earliest, latest)), term) = (clock.interval(now), clock.node().term()) else { continue };
+            if clock.node().state() == NodeState::Root {
                 assert_eq!(earliest, latest);
-                if !self.roots.iter().any(|(known, root, _)| (*known, *root) == (epoch, node)) {
-                    self.roots.push((epoch, node, earliest as i64 - now as i64));
+                let ahead = earliest as i64 - now as i64;
+                match self.roots.iter().find(|(known, ..)| *known == term) {
+                    Some(known) => assert_eq!(*known, (term, node, ahead), "two roots of one term, or two times"),
+                    None => self.roots.push((term, node, ahead)),
                 }
             }
-            let (_, root, ahead) = *self.roots.iter().rev().find(|(known, ..)| *known == epoch).expect("a root");
+            let (_, root, ahead) = *self.roots.iter().find(|(known, ..)| *known == term).expect("a root");
             let truth = self.local(root).saturating_add_signed(ahead);
             assert!(earliest <= truth && truth <= latest, "{name} at {}: {earliest} {truth} {latest}", self.now);
             self.reads += 1;
@@ -157,7 +188,7 @@ impl MemoryNetwork {
     fn states(&self) -> String {
         let state = |clock: &Option<ClockCore>| match clock {
             None => "-".to_owned(),
-            Some(clock) => clock.node().map_or("none".to_owned(), |node| format!("{:?}", node.state())),
+            Some(clock) => format!("{:?}", clock.node().state()),
         };
         self.clocks.iter().map(state).collect::<Vec<_>>().join(" ")
     }
@@ -215,13 +246,13 @@ fn a_dead_root_is_followed_by_the_backup_root_and_not_believed_when_it_comes_bac
     network.run(100);
     network.clocks[0] = None;
     network.run(60);
-    assert_eq!(network.states(), "- Root Turned Turned");
+    assert_eq!(network.states(), "- Root Turned Following", "d is a child of b");
     assert_eq!((network.counters(1).elected, network.clock(3).epoch().elected), (1, true));
     network.start(0);
-    network.run(120);
-    assert!(network.clock(0).is_replaced(), "its neighbours have another root's time");
-    assert_eq!((network.counters(0).replaced, network.clock(0).interval(network.local(0))), (1, None));
-    assert_eq!(network.states(), "none Root Turned Turned");
+    network.run(20);
+    assert_eq!(network.states(), "Following Root Turned Following", "it follows its successor");
+    assert_eq!((network.counters(0).reigns, network.clock(0).node().term()), (0, network.clock(1).node().term()));
+    assert!(network.clock(0).interval(network.local(0)).is_some());
     // A plan that makes the acting root the root brings the old one back as a follower.
     let plan = PLAN
         .replace(r#""root": "a", "backup_root": "b", "epoch": 7"#, r#""root": "b", "backup_root": "a", "epoch": 8"#);
@@ -236,7 +267,7 @@ fn a_dead_root_is_followed_by_the_backup_root_and_not_believed_when_it_comes_bac
         let now = network.local(node);
         network.clocks[node].as_mut().unwrap().on_plan(duties(&plan, NAMES[node]), now).unwrap();
     }
-    network.run(100);
+    network.run(20);
     assert_eq!(network.states(), "Following Root Following Following");
     assert_eq!(network.clock(3).epoch(), SyncEpoch { plan: 8, elected: false });
 }

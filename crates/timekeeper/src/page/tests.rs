@@ -24,6 +24,8 @@ fn entry(number: u64) -> ClockPageEntry {
         elected: number % 2 == 1,
         handover_ns: number,
         heard_ns: number,
+        term: number,
+        line: number,
     }
 }
 

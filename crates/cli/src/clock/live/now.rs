@@ -27,6 +27,9 @@ struct PrintedReading {
     epoch: u64,
     elected: bool,
     handover_ns: u64,
+    term: u64,
+    root: u64,
+    line: u64,
 }
 
 pub(super) fn run(args: &ClockNowArgs, json: bool) -> CommandResult {
@@ -65,6 +68,9 @@ fn printed(node: &str, reading: &ClockReading) -> PrintedReading {
         epoch: reading.epoch,
         elected: reading.elected,
         handover_ns: reading.handover_ns,
+        term: reading.term >> 32,
+        root: reading.term & u64::from(u32::MAX),
+        line: reading.line,
     }
 }
 
