@@ -568,6 +568,66 @@ fn neighbours_with_another_plan_are_named_and_heard_all_the_same() {
     assert_eq!(status["epoch"], 7, "the time is that of the plan that the root has");
 }
 
+/// From b listening to a, c behind it, to both the other way round: each step as printed, and the steps in the order of the list.
+#[test]
+fn each_step_of_a_diff_is_carried_out_as_printed_and_nobody_is_left_behind() {
+    let Some(mut hosts) = Triangle::new("steps") else { return };
+    let chain = |first: &str, second: &str, epoch: u32| {
+        format!(
+            r#"{{"root": "a", "backup_root": "{first}", "epoch": {epoch}, "plan": [{{"node": "a", "depth": 0}},
+            {{"node": "{first}", "parent": "a", "backup": "{second}", "depth": 1, "depth_backup": 2}},
+            {{"node": "{second}", "parent": "{first}", "backup": "a", "depth": 2, "depth_backup": 1}}]}}"#
+        )
+    };
+    fs::write(hosts.folder.join("plan.json"), chain("b", "c", 7)).unwrap();
+    fs::write(hosts.folder.join("new.json"), chain("c", "b", 8)).unwrap();
+    (0..3).for_each(|host| hosts.start(host));
+    [1, 2].into_iter().for_each(|host| drop(hosts.wait_for_state(host, "following")));
+    let place = |name: &str| hosts.folder.join(name).display().to_string();
+    let (new, steps) = (place("new.json"), place("steps"));
+    let diff = hosts.json(&["diff", &hosts.plan(), &new, "--write", &steps]).expect("steps");
+    let (mut number, mut group) = (0, None);
+    for step in diff["steps"].as_array().unwrap() {
+        let at_once = step["at_once"].as_u64();
+        number += u32::from(at_once.is_none() || at_once != group);
+        group = at_once;
+        let (node, file) = (step["node"].as_str().unwrap(), format!("{steps}/{number:03}.json"));
+        let (code, said) = refusal(&mut hosts.command(0, &["replan", &file, node]));
+        assert_eq!(code, Some(0), "{step}: {said}");
+        let parent = step["parent"].as_str();
+        hosts.wait_for(&step.to_string(), &["status", node], |status| {
+            parent.is_none() || status["state"] == "following" && status["listens_to"].as_str() == parent
+        });
+    }
+    assert!(number > 0 && !PathBuf::from(format!("{steps}/{:03}.json", number + 1)).exists(), "{diff}");
+    for (node, parent) in [("c", "a"), ("b", "c")] {
+        hosts.wait_for(node, &["status", node], |status| {
+            status["state"] == "following" && status["listens_to"] == parent
+        });
+    }
+    let (code, said) = refusal(&mut hosts.command(0, &["diff", &hosts.plan(), &new, "--write", &steps]));
+    assert!(code == Some(2) && said.contains("exists"), "what is there is not touched: {said}");
+}
+
+/// A plan for the root that was stopped, for the one that took over and for another one.
+#[test]
+fn a_root_that_was_stopped_and_any_plan_end_with_one_root_that_all_follow() {
+    if !testkit::rootless_namespaces() {
+        return;
+    }
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_hitless"));
+    demo.args(["clock", "demo", "--json", "--rootless", "--without-ptp4l", "--kills", "0", "--stops", "9"]);
+    // Backup roots take over after 155 ms.
+    let Output { status, stdout, stderr } = demo.args(["--idle", "100ms", "--interval", "5ms"]).output().unwrap();
+    let said = String::from_utf8_lossy(&stderr);
+    let result: Value = serde_json::from_slice(&stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert_eq!(result["wrong"].as_u64(), Some(0), "{result}");
+    let stops = result["stops"].as_array().unwrap();
+    assert!(stops.len() == 9 && stops.iter().all(|stop| stop["healed_ms"].is_number()), "{stops:#?}");
+    assert!(stops.iter().any(|stop| stop["elected"] == true), "{stops:#?}");
+    assert!(status.success(), "{said}");
+}
+
 #[test]
 fn in_the_demonstration_no_reading_is_wrong_whatever_is_killed() {
     if !testkit::rootless_namespaces() {

@@ -12,6 +12,7 @@
 //! This process reads all clocks from their pages the whole time. It knows the oscillator of each root, and so the true time,
 //! and counts every reading whose interval does not contain it as wrong. After each kill it is the controller: it starts
 //! again what it killed, and gives everybody the plan again, or after the death of a root one with the root that took over.
+//! Then the root is stopped for moments, and plans for the old root, the new one and others are given by hand.
 
 mod forge;
 mod judge;
@@ -35,7 +36,7 @@ use network::ClockNetwork;
 pub use forge::ForgedFrames;
 pub use page::page;
 pub use ptp::Ptp4lOutcome;
-pub use rows::{ClockDemoResult, ClockVerdict, DepthRow, KillRow};
+pub use rows::{ClockDemoResult, ClockVerdict, DepthRow, KillRow, PlannedFor, StopRow};
 pub use text::text;
 
 /// What to show.
@@ -43,6 +44,8 @@ pub use text::text;
 pub struct ClockDemoPlan {
     /// How many things to kill, in turn.
     pub kills: u32,
+    /// How often to stop the root for a moment, after that, and to give a plan by hand.
+    pub stops: u32,
     /// How long nothing is killed at first.
     pub idle: Duration,
     /// Between waves.
@@ -99,6 +102,9 @@ const RECOVERY: Duration = Duration::from_secs(3);
 /// What is waited before a kill, for each microsecond between waves.
 const SETTLES: Duration = Duration::from_micros(100);
 
+/// Intervals that are waited before the root is stopped again.
+const STOPS_SETTLE: u32 = 40;
+
 /// Runs it in namespaces of this process. `program` makes the command that is `hitless`. None if it was interrupted before
 /// there was anything to show.
 pub fn run(
@@ -109,7 +115,7 @@ pub fn run(
 ) -> Result<Option<ClockDemoResult>, LinkError> {
     let read_ns = judge::read_cost()?;
     let mut network = ClockNetwork::start(plan, program)?;
-    observer.begin(0, plan.kills + 2, "the clocks find the time");
+    observer.begin(0, plan.kills + plan.stops + 2, "the clocks find the time");
     network.wait_until_as_planned(PATIENCE, stop, &|| ())?;
     let judge = Judge::new(network.pages()?);
     let (mut result, ended) = std::thread::scope(|scope| {
@@ -120,11 +126,13 @@ pub fn run(
         judged.map(|judgement| (ClockDemoResult::new(plan, judgement, read_ns), ended))
     })?;
     let (rows, counted) = ended?;
-    result.add_kills(rows, counted);
+    result.add_kills(rows.kills, counted);
+    result.stops = rows.stops;
     result.forged = network.forged();
     drop(network);
     if plan.ptp4l && !stop.is_stopped() {
-        observer.begin(plan.kills + 1, plan.kills + 2, "ptp4l on the same plan");
+        let steps = plan.kills + plan.stops;
+        observer.begin(steps + 1, steps + 2, "ptp4l on the same plan");
         result.ptp4l = run_ptp4l(stop).map_err(|error| LinkError(format!("ptp4l: {error}")))?;
     }
     result.conclude();
@@ -136,21 +144,28 @@ pub fn run_ptp4l(stop: &StopFlag) -> Result<Option<Ptp4lOutcome>, LinkError> {
     ptp::run(stop)
 }
 
-/// All kills, and how often backup roots elected themselves.
+/// What happened.
+#[derive(Debug, Default)]
+struct DemoRows {
+    kills: Vec<KillRow>,
+    stops: Vec<StopRow>,
+}
+
+/// All kills and stops, and how often backup roots elected themselves after kills.
 fn story(
     plan: &ClockDemoPlan,
     network: &mut ClockNetwork<'_>,
     judge: &Judge,
     stop: &StopFlag,
     observer: &dyn ClockDemoObserver,
-) -> Result<(Vec<KillRow>, u64), LinkError> {
-    observer.begin(1, plan.kills + 2, "nothing is killed");
+) -> Result<(DemoRows, u64), LinkError> {
+    observer.begin(1, plan.kills + plan.stops + 2, "nothing is killed");
     judge.set_idle(true);
     wait(plan.idle, stop);
     judge.set_idle(false);
     let clock = Clock::start();
     let look: &dyn Fn() = &|| judge.look_at_roots();
-    let mut rows = Vec::new();
+    let mut rows = DemoRows::default();
     for number in 0..plan.kills {
         if stop.is_stopped() {
             break;
@@ -159,7 +174,11 @@ fn story(
         // What was just started has kept others from the processor: who turned for that would be struck twice.
         wait(SETTLES * plan.interval.as_micros() as u32, stop);
         network.wait_until_as_planned(PATIENCE, stop, look)?;
-        observer.begin(number + 1, plan.kills + 2, &format!("kill {} of {}: {}", number + 1, plan.kills, kind.name()));
+        observer.begin(
+            number + 1,
+            plan.kills + plan.stops + 2,
+            &format!("kill {} of {}: {}", number + 1, plan.kills, kind.name()),
+        );
         let at_seconds = clock.elapsed().as_secs_f64() + plan.idle.as_secs_f64();
         look();
         judge.mark(KernelClock::Raw.nanoseconds());
@@ -167,11 +186,22 @@ fn story(
         let recovery = network.wait_until_recovered(&killed, RECOVERY, stop);
         let (what, root) = (killed.what.clone(), killed.root);
         let (recovery_ms, stranded) = (recovery.as_ref().ok().copied(), recovery.err());
-        rows.push(KillRow { kind, what, root, at_seconds, recovery_ms, stranded });
+        rows.kills.push(KillRow { kind, what, root, at_seconds, recovery_ms, stranded });
         network.heal(&killed, look)?;
         network.wait_until_as_planned(PATIENCE, stop, look)?;
     }
-    Ok((rows, network.elections()))
+    let elections = network.elections();
+    for number in 0..plan.stops {
+        if stop.is_stopped() {
+            break;
+        }
+        wait(plan.interval * STOPS_SETTLE, stop);
+        network.wait_until_as_planned(PATIENCE, stop, look)?;
+        let step = plan.kills + number + 1;
+        observer.begin(step, plan.kills + plan.stops + 2, &format!("stop {} of {}", number + 1, plan.stops));
+        rows.stops.push(network.stop_root(number, stop, look)?);
+    }
+    Ok((rows, elections))
 }
 
 /// Sleeps, unless it is stopped.

@@ -158,6 +158,11 @@ pub(crate) struct ClockDiffArgs {
     /// The plan to be in force.
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
+
+    /// Write the plan that is in force after each step into this folder, as 001.json and so on: `clock replan` gives a node its part of
+    /// the step's plan.
+    #[arg(long, value_name = "DIR")]
+    pub write: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -24,7 +24,7 @@ pub(crate) enum ClockLiveCommand {
 
     /// Give a clock that runs here another plan, or the same again: a node that turned goes back to its parent.
     ///
-    /// Give it to those who listen before those whom they listen to, and to the root last.
+    /// All nodes of a plan may be given it in any order. Given to the new root first, nobody misses a wave.
     Replan(ClockReplanArgs),
 
     /// End a clock that runs here.
@@ -34,7 +34,7 @@ pub(crate) enum ClockLiveCommand {
     ///
     /// Needs no root where user namespaces are allowed, changes nothing on this machine and leaves nothing behind. The clocks
     /// drift by known amounts, so it is known how wrong each really is. ptp4l runs beside it on the same plan if it is
-    /// installed. Exit code 1 if a clock was wrong.
+    /// installed. Exit code 1 if a clock was wrong, or if after a stop and a plan there was not one root that all follow.
     Demo(ClockDemoArgs),
 }
 
@@ -138,8 +138,12 @@ pub(crate) struct ClockNowArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ClockDemoArgs {
     /// Links, nodes, domains and roots to kill, and frames to forge, in turn.
-    #[arg(long, default_value_t = 20, value_parser = whole_within::<u32>(1..=10_000))]
+    #[arg(long, default_value_t = 20, value_parser = whole_within::<u32>(0..=10_000))]
     pub kills: u32,
+
+    /// How often to stop the root for 50, 250 and 1000 ms in turn, with a plan for the old root, the new one or a third afterwards.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole_within::<u32>(0..=10_000))]
+    pub stops: u32,
 
     /// How long nothing is killed at first: ε when idle is measured then.
     #[arg(long, value_name = "TIME", default_value = "3s")]

@@ -1,18 +1,42 @@
 //! `hitless clock diff`.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
 
-use clock::plan::{GroupReason, PlanChange, PlanStep, StepKind};
+use clock::plan::{GroupReason, PlanChange, PlanFile, PlanStep, StepKind};
 
 use super::{load_plan, wrong_plan};
 use crate::args::ClockDiffArgs;
-use crate::output::{CommandResult, print};
+use crate::output::{CommandResult, Failure, print, say};
 
 pub(super) fn run(args: &ClockDiffArgs, json: bool) -> CommandResult {
     let (old, _) = load_plan(&args.old)?;
     let (new, text) = load_plan(&args.new)?;
     let change = PlanChange::between(&old, &new).map_err(|error| wrong_plan(&args.new, &error.located(&text)))?;
+    if let Some(folder) = &args.write {
+        // The number is that of the plan to come, so that neighbours name nobody who has it already.
+        let stages: Vec<PlanFile> =
+            change.stages(&old).into_iter().map(|stage| PlanFile { epoch: new.epoch, ..stage }).collect();
+        let failed = |error: io::Error| {
+            let line = format!("--write {}: {error}", folder.display());
+            if error.kind() == io::ErrorKind::AlreadyExists { Failure::Usage(line) } else { Failure::Outside(line) }
+        };
+        write(folder, &stages).map_err(failed)?;
+        let folder = folder.display();
+        say(&format!("step N: `hitless clock replan {folder}/N.json NODE` for each node of the step, in this order"));
+    }
     print(json, &change, || describe(&change))
+}
+
+/// A file for each step, in a new folder: all of them or none.
+fn write(folder: &Path, stages: &[PlanFile]) -> io::Result<()> {
+    fs::create_dir(folder)?;
+    let write = |(number, stage): (usize, &PlanFile)| {
+        fs::write(folder.join(format!("{number:03}.json")), serde_json::to_string_pretty(stage)? + "\n")
+    };
+    (1..).zip(stages).try_for_each(write).inspect_err(|_| drop(fs::remove_dir_all(folder)))
 }
 
 fn describe(change: &PlanChange) -> String {

@@ -1,5 +1,7 @@
 //! The eight clocks, their links and their plan; what kills them and heals them.
 
+mod stops;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;

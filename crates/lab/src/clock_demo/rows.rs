@@ -26,6 +26,48 @@ pub struct KillRow {
     pub stranded: Option<String>,
 }
 
+/// Whom a plan makes the root after the root was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlannedFor {
+    /// The one that was stopped.
+    #[serde(rename = "old")]
+    OldRoot,
+    /// The one that took over meanwhile, or would have.
+    #[serde(rename = "new")]
+    NewRoot,
+    /// Another one.
+    #[serde(rename = "third")]
+    ThirdNode,
+}
+
+impl PlannedFor {
+    pub(super) const ALL: [Self; 3] = [Self::OldRoot, Self::NewRoot, Self::ThirdNode];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::OldRoot => "old root",
+            Self::NewRoot => "new root",
+            Self::ThirdNode => "third node",
+        }
+    }
+}
+
+/// A root that was stopped, and a plan by hand.
+#[derive(Clone, Debug, Serialize)]
+pub struct StopRow {
+    /// For how long it did not run.
+    pub stopped_ms: u64,
+    /// Whom the plan made the root.
+    pub planned_for: PlannedFor,
+    /// By name.
+    pub root: String,
+    /// Whether a backup root had taken over.
+    pub elected: bool,
+    /// From the plan until it was the only root and all others listened to their parents; none if that never was so.
+    pub healed_ms: Option<f64>,
+}
+
 /// ε while nothing was killed, of clocks at one depth.
 #[derive(Clone, Debug, Serialize)]
 pub struct DepthRow {
@@ -81,6 +123,8 @@ pub struct ClockDemoResult {
     pub eps_idle: Vec<DepthRow>,
     /// One for each kill.
     pub kills: Vec<KillRow>,
+    /// One for each time that the root was stopped.
+    pub stops: Vec<StopRow>,
     /// Over all kills but forged frames.
     pub recovery_p50_ms: Option<f64>,
     /// Over all kills but forged frames.
@@ -105,6 +149,12 @@ pub struct ClockDemoResult {
     pub(super) samples: Vec<Vec<ClockSample>>,
     #[serde(skip)]
     pub(super) marks: Vec<f64>,
+}
+
+impl ClockVerdict {
+    fn is_of_kills(&self) -> bool {
+        self.aim.contains("recover") || self.aim.starts_with("all clocks that live")
+    }
 }
 
 fn load() -> Option<f64> {
@@ -142,6 +192,7 @@ impl ClockDemoResult {
             seconds: judgement.seconds,
             eps_idle: eps_idle.collect(),
             kills: Vec::new(),
+            stops: Vec::new(),
             recovery_p50_ms: None,
             recovery_max_ms: None,
             recovery_by_kind_ms: BTreeMap::new(),
@@ -177,6 +228,7 @@ impl ClockDemoResult {
     /// Holds what was found against what was aimed for.
     pub(super) fn conclude(&mut self) {
         let ms = |value: Option<f64>| value.map_or("nothing was killed".to_owned(), |ms| format!("{ms:.1} ms"));
+        let (has_kills, has_stops) = (!self.kills.is_empty(), !self.stops.is_empty());
         let deep = self.eps_idle.iter().find(|row| row.depth == 3);
         let deep_us = deep.map(|row| row.p99_us);
         self.verdicts = vec![
@@ -214,7 +266,25 @@ impl ClockDemoResult {
                 met: self.read_ns <= 100.0,
             },
         ];
+        self.verdicts.retain(|verdict| has_kills || !verdict.is_of_kills());
+        self.verdicts.extend(has_stops.then(|| self.healed_verdict()));
         self.verdicts.extend(self.key.then(|| self.forged_verdict()));
+    }
+
+    /// Times that a plan after a stop did not lead to one root that all follow.
+    pub fn unhealed(&self) -> usize {
+        self.stops.iter().filter(|stop| stop.healed_ms.is_none()).count()
+    }
+
+    fn healed_verdict(&self) -> ClockVerdict {
+        let healed = self.stops.iter().filter_map(|stop| stop.healed_ms);
+        let within = healed.clone().filter(|ms| *ms <= 1_000.0).count();
+        let longest = healed.fold(0.0, f64::max);
+        ClockVerdict {
+            aim: "after a stop and a plan by hand, one root and all following within 1 s",
+            found: format!("{within} of {} times, {longest:.0} ms at most", self.stops.len()),
+            met: within == self.stops.len(),
+        }
     }
 
     fn forged_verdict(&self) -> ClockVerdict {

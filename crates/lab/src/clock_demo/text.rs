@@ -1,8 +1,38 @@
 //! The demonstration of clocks, for people.
 
+use std::collections::BTreeSet;
+
 use chart::table::{Align, Table, thousands};
 
-use super::{ClockDemoResult, KillKind};
+use super::{ClockDemoResult, KillKind, StopRow};
+
+/// The root was stopped: for how long, what plan was given, and when it was the only root that all follow.
+fn stops(result: &ClockDemoResult) -> Table {
+    let mut table = Table::new(&[
+        ("root stopped for", Align::Right),
+        ("plan for the", Align::Left),
+        ("times", Align::Right),
+        ("others took over", Align::Right),
+        ("one root, all following", Align::Right),
+        ("after, at most", Align::Right),
+    ]);
+    let kinds: BTreeSet<(u64, &str)> =
+        result.stops.iter().map(|stop| (stop.stopped_ms, stop.planned_for.name())).collect();
+    for (stopped_ms, name) in kinds {
+        let is_of_kind = |stop: &&StopRow| (stop.stopped_ms, stop.planned_for.name()) == (stopped_ms, name);
+        let of_kind: Vec<&StopRow> = result.stops.iter().filter(is_of_kind).collect();
+        let healed: Vec<f64> = of_kind.iter().filter_map(|stop| stop.healed_ms).collect();
+        table.row(vec![
+            format!("{stopped_ms} ms"),
+            name.to_owned(),
+            of_kind.len().to_string(),
+            of_kind.iter().filter(|stop| stop.elected).count().to_string(),
+            healed.len().to_string(),
+            format!("{:.0} ms", healed.iter().copied().fold(0.0, f64::max)),
+        ]);
+    }
+    table
+}
 
 pub fn text(result: &ClockDemoResult) -> String {
     let load = result.load.map_or(String::new(), |load| format!(", load {load:.1}"));
@@ -32,7 +62,12 @@ pub fn text(result: &ClockDemoResult) -> String {
         let times = result.kills.iter().filter(|kill| kill.kind.name() == *kind).count();
         kills.row(vec![(*kind).to_owned(), times.to_string(), format!("{ms:.1} ms")]);
     }
-    text.push_str(&format!("{kills}\n"));
+    if !result.kills.is_empty() {
+        text.push_str(&format!("{kills}\n"));
+    }
+    if !result.stops.is_empty() {
+        text.push_str(&format!("{}\n", stops(result)));
+    }
     if let Some(ptp4l) = &result.ptp4l {
         text.push_str(&format!("ptp4l on the same plan: {ptp4l}\n\n"));
     }

@@ -27,10 +27,11 @@ pub(super) fn run(args: &ClockDemoArgs, json: bool) -> CommandResult {
     let Some(result) = result.map_err(|trouble| Failure::Outside(trouble.0))? else { return Err(Failure::Interrupted) };
     print(json, &result, || clock_demo::text(&result))?;
     write_page(args.html.as_deref(), || clock_demo::page(&result))?;
-    match (result.wrong, stop.is_stopped()) {
-        (_, true) => Err(Failure::Interrupted),
-        (0, false) => Ok(()),
-        (wrong, false) => Err(Failure::Outside(format!("{wrong} readings were wrong"))),
+    match (result.wrong, result.unhealed(), stop.is_stopped()) {
+        (_, _, true) => Err(Failure::Interrupted),
+        (0, 0, false) => Ok(()),
+        (0, times, false) => Err(Failure::Outside(format!("{times} times no plan led to one root that all follow"))),
+        (wrong, _, false) => Err(Failure::Outside(format!("{wrong} readings were wrong"))),
     }
 }
 
@@ -41,6 +42,7 @@ fn plan(args: &ClockDemoArgs) -> Result<ClockDemoPlan, Failure> {
     };
     Ok(ClockDemoPlan {
         kills: args.kills,
+        stops: args.stops,
         idle: within("idle", args.idle, Span::from_ms(10), Span::from_ms(3_600_000))?,
         interval: within("interval", args.interval, Span::from_us(500), Span::from_ms(100))?,
         key: args.key,

@@ -1,0 +1,90 @@
+//! The root is stopped for a moment, as a busy or a moved machine stops a program, and a plan is given by hand afterwards.
+
+use std::time::Duration;
+
+use linux::LinkError;
+use linux::clock::Clock;
+use units::StopFlag;
+
+use super::{ClockNetwork, NODES, planned};
+use crate::clock_demo::rows::{PlannedFor, StopRow};
+use crate::soak::process::signal;
+use clock::plan::ClockPlan;
+use timekeeper::{ClockControlReply, ClockControlRequest, ClockState, ask_clock};
+
+/// For how long the root is stopped, in turn.
+const STOPPED: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(1_000)];
+/// Intervals from its waking until the plan is given, in turn.
+const PAUSES: [u32; 4] = [0, 2, 20, 200];
+/// After so long, a plan has not led to one root that all follow.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl ClockNetwork<'_> {
+    /// Stops the root, wakes it, gives everybody a plan, and waits for one root that all follow. `look` sees the pages before each change.
+    pub(in crate::clock_demo) fn stop_root(
+        &mut self,
+        number: u32,
+        stop: &StopFlag,
+        look: &dyn Fn(),
+    ) -> Result<StopRow, LinkError> {
+        let old = self.plan.root.index();
+        let turn = number as usize;
+        let stopped = STOPPED[turn % STOPPED.len()];
+        let planned_for = PlannedFor::ALL[turn / STOPPED.len() % PlannedFor::ALL.len()];
+        self.send_root(old, libc::SIGSTOP)?;
+        std::thread::sleep(stopped);
+        look();
+        let elected = (0..NODES).find(|node| *node != old && self.is_elected(*node));
+        self.send_root(old, libc::SIGCONT)?;
+        std::thread::sleep(self.interval * PAUSES[turn / 2 % PAUSES.len()]);
+        let new = elected.unwrap_or(self.plan.backup_root.index());
+        let root = match planned_for {
+            PlannedFor::OldRoot => old,
+            PlannedFor::NewRoot => new,
+            PlannedFor::ThirdNode => (0..NODES).find(|node| ![old, new].contains(node)).unwrap_or(old),
+        };
+        self.plan = ClockPlan { epoch: self.plan.epoch + 1, ..planned(&self.graph, root)? };
+        self.write_plan()?;
+        for node in 0..NODES {
+            look();
+            self.tell((node + turn) % NODES)?;
+        }
+        Ok(StopRow {
+            stopped_ms: stopped.as_millis() as u64,
+            planned_for,
+            root: self.name(root).to_owned(),
+            elected: elected.is_some(),
+            healed_ms: self.wait_until_healed(stop),
+        })
+    }
+
+    fn send_root(&self, root: usize, what: libc::c_int) -> Result<(), LinkError> {
+        let sent = self.daemons[root].as_ref().map_or(Ok(()), |daemon| signal(daemon, what));
+        sent.map_err(|error| LinkError(format!("{}: {error}", self.name(root))))
+    }
+
+    fn is_elected(&self, node: usize) -> bool {
+        self.status(node).is_some_and(|status| status.state == ClockState::Elected)
+    }
+
+    fn tell(&self, node: usize) -> Result<(), LinkError> {
+        let request = ClockControlRequest::Plan(self.plan_path());
+        match ask_clock(&self.directory, self.name(node), &request) {
+            Ok(ClockControlReply::Done) => Ok(()),
+            Ok(reply) => Err(LinkError(format!("{}: {reply:?}", self.name(node)))),
+            Err(error) => Err(LinkError(format!("{}: {error}", self.name(node)))),
+        }
+    }
+
+    /// Milliseconds until the root of the plan is the only one and all others listen to their parents.
+    fn wait_until_healed(&self, stop: &StopFlag) -> Option<f64> {
+        let clock = Clock::start();
+        while !(0..NODES).all(|node| self.is_as_planned(node)) {
+            if stop.is_stopped() || clock.elapsed() > PATIENCE {
+                return None;
+            }
+            std::thread::sleep(self.interval);
+        }
+        Some(clock.elapsed().as_secs_f64() * 1e3)
+    }
+}
