@@ -32,6 +32,8 @@ const LISTENS_NS: u64 = 50_000_000;
 /// Who has asked for waves gets them for so long, and for so many intervals.
 const ASKED_NS: u64 = 100_000_000;
 const ASKED_INTERVALS: u64 = 4;
+/// How many times longer than a backup root waits a node has to follow its parent until it is as planned.
+const SETTLES: u64 = 5;
 
 /// One clock.
 #[derive(Debug)]
@@ -239,7 +241,7 @@ impl ClockCore {
     /// Whether the node does what its plan says, for longer than a change of roots takes.
     fn settle_in(&mut self, now_ns: u64) {
         let Some(since_ns) = &mut self.settling_ns else { return };
-        let lasts_ns = ns_of(self.params.first_timeout + self.params.second_timeout);
+        let lasts_ns = ns_of(self.params.first_timeout + self.params.second_timeout) * SETTLES;
         let is_heard =
             self.heard_ns.is_some_and(|heard| now_ns.saturating_sub(heard) <= ns_of(self.params.first_timeout));
         if self.node.state() != NodeState::Following || !is_heard {

@@ -64,8 +64,12 @@ pub struct StopRow {
     pub root: String,
     /// Whether a backup root had taken over.
     pub elected: bool,
-    /// From the plan until it was the only root and all others listened to their parents; none if that never was so.
+    /// From the plan until it was the only root and all others heard it; none if that never was so.
     pub healed_ms: Option<f64>,
+    /// Whether within a second more all listened to their parents: on a busy machine some turn for no other reason.
+    pub is_as_planned: bool,
+    /// Who did not, and what it was doing.
+    pub late: Option<String>,
 }
 
 /// ε while nothing was killed, of clocks at one depth.

@@ -15,6 +15,7 @@ fn stops(result: &ClockDemoResult) -> Table {
         ("others took over", Align::Right),
         ("one root, all following", Align::Right),
         ("after, at most", Align::Right),
+        ("by their parents", Align::Right),
     ]);
     let kinds: BTreeSet<(u64, &str)> =
         result.stops.iter().map(|stop| (stop.stopped_ms, stop.planned_for.name())).collect();
@@ -29,6 +30,7 @@ fn stops(result: &ClockDemoResult) -> Table {
             of_kind.iter().filter(|stop| stop.elected).count().to_string(),
             healed.len().to_string(),
             format!("{:.0} ms", healed.iter().copied().fold(0.0, f64::max)),
+            of_kind.iter().filter(|stop| stop.is_as_planned).count().to_string(),
         ]);
     }
     table
@@ -82,6 +84,12 @@ pub fn text(result: &ClockDemoResult) -> String {
         text.push_str(&format!(
             "{sent} frames were forged: they removed a root {removed} times; with --key none is believed\n\n"
         ));
+    }
+    for stop in &result.stops {
+        if let Some(late) = &stop.late {
+            let what = format!("{} ms and a plan for the {}", stop.stopped_ms, stop.planned_for.name());
+            text.push_str(&format!("not as planned after {what}: {late}\n"));
+        }
     }
     for kill in &result.kills {
         if let Some(stranded) = &kill.stranded {

@@ -214,7 +214,7 @@ fn all_find_the_time_and_know_it_within_what_frames_take() {
 #[test]
 fn a_cut_link_turns_its_node_within_a_few_waves_and_a_plan_puts_it_back() {
     let mut network = MemoryNetwork::new();
-    network.run(100);
+    network.run(300);
     network.cut.push((1, 3));
     network.run(5);
     assert_eq!(
@@ -243,7 +243,7 @@ fn a_cut_link_turns_its_node_within_a_few_waves_and_a_plan_puts_it_back() {
 #[test]
 fn a_dead_root_is_followed_by_the_backup_root_and_not_believed_when_it_comes_back() {
     let mut network = MemoryNetwork::new();
-    network.run(100);
+    network.run(300);
     network.clocks[0] = None;
     network.run(60);
     assert_eq!(network.states(), "- Root Turned Following", "d is a child of b");
@@ -275,7 +275,7 @@ fn a_dead_root_is_followed_by_the_backup_root_and_not_believed_when_it_comes_bac
 #[test]
 fn a_node_that_starts_again_hears_its_parent_or_if_that_is_dead_its_backup_parent() {
     let mut network = MemoryNetwork::new();
-    network.run(100);
+    network.run(300);
     network.start(3);
     network.run(10);
     assert_eq!(
@@ -365,7 +365,7 @@ fn a_parent_whose_clock_is_broken_is_left_for_the_backup_parent() {
 #[test]
 fn a_root_that_did_not_run_for_a_while_is_still_the_root() {
     let mut network = MemoryNetwork::new();
-    network.run(100);
+    network.run(300);
     network.stalled = Some(0);
     network.run(15);
     assert_eq!(network.states(), "Root Turned Turned Turned", "all hear nothing");

@@ -16,8 +16,9 @@ use timekeeper::{ClockControlReply, ClockControlRequest, ClockState, ask_clock};
 const STOPPED: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(1_000)];
 /// Intervals from its waking until the plan is given, in turn.
 const PAUSES: [u32; 4] = [0, 2, 20, 200];
-/// After so long, a plan has not led to one root that all follow.
+/// After so long, a plan has not led to one root that all follow, and after so long again some do not listen to their parents.
 const PATIENCE: Duration = Duration::from_secs(10);
+const SETTLES: Duration = Duration::from_secs(1);
 
 impl ClockNetwork<'_> {
     /// Stops the root, wakes it, gives everybody a plan, and waits for one root that all follow. `look` sees the pages before each change.
@@ -49,12 +50,16 @@ impl ClockNetwork<'_> {
             look();
             self.tell((node + turn) % NODES)?;
         }
+        let healed = self.wait_until(PATIENCE, stop, look, |node| self.has_time_of_root(node));
+        let settled = self.wait_until(SETTLES, stop, look, |node| self.is_as_planned(node));
         Ok(StopRow {
             stopped_ms: stopped.as_millis() as u64,
             planned_for,
             root: self.name(root).to_owned(),
             elected: elected.is_some(),
-            healed_ms: self.wait_until_healed(stop),
+            healed_ms: healed.as_ref().ok().copied(),
+            is_as_planned: settled.is_ok(),
+            late: healed.err().or(settled.err()),
         })
     }
 
@@ -76,15 +81,33 @@ impl ClockNetwork<'_> {
         }
     }
 
-    /// Milliseconds until the root of the plan is the only one and all others listen to their parents.
-    fn wait_until_healed(&self, stop: &StopFlag) -> Option<f64> {
+    /// Milliseconds until it is so for all nodes; otherwise for which it is not, and what they are doing.
+    fn wait_until(
+        &self,
+        patience: Duration,
+        stop: &StopFlag,
+        look: &dyn Fn(),
+        is_so: impl Fn(usize) -> bool,
+    ) -> Result<f64, String> {
         let clock = Clock::start();
-        while !(0..NODES).all(|node| self.is_as_planned(node)) {
-            if stop.is_stopped() || clock.elapsed() > PATIENCE {
-                return None;
+        while !(0..NODES).all(&is_so) {
+            if stop.is_stopped() || clock.elapsed() > patience {
+                let late = (0..NODES).filter(|node| !is_so(*node));
+                return Err(late.map(|node| self.why_silent(node)).collect::<Vec<_>>().join(", "));
             }
+            look();
             std::thread::sleep(self.interval);
         }
-        Some(clock.elapsed().as_secs_f64() * 1e3)
+        Ok(clock.elapsed().as_secs_f64() * 1e3)
+    }
+
+    /// Whether a node is the root of the plan, or hears it, by its parent or its backup parent.
+    fn has_time_of_root(&self, node: usize) -> bool {
+        self.status(node).is_some_and(|status| {
+            let is_heard = status.heard_us_ago.is_some_and(|us| us < 1e5);
+            let follows = is_heard && matches!(status.state, ClockState::Following | ClockState::Turned);
+            let is_root = status.state == ClockState::Root && node == self.plan.root.index();
+            (is_root || follows) && (status.epoch, status.elected) == (self.plan.epoch, false)
+        })
     }
 }

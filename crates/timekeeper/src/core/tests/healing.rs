@@ -63,7 +63,7 @@ impl MemoryNetwork {
 fn a_root_that_was_stopped_follows_its_successor_without_a_plan() {
     for ms in [50, 250, 1_000] {
         let mut network = MemoryNetwork { step: LONG_STEP, ..MemoryNetwork::new() };
-        network.run(100);
+        network.run(300);
         network.stop(0, ms);
         assert_eq!(network.clock(1).node().state(), NodeState::Root, "{ms} ms: b has taken over");
         network.run(20);
