@@ -64,9 +64,10 @@ pub struct StopRow {
     pub root: String,
     /// Whether a backup root had taken over.
     pub elected: bool,
-    /// From the plan until it was the only root and all others heard it; none if that never was so.
+    /// From the plan until there was one root of this plan and all others heard it; none if that never was so.
     pub healed_ms: Option<f64>,
-    /// Whether within a second more all listened to their parents: on a busy machine some turn for no other reason.
+    /// Whether within a second more that was the planned one, and all listened to their parents: on a busy machine some turn, or its
+    /// backup root takes over, for no other reason.
     pub is_as_planned: bool,
     /// Who did not, and what it was doing.
     pub late: Option<String>,

@@ -10,7 +10,7 @@ use super::{ClockNetwork, NODES, planned};
 use crate::clock_demo::rows::{PlannedFor, StopRow};
 use crate::soak::process::signal;
 use clock::plan::ClockPlan;
-use timekeeper::{ClockControlReply, ClockControlRequest, ClockState, ask_clock};
+use timekeeper::{ClockControlReply, ClockControlRequest, ClockState, ClockStatus, ask_clock};
 
 /// For how long the root is stopped, in turn.
 const STOPPED: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(1_000)];
@@ -50,8 +50,8 @@ impl ClockNetwork<'_> {
             look();
             self.tell((node + turn) % NODES)?;
         }
-        let healed = self.wait_until(PATIENCE, stop, look, |node| self.has_time_of_root(node));
-        let settled = self.wait_until(SETTLES, stop, look, |node| self.is_as_planned(node));
+        let healed = self.wait_until(PATIENCE, stop, look, || self.has_one_root());
+        let settled = self.wait_until(SETTLES, stop, look, || (0..NODES).all(|node| self.is_as_planned(node)));
         Ok(StopRow {
             stopped_ms: stopped.as_millis() as u64,
             planned_for,
@@ -81,19 +81,18 @@ impl ClockNetwork<'_> {
         }
     }
 
-    /// Milliseconds until it is so for all nodes; otherwise for which it is not, and what they are doing.
+    /// Milliseconds until it is so; otherwise what all nodes are doing.
     fn wait_until(
         &self,
         patience: Duration,
         stop: &StopFlag,
         look: &dyn Fn(),
-        is_so: impl Fn(usize) -> bool,
+        is_so: impl Fn() -> bool,
     ) -> Result<f64, String> {
         let clock = Clock::start();
-        while !(0..NODES).all(&is_so) {
+        while !is_so() {
             if stop.is_stopped() || clock.elapsed() > patience {
-                let late = (0..NODES).filter(|node| !is_so(*node));
-                return Err(late.map(|node| self.why_silent(node)).collect::<Vec<_>>().join(", "));
+                return Err((0..NODES).map(|node| self.why_silent(node)).collect::<Vec<_>>().join(", "));
             }
             look();
             std::thread::sleep(self.interval);
@@ -101,13 +100,17 @@ impl ClockNetwork<'_> {
         Ok(clock.elapsed().as_secs_f64() * 1e3)
     }
 
-    /// Whether a node is the root of the plan, or hears it, by its parent or its backup parent.
-    fn has_time_of_root(&self, node: usize) -> bool {
-        self.status(node).is_some_and(|status| {
+    /// Whether there is one root, by this plan, and all others hear it, by their parents or backup parents.
+    fn has_one_root(&self) -> bool {
+        let statuses: Vec<ClockStatus> = (0..NODES).filter_map(|node| self.status(node)).collect();
+        let is_root = |status: &&ClockStatus| matches!(status.state, ClockState::Root | ClockState::Elected);
+        let roots: Vec<&ClockStatus> = statuses.iter().filter(is_root).collect();
+        let [root] = roots[..] else { return false };
+        let follows = |status: &&ClockStatus| {
             let is_heard = status.heard_us_ago.is_some_and(|us| us < 1e5);
-            let follows = is_heard && matches!(status.state, ClockState::Following | ClockState::Turned);
-            let is_root = status.state == ClockState::Root && node == self.plan.root.index();
-            (is_root || follows) && (status.epoch, status.elected) == (self.plan.epoch, false)
-        })
+            let is_following = matches!(status.state, ClockState::Following | ClockState::Turned);
+            is_heard && is_following && (status.epoch, status.elected) == (root.epoch, root.elected)
+        };
+        root.epoch == self.plan.epoch && statuses.iter().filter(follows).count() == NODES - 1
     }
 }
