@@ -229,7 +229,8 @@ impl ClockCore {
         let silence_ns = self.heard_ns.map_or(0, |heard| now_ns.saturating_sub(heard));
         let backup_is_silent = silence_ns > ns_of(self.params.first_timeout + self.params.interval);
         let is_newer = (wave.term, wave.wave) > (node.term(), node.wave());
-        let is_current = (wave.term, wave.wave + 1) >= (node.term(), node.wave()) && self.settling_ns.is_some();
+        let is_current =
+            (wave.term, wave.wave.saturating_add(1)) >= (node.term(), node.wave()) && self.settling_ns.is_some();
         let is_parent = parent.neighbour == Neighbour(port as u32);
         if node.state() == NodeState::Turned && is_parent && (backup_is_silent && is_newer || is_current) {
             self.counters.returned += 1;

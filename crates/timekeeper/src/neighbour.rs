@@ -110,7 +110,10 @@ impl NeighbourState {
         if let Some(wave) = frame.wave.filter(|wave| wave.term == frame.term) {
             let sent_ns = wave.timestamp.as_ps().saturating_add(wave.correction.as_ps());
             self.bounds.wave_left(frame.number, sent_ns.saturating_sub(wave.uncertainty.as_ps()));
-            self.pending = Some(wave);
+            // Of two roots' waves that come at once the earlier root's is looked at: a forged one does not hide a true one.
+            if self.pending.is_none_or(|pending| pending.term >= wave.term) {
+                self.pending = Some(wave);
+            }
             self.wave_at = Some(arrived_ns);
             self.first_wave_at.get_or_insert(arrived_ns);
         }
