@@ -182,7 +182,7 @@ mod tests {
         let missing = duties("b").unwrap().part(&["a".to_owned()]).unwrap_err();
         assert_eq!(missing.0, "no interface leads to 'c'; say --link c=IFACE");
         let own = PLAN.replace(r#""node": "c", "parent": "a""#, r#""node": "c", "parent": "c""#);
-        let own = ClockDuties::of(&PlanFile::parse(&own).unwrap(), "c").unwrap_err();
+        let own = ClockDuties::of(&PlanFile::from_json(&own).unwrap(), "c").unwrap_err();
         assert_eq!(own.0, "'c' is its own parent in the plan");
         let unnumbered = |text: &str| epoch_of(&PlanFile::parse(&text.replace(r#""epoch": 7,"#, "")).unwrap());
         assert_ne!(unnumbered(PLAN), unnumbered(&PLAN.replace(r#""backup": "c""#, r#""backup": "d""#)));
