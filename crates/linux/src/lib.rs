@@ -10,6 +10,7 @@
 //! | `mailbox` | requests to a loop from other threads |
 //! | `serve`, `metrics` | answering on sockets, with a deadline for each conversation |
 //! | `capture`, `input` | frames as pcapng; files that a user names |
+//! | `trust` | files that other users cannot have put there |
 //! | `stamps`, `shared` | frames with the kernel's time stamps; memory that processes share |
 
 pub mod capture;
@@ -27,6 +28,7 @@ pub mod socket;
 pub mod stamps;
 pub mod stream;
 mod trouble;
+pub mod trust;
 pub mod tun;
 
 pub use trouble::{LinkError, no_permission};

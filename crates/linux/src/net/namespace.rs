@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::panic;
 use std::process::Command;
 use std::thread;
@@ -42,6 +43,18 @@ impl Namespace {
             sys::unshare(libc::CLONE_NEWNET).map_err(|error| NetError::new("make a network namespace", error))?;
             Self::current()
         })
+    }
+
+    /// Number of the calling thread's namespace that no other has until the machine starts again, whereas the inode number
+    /// of one that is gone is given to the next; `None` before Linux 5.14.
+    pub fn cookie() -> Option<u64> {
+        sys::network_cookie().ok()
+    }
+
+    /// The number by which the kernel names it in /proc, and the run directory too.
+    pub fn number(&self) -> Result<u64> {
+        let found = self.0.try_clone().and_then(|descriptor| File::from(descriptor).metadata());
+        found.map(|found| found.ino()).map_err(|error| NetError::new("look at a network namespace", error))
     }
 
     /// Moves the calling thread into it; sockets that are open already stay where they are.
@@ -142,8 +155,7 @@ mod tests {
     use crate::net::testing::in_namespaces;
 
     fn inode(namespace: &Namespace) -> u64 {
-        use std::os::unix::fs::MetadataExt;
-        File::from(namespace.0.try_clone().unwrap()).metadata().unwrap().ino()
+        namespace.number().unwrap()
     }
 
     #[test]
@@ -154,6 +166,16 @@ mod tests {
             assert_eq!(inside, inode(&namespace));
             assert_ne!(inside, outside);
             assert_eq!(inode(&Namespace::current().unwrap()), outside);
+        });
+    }
+
+    #[test]
+    fn each_namespace_has_a_cookie_of_its_own() {
+        in_namespaces(|[here, there]| {
+            let [first, again, other] =
+                [&here, &here, &there].map(|namespace| namespace.with(Namespace::cookie).unwrap());
+            assert_eq!(first, again);
+            assert!(first.is_none() || first != other, "{first:?} {other:?}");
         });
     }
 

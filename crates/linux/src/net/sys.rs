@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -41,6 +42,19 @@ pub(crate) fn enter_network(namespace: &impl AsFd) -> io::Result<()> {
     // SAFETY: no pointer is passed, and the borrow keeps the descriptor open.
     check(unsafe { libc::setns(namespace.as_fd().as_raw_fd(), libc::CLONE_NEWNET) })?;
     Ok(())
+}
+
+/// Number of the calling thread's network namespace, which no other has until the machine starts again (Linux 5.14).
+pub(crate) fn network_cookie() -> io::Result<u64> {
+    let socket = UnixDatagram::unbound()?;
+    let mut cookie = 0_u64;
+    let mut len = size_of_val(&cookie) as libc::socklen_t;
+    let value = (&raw mut cookie).cast::<c_void>();
+    // SAFETY: `value` points to `len` writable bytes, and `len` is a length that the kernel may write to.
+    check(unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, value, &raw mut len)
+    })?;
+    Ok(cookie)
 }
 
 /// Lets `command` start inside `namespace`.
