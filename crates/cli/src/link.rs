@@ -1,6 +1,7 @@
 //! `hitless link`: the daemon, and what can be asked of it.
 
 mod capture;
+mod clock_back;
 mod view;
 
 use std::io;
@@ -41,6 +42,9 @@ pub(crate) fn run(command: &LinkCommand, json: bool) -> CommandResult {
 fn up(args: &UpArgs) -> CommandResult {
     let file = args.config.as_deref().map_or(Ok(LinkOptions::default()), LinkOptions::read).map_err(Failure::Usage)?;
     let config = args.options.clone().or(file).check().map_err(Failure::Usage)?;
+    if let Some(seconds) = args.test_clock_back {
+        clock_back::set(seconds)?;
+    }
     if args.background {
         return in_background(&config.name, &format!("{} stands in for", config.name), |directory| {
             match directory.ask(&config.name, LinkRequest::Status) {

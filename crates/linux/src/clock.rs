@@ -1,5 +1,6 @@
 //! The time, as protocols know it: since the start of the program's run. And chance.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use units::{Span, Time};
@@ -118,16 +119,20 @@ fn asked(call: ClockCall, clock: libc::clockid_t) -> libc::timespec {
     }
 }
 
+/// Seconds by which this process takes the time of day to be less than it is.
+static BACK: AtomicU64 = AtomicU64::new(0);
+
 /// Sets the time of day back by this many seconds, in this process alone: no namespace can do that for the fault bench,
 /// which has to know what a clock that was set back does to a key.
-pub const CLOCK_BACK: &str = "HITLESS_TEST_CLOCK_BACK";
+pub fn set_back(seconds: u64) {
+    BACK.store(seconds, Ordering::Relaxed);
+}
 
 /// Since 1970.
 #[expect(clippy::disallowed_methods, reason = "the edge of the program: here the time of day comes in")]
 pub fn time_of_day() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let back = std::env::var(CLOCK_BACK).ok().and_then(|seconds| seconds.parse().ok());
-    now.saturating_sub(Duration::from_secs(back.unwrap_or(0)))
+    now.saturating_sub(Duration::from_secs(BACK.load(Ordering::Relaxed)))
 }
 
 /// Between what true time is, in nanoseconds since 1970: the time of day, and the most that it may be wrong by, as the daemon

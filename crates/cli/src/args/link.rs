@@ -117,4 +117,8 @@ pub(crate) struct UpArgs {
     /// Go on in the background once the stand-in is there.
     #[arg(long)]
     pub background: bool,
+
+    /// For `hitless soak --faults`, which alone may ask for it: the daemon takes the time of day to be this much less.
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    pub test_clock_back: Option<u64>,
 }

@@ -22,7 +22,7 @@ use crate::stage;
 use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
 use linux::LinkError;
-use linux::clock::{CLOCK_BACK, Clock};
+use linux::clock::Clock;
 use linux::net::{Namespace, Netlink};
 use units::StopFlag;
 
@@ -166,7 +166,8 @@ impl<'a> Supervisor<'a> {
         let mut command = self.place().command(&self.arguments)?;
         command.args(launch.dormant.then_some("--dormant"));
         if let Some(seconds) = launch.clock_back {
-            command.env(CLOCK_BACK, seconds.to_string());
+            // Refused to everybody but the program itself.
+            command.arg("--test-clock-back").arg(seconds.to_string());
         }
         command.spawn().map_err(|error| LinkError(format!("start {}: {error}", self.program.display())))
     }
