@@ -13,15 +13,31 @@ use crate::output::{CommandResult, Failure, say};
 /// How long a daemon that ends waits for its last reports to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The run directory, for a command that trusts what it finds there. One that others may write to is a wrong argument if it was
+/// named, and otherwise the machine's fault.
+pub(crate) fn run_directory() -> Result<RunDirectory, Failure> {
+    let directory = RunDirectory::of_this_system();
+    trusted(&directory)?;
+    Ok(directory)
+}
+
+pub(crate) fn trusted(directory: &RunDirectory) -> CommandResult {
+    directory.check().map_err(|error| {
+        let text = format!("the run directory {} is not used: {error}", directory.path().display());
+        if directory.is_given() { Failure::Usage(text) } else { Failure::Outside(text) }
+    })
+}
+
 /// Starts the same command again without a terminal, and waits until it answers (`pid_of` is the process that answers to this
 /// name, if one does) or ends. What it says goes to a file; it says `begun` first.
 pub(crate) fn in_background(name: &str, begun: &str, pid_of: impl Fn(&RunDirectory) -> Option<u32>) -> CommandResult {
     let outside = |error: io::Error| Failure::Outside(error.to_string());
-    let directory = RunDirectory::of_this_system();
-    directory.make().map_err(|error| Failure::Outside(format!("{}: {error}", directory.path().display())))?;
+    let directory = run_directory()?;
+    let made =
+        directory.make().map_err(|error| Failure::Outside(format!("{}: {error}", directory.path().display())))?;
+    made.iter().for_each(|line| say(line));
     let log = directory.log(name);
-    // Another daemon may be writing there.
-    let file = std::fs::File::options().create(true).append(true).open(&log).map_err(outside)?;
+    let file = directory.open_log(name).map_err(|error| Failure::Outside(format!("{}: {error}", log.display())))?;
     let before = file.metadata().map_err(outside)?.len() as usize;
     let said = || std::fs::read_to_string(&log).unwrap_or_default().get(before..).unwrap_or_default().to_owned();
     let program = std::env::current_exe().map_err(outside)?;
@@ -70,7 +86,7 @@ pub(crate) fn run_reporting<T>(
 }
 
 /// Makes the command of the process that keeps a stand-in of this name if its daemon is killed.
-pub(crate) fn keeper(name: &str, directory: &RunDirectory) -> Result<impl Fn() -> Command, Failure> {
+pub(crate) fn keeper(name: &str, directory: &RunDirectory) -> Result<impl Fn() -> Command + Sync, Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::Outside(error.to_string()))?;
     let (name, directory) = (name.to_owned(), directory.path().to_owned());
     Ok(move || {

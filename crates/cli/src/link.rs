@@ -12,11 +12,12 @@ use link::config::LinkOptions;
 use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::daemon::{DaemonStopper, LinkDaemon};
 use link::directory::Lock;
+use link::keeper::KeeperStatus;
 use link::status::LinkStatus;
 use units::Rate;
 
 use crate::args::{ActivateArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs};
-use crate::background::{in_background, keeper, run_reporting};
+use crate::background::{in_background, keeper, run_directory, run_reporting, trusted};
 use crate::output::{CommandResult, Failure, print, say};
 
 pub(crate) fn run(command: &LinkCommand, json: bool) -> CommandResult {
@@ -57,7 +58,7 @@ fn up(args: &UpArgs) -> CommandResult {
     let stopper = DaemonStopper::default();
     let handler = stopper.clone();
     ctrlc::set_handler(move || handler.stop()).map_err(|error| Failure::Outside(error.to_string()))?;
-    let directory = RunDirectory::of_this_system();
+    let directory = run_directory()?;
     let keeper = keeper(&config.name, &directory)?;
     run_reporting(|tell| {
         LinkDaemon { config: &config, directory: &directory, keeper: Some(&keeper), tell, stopper }.run()
@@ -69,6 +70,7 @@ fn keep(args: &KeepArgs) -> CommandResult {
     // A service manager that ends everything at once asks this process too; it ends with the daemon, and not before.
     ctrlc::set_handler(|| ()).map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = RunDirectory::at(&args.directory);
+    trusted(&directory)?;
     link::keeper::keep(io::stdin().lock(), &directory, &args.name).map_err(|trouble| Failure::Outside(trouble.0))
 }
 
@@ -169,6 +171,7 @@ pub(crate) fn put_back(directory: &RunDirectory, name: &str) -> Result<bool, Fai
     if !directory.path().exists() {
         return Ok(false);
     }
+    trusted(directory)?;
     for _ in 0..150 {
         match directory.lock_name(name) {
             Ok(Some(lock)) => return clean_up(directory, name, lock),
@@ -180,6 +183,9 @@ pub(crate) fn put_back(directory: &RunDirectory, name: &str) -> Result<bool, Fai
 }
 
 fn clean_up(directory: &RunDirectory, name: &str, lock: Lock) -> Result<bool, Failure> {
+    let aside = directory.put_aside(name);
+    let aside = aside.map_err(|error| Failure::Outside(format!("{}: {error}", directory.path().display())))?;
+    aside.iter().for_each(|line| say(line));
     let any = link::standin::clean_up(directory, name).map_err(|trouble| Failure::Outside(trouble.0))?;
     let _ = std::fs::remove_file(directory.socket(name));
     drop(lock);
@@ -234,8 +240,21 @@ fn describe(status: &LinkStatus) -> String {
     row("backend", format!("{} and {}, seal {}", status.host_backend, status.wire_backend, status.seal));
     let why = status.stamp.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
     row("stamp", format!("{}{why}", status.stamp.state));
+    row("keeper", keeper_in_words(&status.keeper));
     row("up for", format!("{:.0} s", status.up_seconds));
     format!("{} stands in for {}, MTU {}\n{table}", status.name, status.interface, status.mtu)
+}
+
+pub(crate) fn keeper_in_words(keeper: &KeeperStatus) -> String {
+    let replaced = match keeper.replaced {
+        0 => String::new(),
+        times => format!(", replaced {} times", thousands(times)),
+    };
+    match (keeper.state.as_str(), &keeper.why) {
+        ("ready", _) => format!("ready: if the daemon is killed, frames pass unprotected{replaced}"),
+        ("off", _) => "off: if the daemon is killed, nothing passes".to_owned(),
+        (state, why) => format!("{state}: {}{replaced}", why.as_deref().unwrap_or("another is about to be started")),
+    }
 }
 
 /// Frames that ended at this end, by reason.

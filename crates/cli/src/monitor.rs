@@ -14,6 +14,7 @@ use monitor::journal::Journal;
 use monitor::source::SampleTiming;
 
 use crate::args::{MonitorArgs, MonitorCommand};
+use crate::background::trusted;
 use crate::output::{Failure, print, say};
 
 /// How `--once` ends where no port is known to be healthy or corrupting: a network that nobody looked at is not healthy.
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
     if args.once {
         return once(&config, &directory, json);
     }
+    trusted(&directory)?;
     watch(config, &directory, json).map(|()| ExitCode::SUCCESS)
 }
 
@@ -186,6 +188,8 @@ fn journal(config: &MonitorConfig, json: bool) -> Result<Journal, Failure> {
 
 /// Who only observes needs no run directory, and then cannot be reached there either.
 fn control(config: &MonitorConfig, directory: &RunDirectory) -> Result<Option<MonitorControl>, Failure> {
+    // Observing needs no run directory; acting does, and fails below.
+    directory.make().iter().flatten().for_each(|line| say(line));
     let error = match MonitorControl::bind(directory) {
         Ok(control) => return Ok(Some(control)),
         Err(error) => error,

@@ -14,6 +14,7 @@ use units::Rate;
 
 use self::members::{MemberStatus, leave, status};
 use crate::args::RackCommand;
+use crate::link::keeper_in_words;
 use crate::output::{CommandResult, print};
 
 pub(crate) fn run(command: &RackCommand, json: bool) -> CommandResult {
@@ -60,6 +61,7 @@ fn describe_host(status: &HostStatus) -> String {
     row("refused here", format!("{} frames", thousands(status.refused)));
     row("waiting", format!("{} B and {} frames", thousands(status.queued_bytes), status.held_frames));
     row("backend", format!("{} and {}", status.host_backend, status.wire_backend));
+    row("keeper", keeper_in_words(&status.keeper));
     row("up for", format!("{:.0} s", status.up_seconds));
     format!("{} stands in for {}, MTU {}\n{table}", status.name, status.interface, status.mtu)
 }

@@ -8,8 +8,17 @@ mod bad_days;
 #[path = "live/bridged.rs"]
 mod bridged;
 
+#[path = "live/keepers.rs"]
+mod keepers;
+
 #[path = "live/keys.rs"]
 mod keys;
+
+#[path = "live/namespaces.rs"]
+mod namespaces;
+
+#[path = "live/run_directory.rs"]
+mod run_directory;
 
 #[path = "live/stamps.rs"]
 mod stamps;

@@ -13,6 +13,7 @@
 mod bridge;
 mod carrier;
 mod graph;
+mod guest;
 mod hosts;
 mod rack;
 
@@ -21,6 +22,7 @@ pub use bridge::{BridgeKind, BridgeWitness, BridgedStage, FloodedFrames};
 pub(crate) use carrier::CarrierCounts;
 pub use carrier::EmulatedWire;
 pub use graph::{GraphStage, cable_end};
+pub use guest::GuestHost;
 pub(crate) use hosts::inner;
 pub use hosts::{address, mac, plug};
 pub(crate) use rack::{RackStage, StageMember, StageSwitch};

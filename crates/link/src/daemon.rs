@@ -13,8 +13,6 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +20,7 @@ use std::time::Duration;
 use crate::config::LinkConfig;
 use crate::control::{ControlSocket, LinkReply, LinkRequest};
 use crate::directory::{Lock, RunDirectory};
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, KeeperProgram, KeeperWatch};
 use crate::metrics;
 use crate::run::{self, LinkHandle, Loop, LoopRequest};
 use crate::service;
@@ -100,7 +98,7 @@ pub struct LinkDaemon<'a> {
     pub config: &'a LinkConfig,
     pub directory: &'a RunDirectory,
     /// A program that calls [`crate::keeper::keep`]; without one, the link does not fail open.
-    pub keeper: Option<&'a dyn Fn() -> Command>,
+    pub keeper: Option<KeeperProgram<'a>>,
     /// Hears what happens, a line each; it must not wait.
     pub tell: &'a mut dyn FnMut(&str),
     pub stopper: DaemonStopper,
@@ -128,6 +126,9 @@ impl LinkDaemon<'_> {
             check_interface(&self.config.interface)?;
         }
         let lock = self.lock()?;
+        let aside = self.directory.put_aside(&self.config.name);
+        let aside = aside.map_err(|error| in_words(self.directory.path().display(), error))?;
+        aside.iter().for_each(|line| (self.tell)(line));
         let ended = self.run_alone();
         drop(lock);
         match ended {
@@ -159,7 +160,7 @@ impl LinkDaemon<'_> {
         Ok(())
     }
 
-    fn lock(&self) -> Result<Lock, DaemonEnd> {
+    fn lock(&mut self) -> Result<Lock, DaemonEnd> {
         let directory = self.directory;
         let in_directory = |error: io::Error| {
             let text = format!("{}: {error}", directory.path().display());
@@ -170,7 +171,7 @@ impl LinkDaemon<'_> {
         };
         let (name, interface) = (&self.config.name, &self.config.interface);
         for attempt in 1.. {
-            directory.make().map_err(in_directory)?;
+            directory.make().map_err(in_directory)?.iter().for_each(|line| (self.tell)(line));
             match directory.lock(name, interface).map_err(in_directory)? {
                 Ok(lock) => return Ok(lock),
                 Err(taken) if attempt == LOCK_ATTEMPTS => return Err(already(self.config, taken)),
@@ -205,7 +206,10 @@ impl LinkDaemon<'_> {
         let ((handle, requests), (stop, stopper)) = pipes.map_err(|error: io::Error| in_words("a pipe", error))?;
         let (config, directory) = (self.config, self.directory);
         let (link, identity, mut stand_in) = standin::bring_up(config, Some(directory))?;
-        let keeper = self.start_keeper(link.carrier());
+        let keeper = KeeperWatch::start(self.keeper.filter(|_| Keeper::is_wanted(config)), link.carrier());
+        if keeper.is_settled() {
+            stand_in.dismiss_former_keeper();
+        }
         for remark in &stand_in.remarks {
             (self.tell)(remark);
         }
@@ -217,16 +221,18 @@ impl LinkDaemon<'_> {
         service::report_ready(waits);
         let sockets = (|| {
             let control = ControlSocket::bind(directory, &config.name)?;
-            Ok((control, [handle.another()?, handle.another()?], [stop.try_clone()?, stop.try_clone()?]))
+            let stops = [stop.try_clone()?, stop.try_clone()?, stop.try_clone()?];
+            Ok((control, [handle.another()?, handle.another()?], stops))
         })();
-        let (control, [for_control, for_metrics], [stop_metrics, stop_watchdog]) = match sockets {
+        let (control, [for_control, for_metrics], [stop_metrics, stop_watchdog, stop_keeper]) = match sockets {
             Ok(sockets) => sockets,
-            Err(error) => return self.put_back(Err(error), &mut stand_in, keeper),
+            Err(error) => return self.put_back(Err(error), &mut stand_in, &keeper),
         };
         self.stopper.watch(handle);
         let beats = AtomicU64::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| control.serve(&for_control, &stop));
+            scope.spawn(|| keeper.watch(&stop_keeper));
             scope.spawn(|| {
                 let mut seen = u64::MAX;
                 service::feed_watchdog(&stop_watchdog, || {
@@ -238,23 +244,13 @@ impl LinkDaemon<'_> {
                 // Metrics are the least important thing here: if they end, the link goes on.
                 scope.spawn(|| metrics::serve_link(listener, &for_metrics, &stop_metrics));
             }
-            let ended = Loop::new(link, identity, requests, self.tell).with_beats(&beats).run(!config.dormant);
+            let link = Loop::new(link, identity, requests, self.tell).with_beats(&beats).with_keeper(&keeper);
+            let ended = link.run(!config.dormant);
             service::report_stopping();
-            let over = self.put_back(ended, &mut stand_in, keeper);
+            let over = self.put_back(ended, &mut stand_in, &keeper);
             drop(stopper);
             over
         })
-    }
-
-    fn start_keeper(&mut self, carrier: Option<OwnedFd>) -> Option<Keeper> {
-        let program = self.keeper.filter(|_| Keeper::is_wanted(self.config))?;
-        match Keeper::start(program(), carrier) {
-            Ok(keeper) => Some(keeper),
-            Err(error) => {
-                (self.tell)(&format!("no keeper: {error}; if this daemon is killed, the link does not fail open"));
-                None
-            }
-        }
     }
 
     /// Puts everything back, before anything else is waited for. If the interface is gone and will be waited for, the
@@ -263,7 +259,7 @@ impl LinkDaemon<'_> {
         &mut self,
         ended: io::Result<LinkStatus>,
         stand_in: &mut StandIn,
-        keeper: Option<Keeper>,
+        keeper: &KeeperWatch<'_>,
     ) -> Result<LinkEnding, DaemonEnd> {
         let interface = &self.config.interface;
         let is_gone = ended.is_err() && matches!(standin::find(interface), Ok(InterfaceState::Absent(_)));
@@ -274,9 +270,7 @@ impl LinkDaemon<'_> {
                 (self.tell)(&format!("could not be put back: {what}"));
             }
         }
-        if let Some(keeper) = keeper {
-            keeper.dismiss();
-        }
+        keeper.dismiss();
         match ended {
             Ok(_) => Ok(LinkEnding::Stopped),
             Err(_) if is_gone => Ok(LinkEnding::Gone),

@@ -1,11 +1,17 @@
 //! The run directory: where a link keeps its socket, its lock, its log and the notes of what it changed.
 //!
 //! Each network namespace has a directory of its own, since interfaces of the same name in two of them are not the same.
-//! What a link put there goes when the link goes down.
+//! What a link put there goes when the link goes down. A daemon with capabilities trusts what it finds there, so only root and
+//! its own user may write to it, and symbolic links in it are not followed.
+//!
+//! The directory is named by the number of the namespace, which the next one gets when it is gone. So it says which one it belongs to,
+//! and so do the notes of each link: what another left is put aside and never applied ([`crate::identity`]).
+
+mod earlier;
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +20,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::control::{LinkReply, LinkRequest};
+use linux::trust;
 
+/// The group may use the sockets.
+const MODE: u32 = 0o750;
 /// How long a daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -39,13 +48,41 @@ impl RunDirectory {
         Self { path: path.into(), is_own: false }
     }
 
-    pub fn make(&self) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o750).create(&self.path)
+    /// Makes sure that it is there, and that what is in it may be trusted. What was put aside because another namespace had left
+    /// it is reported, a line each.
+    pub fn make(&self) -> io::Result<Vec<String>> {
+        if !self.path.exists() {
+            fs::DirBuilder::new().recursive(true).mode(MODE).create(&self.path)?;
+            // Also where the mask of the process leaves nothing for the group, whose are the sockets.
+            fs::set_permissions(&self.path, fs::Permissions::from_mode(MODE))?;
+        }
+        self.check()?;
+        if self.is_own { self.begin() } else { Ok(Vec::new()) }
     }
 
-    /// Removes the log of a link that ended, and sweeps.
+    /// Whether somebody named it, as opposed to where the system has such things.
+    pub fn is_given(&self) -> bool {
+        !self.is_own
+    }
+
+    /// Fails if others could have put there what is in it. One that is not there yet will be ours.
+    pub fn check(&self) -> io::Result<()> {
+        let parent = self.path.parent().filter(|_| self.is_own);
+        for path in parent.into_iter().chain([self.path()]) {
+            match fs::metadata(path) {
+                Ok(found) if found.is_dir() => trust::check_owner(path, &found)?,
+                Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the log of a link that ended and what was put aside for it, and sweeps.
     pub fn tidy(&self, name: &str) {
         let _ = fs::remove_file(self.log(name));
+        let _ = fs::remove_file(self.aside(name));
         self.sweep();
     }
 
@@ -56,7 +93,7 @@ impl RunDirectory {
             // Left by a process that was killed; one that nobody has is removed when it is let go.
             drop(lock_file(path).ok().flatten().map(|file| Lock { files: vec![file] }));
         }
-        if self.is_own && fs::remove_dir(&self.path).is_ok() {
+        if self.is_own && self.remove() {
             let _ = self.path.parent().map(fs::remove_dir);
         }
     }
@@ -91,6 +128,11 @@ impl RunDirectory {
         self.path.join(format!("{name}.json"))
     }
 
+    /// Notes of another namespace, for people.
+    fn aside(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.json.aside"))
+    }
+
     /// Where a keeper is relieved that passes frames for a daemon that is gone.
     pub fn keeper(&self, name: &str) -> PathBuf {
         self.path.join(format!("{name}.keeper"))
@@ -99,6 +141,11 @@ impl RunDirectory {
     /// What a daemon in the background says.
     pub fn log(&self, name: &str) -> PathBuf {
         self.path.join(format!("{name}.log"))
+    }
+
+    /// The log, to be written on: another daemon may be writing there.
+    pub fn open_log(&self, name: &str) -> io::Result<fs::File> {
+        fs::File::options().create(true).append(true).mode(0o640).custom_flags(libc::O_NOFOLLOW).open(self.log(name))
     }
 
     /// Links that seem to be up, by their sockets.
@@ -165,7 +212,9 @@ impl Drop for Lock {
 /// The file, locked; none if another process has it.
 fn lock_file(path: PathBuf) -> io::Result<Option<(fs::File, PathBuf)>> {
     loop {
-        let file = fs::File::options().create(true).truncate(false).write(true).open(&path)?;
+        let mut options = fs::File::options();
+        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        let file = options.open(&path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Ok(None),

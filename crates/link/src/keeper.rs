@@ -3,9 +3,10 @@
 //!
 //! ```text
 //!   daemon ──pipe──▶ keeper      "dismissed": all is put back, and the keeper ends
-//!                      │         the pipe closes without it: the daemon is gone, and the link fails open
-//!                      ▼
-//!                   passes frames until the next daemon, or `hitless link down`, relieves it
+//!     ▲                │         the pipe closes without it: the daemon is gone, and the link fails open
+//!     └─ once a second ┤
+//!        is it there?  ▼
+//!                   passes frames until the next daemon, or `hitless link down`, relieves it and says so (`vigil`)
 //! ```
 //!
 //! Failing open is a matter of two filters in the kernel (`crate::standin::fail_open`). They pass nothing to an
@@ -13,38 +14,40 @@
 //! on (as its standard output, since every process has one), and gives it to the daemon that relieves it. The carrier
 //! never goes, and neighbours and queues stay as they are.
 //!
+//! Neither of the two ends unnoticed: the daemon starts another keeper if its own has ended (`watch`), and a keeper ends only when
+//! a successor has said that it has taken over.
+//!
 //! A link that must not pass unprotected frames (with a key, or with an `init-action` other than best-effort) has no
 //! keeper: it fails closed.
 
 mod descriptor;
+mod vigil;
+mod watch;
 
-use std::fs;
 use std::io::{self, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::config::{LinkConfig, Sealing};
 use crate::datapath::InitAction;
-use crate::directory::{Lock, RunDirectory};
-use crate::standin;
+use crate::directory::RunDirectory;
 use linux::LinkError;
-use linux::poll::{self, Readiness};
+
+pub use watch::{KeeperProgram, KeeperStatus, KeeperWatch};
 
 const DISMISSED: &[u8] = b"dismissed";
 /// How often the end of a dismissed keeper is looked for, every 10 ms.
 const LOOKS: u32 = 100;
-/// Every 2 ms: a process that was killed takes its time to close what it had open.
-const LOCK_ATTEMPTS: u32 = 500;
-/// Between two looks whether there is still anything to keep.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What a successor says that has taken over.
+const TAKEN: &[u8] = b"taken";
 /// How long a keeper may take to let go.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The daemon's end of the pipe.
 #[derive(Debug)]
-pub struct Keeper {
+pub(crate) struct Keeper {
     pipe: PipeWriter,
     process: Child,
 }
@@ -56,7 +59,7 @@ impl Keeper {
     }
 
     /// Starts a program that calls [`keep`] with its standard input. `carrier` is what it holds.
-    pub fn start(mut program: Command, carrier: Option<OwnedFd>) -> io::Result<Self> {
+    fn start(mut program: Command, carrier: Option<OwnedFd>) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
         program.stdin(reader).stdout(carrier.map_or_else(Stdio::null, Stdio::from)).stderr(Stdio::null());
         // What ends the daemon from a terminal is not for the keeper.
@@ -64,8 +67,12 @@ impl Keeper {
         Ok(Self { pipe, process: program.spawn()? })
     }
 
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
     /// Everything is put back, or left to be adopted on purpose.
-    pub fn dismiss(mut self) {
+    fn dismiss(mut self) {
         let _ = self.pipe.write_all(DISMISSED);
         drop(self.pipe);
         for _ in 0..LOOKS {
@@ -81,57 +88,49 @@ impl Keeper {
 pub fn keep(mut pipe: impl Read, directory: &RunDirectory, name: &str) -> Result<(), LinkError> {
     let mut heard = Vec::new();
     let _ = pipe.read_to_end(&mut heard);
-    if heard == DISMISSED {
-        return Ok(());
-    }
-    let failed = |error: io::Error| LinkError(format!("{}: {error}", directory.keeper(name).display()));
-    let relief = {
-        let Some(_lock) = wait_for_lock(directory, name)? else { return Ok(()) };
-        let _ = fs::remove_file(directory.keeper(name));
-        let relief = UnixListener::bind(directory.keeper(name)).map_err(failed)?;
-        if !standin::fail_open(directory, name)? {
-            return fs::remove_file(directory.keeper(name)).map_err(failed);
-        }
-        relief
-    };
-    // Every process that connects does so to relieve this keeper.
-    while directory.keeper(name).exists() && is_of_use() {
-        let ready = poll::wait(&[(relief.as_raw_fd(), false)], LOOK_EVERY).map_err(failed)?;
-        if ready == [Readiness::Ready] {
-            let (relieved, _) = relief.accept().map_err(failed)?;
-            let _ = fs::remove_file(directory.keeper(name));
-            return descriptor::send(&relieved, io::stdout().as_fd()).map_err(failed);
-        }
-    }
-    // Somebody cleaned up by hand.
-    Ok(())
+    if heard == DISMISSED { Ok(()) } else { vigil::stand(directory, name) }
 }
 
 /// The process id of a lab or a test whose network namespaces end with it, unless a keeper holds on to them.
 pub const LAB: &str = "HITLESS_LAB";
 
-fn is_of_use() -> bool {
-    std::env::var(LAB).map_or(true, |pid| fs::exists(format!("/proc/{pid}")).unwrap_or(true))
+/// A keeper of a daemon that is gone, which ends when it hears that its successor has taken over.
+#[derive(Debug)]
+pub(crate) struct KeeperRelief {
+    keeper: UnixStream,
+    /// What it held. For a veth it holds nothing of use.
+    held: Option<OwnedFd>,
 }
 
-/// The daemon's lock, which it may not have let go of yet; none if the next daemon has it: then the link is that one's.
-fn wait_for_lock(directory: &RunDirectory, name: &str) -> Result<Option<Lock>, LinkError> {
-    for _ in 0..LOCK_ATTEMPTS {
-        if let Some(lock) = directory.lock_name(name).map_err(|error| LinkError(error.to_string()))? {
-            return Ok(Some(lock));
-        }
-        std::thread::sleep(Duration::from_millis(2));
+impl KeeperRelief {
+    pub(crate) fn take_held(&mut self) -> Option<OwnedFd> {
+        self.held.take()
     }
-    Ok(None)
+
+    /// The successor, which has the lock of the name, has what it needs, and a keeper of its own.
+    pub(crate) fn acknowledge(mut self) -> UnixStream {
+        // A keeper of an earlier version does not wait for it, and is gone.
+        let _ = self.keeper.write_all(TAKEN);
+        self.keeper
+    }
+
+    /// The same, and waits until it has ended.
+    pub(crate) fn end(self) {
+        let _ = self.acknowledge().read(&mut [0]);
+    }
 }
 
-/// Ends the keeper of a daemon that is gone, if there is one; what it held. For a veth it holds nothing of use.
-pub(crate) fn relieve(directory: &RunDirectory, name: &str) -> Option<OwnedFd> {
-    let stream = UnixStream::connect(directory.keeper(name));
-    let held = stream.and_then(|stream| {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        descriptor::receive(&stream)
+/// Asks the keeper of a daemon that is gone, if there is one, for what it holds. It goes on until it hears more.
+pub(crate) fn relieve(directory: &RunDirectory, name: &str) -> Option<KeeperRelief> {
+    let path = directory.keeper(name);
+    let asked = UnixStream::connect(&path).and_then(|keeper| {
+        keeper.set_read_timeout(Some(PATIENCE))?;
+        let held = descriptor::receive(&keeper)?;
+        Ok(KeeperRelief { keeper, held })
     });
-    let _ = fs::remove_file(directory.keeper(name));
-    held.ok().flatten()
+    if asked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+        // It was killed.
+        let _ = std::fs::remove_file(path);
+    }
+    asked.ok()
 }

@@ -8,7 +8,8 @@
 //! | `pool` | frames in memory |
 //! | `queue` | what waits for the wire, by flow |
 //! | `frame`, `seal`, `stamp` | frames on the wire, their seals, and whether their numbers are in their addresses |
-//! | `daemon`, `standin`, `keeper`, `config`, `directory`, `control`, `status`, `metrics` | the daemon around it |
+//! | `daemon`, `standin`, `keeper`, `config`, `control`, `status`, `metrics` | the daemon around it |
+//! | `directory`, `identity` | what it keeps in files, and of which network namespace that is |
 
 pub mod backend;
 pub mod config;
@@ -18,6 +19,7 @@ pub mod daemon;
 pub mod datapath;
 pub mod directory;
 pub mod frame;
+pub mod identity;
 pub mod keeper;
 pub mod limiter;
 pub mod metrics;

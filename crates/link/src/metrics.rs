@@ -10,6 +10,7 @@
 //! | `hitless_link_dropped_total{reason}` | frames dropped here, by reason |
 //! | `hitless_link_buffer_bytes{buffer}` | what waits: for the wire, for its acknowledgement, for its turn |
 //! | `hitless_link_copies` | copies of each retransmission |
+//! | `hitless_link_keeper`, `..._keepers_replaced_total` | 1 while a keeper makes the link fail open; keepers that ended by themselves |
 
 use std::io::{self, PipeReader};
 use std::net::TcpListener;
@@ -53,6 +54,12 @@ fn register_gauges(registry: &mut Registry, status: &LinkStatus) {
     gauge(registry, "wanted", "1 while protection is asked for", f64::from(u8::from(status.wanted)));
     gauge(registry, "active", "1 while the link is protected", f64::from(u8::from(status.is_active())));
     gauge(registry, "copies", "Copies of each retransmission", f64::from(status.copies));
+    gauge(
+        registry,
+        "keeper",
+        "1 while a keeper makes the link fail open",
+        f64::from(u8::from(status.keeper.is_ready())),
+    );
     let loss = [("in", status.loss_in.unwrap_or(0.0)), ("out", status.loss_out.unwrap_or(0.0))];
     gauges(registry, "wire_loss_ratio", "Share of frames lost on the wire", "direction", &loss);
     let buffers = [
@@ -98,6 +105,7 @@ pub const REASONS: [&str; 23] = [
 fn register_counters(registry: &mut Registry, status: &LinkStatus) {
     let count = |name: &str| status.counters.get(name).copied().unwrap_or(0);
     counter(registry, "recovered", "Missing frames that arrived after all", status.recovered);
+    counter(registry, "keepers_replaced", "Keepers that ended by themselves", status.keeper.replaced);
     counter(registry, "given_up", "Missing frames not waited for any longer", status.given_up);
     counter(registry, "retransmitted", "Frames sent again, each copy counted", count("tx_replay"));
     let bytes = [("in", count("wire_rx_bytes")), ("out", count("wire_tx_bytes"))];
@@ -111,6 +119,7 @@ fn register_counters(registry: &mut Registry, status: &LinkStatus) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keeper::KeeperStatus;
 
     #[test]
     fn every_metric_of_the_table_is_there_with_its_value() {
@@ -121,6 +130,7 @@ mod tests {
             recovered: 7,
             loss_in: Some(1e-3),
             recovery_p50_us: Some(50.0),
+            keeper: KeeperStatus { state: "ready".into(), replaced: 2, ..KeeperStatus::default() },
             counters: [("rx_forged".to_owned(), 3)].into(),
             ..LinkStatus::default()
         };
@@ -129,6 +139,8 @@ mod tests {
         let link = "name=\"hit0\",interface=\"eth1\"";
         has(&format!("hitless_link_active{{{link}}} 1.0"));
         has(&format!("hitless_link_recovered_total{{{link}}} 7"));
+        has(&format!("hitless_link_keeper{{{link}}} 1.0"));
+        has(&format!("hitless_link_keepers_replaced_total{{{link}}} 2"));
         has(&format!("hitless_link_wire_loss_ratio{{{link},direction=\"in\"}} 0.001"));
         has(&format!("hitless_link_dropped_total{{{link},reason=\"rx_forged\"}} 3"));
         has(&format!("hitless_link_recovery_delay_seconds{{{link},quantile=\"0.5\"}} 0.00005"));

@@ -19,6 +19,7 @@ use units::{Prob, Span, Time};
 use wire::link::SessionRefusal;
 
 use crate::datapath::{FrameFault, Link, LinkEvent};
+use crate::keeper::KeeperWatch;
 use crate::limiter::LogLimiter;
 use crate::status::{LinkIdentity, LinkStatus, WireThroughput};
 use crate::tell::LogTopic;
@@ -104,6 +105,7 @@ pub struct Loop<'a> {
     yields: YieldCost,
     /// Counts the rounds of the loop, for who watches that it goes round.
     beats: Option<&'a AtomicU64>,
+    keeper: Option<&'a KeeperWatch<'a>>,
 }
 
 impl std::fmt::Debug for Loop<'_> {
@@ -129,12 +131,18 @@ impl<'a> Loop<'a> {
             down_at: None,
             yields: YieldCost::default(),
             beats: None,
+            keeper: None,
         }
     }
 
     /// Counts each round of the loop there, at least one a second.
     pub(crate) fn with_beats(self, beats: &'a AtomicU64) -> Self {
         Self { beats: Some(beats), ..self }
+    }
+
+    /// Reports how it is with the keeper.
+    pub(crate) fn with_keeper(self, keeper: &'a KeeperWatch<'a>) -> Self {
+        Self { keeper: Some(keeper), ..self }
     }
 
     /// Until asked to stop; the last status. Protection is asked for from the start if `activate` says so.
@@ -171,6 +179,7 @@ impl<'a> Loop<'a> {
                     next_look = now + LOOK_EVERY;
                     self.link.look_at_kernel();
                     self.throughput.look(now, &self.link);
+                    self.tell_of_keeper();
                 }
             }
             let cheap = self.yields.is_cheap(now);
@@ -186,6 +195,12 @@ impl<'a> Loop<'a> {
             } else {
                 self.sleep(now, next_look.since(now).min(stop_at.since(now)))?;
             }
+        }
+    }
+
+    fn tell_of_keeper(&mut self) {
+        for line in self.keeper.map(KeeperWatch::take_reports).unwrap_or_default() {
+            (self.tell)(&format!("{}: {line}", self.identity.name));
         }
     }
 
@@ -284,7 +299,8 @@ impl<'a> Loop<'a> {
         // A problem that did not keep the link from being protected is soon no longer reported.
         let passed = self.link.endpoint().state() == SessionState::Active && now.since(self.problem_at) > REMEMBERED;
         let problem = if passed { None } else { self.problem.clone() };
-        LinkStatus::of(&self.link, &self.identity, now, &self.throughput, problem)
+        let status = LinkStatus::of(&self.link, &self.identity, now, &self.throughput, problem);
+        LinkStatus { keeper: self.keeper.map(KeeperWatch::status).unwrap_or_default(), ..status }
     }
 
     fn tell_news(&mut self) {

@@ -30,6 +30,7 @@ use crate::config::{HostBackend, LinkConfig, StampUse};
 use crate::datapath::Link;
 use crate::directory::RunDirectory;
 use crate::frame::{self, Mac};
+use crate::keeper::{self, KeeperRelief};
 use crate::status::LinkIdentity;
 use linux::LinkError;
 use linux::net::{InterfaceAddress, Netlink, Offload, Qdisc};
@@ -100,6 +101,8 @@ pub struct StandIn {
     wire_index: u32,
     wire_mtu: u32,
     rate: Option<Rate>,
+    /// Of the keeper that passed frames until now, and goes on to wait until a successor has taken over.
+    relief: Option<KeeperRelief>,
     /// Why frames are not stamped, whatever the peer says.
     no_stamps: Option<&'static str>,
     /// What a user should know, a line each.
@@ -130,6 +133,8 @@ impl StandIn {
             wire_index: wire.index,
             wire_mtu: wire.mtu,
             rate,
+            // Before anything changes: it passes frames again if this daemon ends half way.
+            relief: directory.and_then(|directory| keeper::relieve(directory, &config.name)),
             no_stamps: None,
             remarks: Vec::new(),
         };
@@ -278,7 +283,14 @@ impl StandIn {
 
     /// Puts everything back, as far as it can be; what could not be is returned.
     pub fn down(&mut self) -> Vec<String> {
-        self.undo(0)
+        let failed = self.undo(0);
+        self.relief.take().into_iter().for_each(KeeperRelief::end);
+        failed
+    }
+
+    /// The link is served again, and fails open if this daemon is killed too: the former keeper ends.
+    pub fn dismiss_former_keeper(&mut self) {
+        drop(self.relief.take().map(KeeperRelief::acknowledge));
     }
 
     /// Puts back what was changed just now, and leaves what was found.

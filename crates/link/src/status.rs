@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use units::{Span, Time};
 
 use crate::datapath::Link;
+use crate::keeper::KeeperStatus;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkStatus {
@@ -31,6 +32,8 @@ pub struct LinkStatus {
     pub seal: String,
     #[serde(default)]
     pub stamp: StampStatus,
+    #[serde(default)]
+    pub keeper: KeeperStatus,
     pub mtu: u32,
     pub up_seconds: f64,
     /// What keeps the link from being protected, in one line.
@@ -128,6 +131,7 @@ impl LinkStatus {
             wire_backend: identity.wire_backend,
             seal: identity.seal,
             stamp: stamp(link),
+            keeper: KeeperStatus::default(),
             mtu: identity.mtu,
             up_seconds: now.since(Time::ZERO).as_secs(),
             problem,

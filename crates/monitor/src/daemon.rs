@@ -223,6 +223,7 @@ pub fn run(
     let watch = PortPoller::new(&config, sources, clock.time_of_day().as_ms())?;
     let kept =
         if config.action == PortAction::Protect { StoredMemory::open(&config.state) } else { StoredMemory::nowhere() };
+    kept.remark().iter().for_each(|line| tell(line));
     let alarms = kept.memory.alarms.values().cloned().collect();
     let actor = PortActor::new(config.rules(), executor, kept);
     let shared = MonitorShared {

@@ -46,7 +46,8 @@ impl ClockDaemon<'_> {
         let key = self.config.key.as_deref().map(read_key).transpose().map_err(DaemonEnd::Arguments)?;
         let listener = bind_metrics(self.config.metrics)?;
         let path = self.directory.path().display().to_string();
-        self.directory.make().map_err(|error| outside(&path, error))?;
+        let made = self.directory.make().map_err(|error| outside(&path, error))?;
+        made.iter().for_each(|line| (self.tell)(line));
         let socket = control::clock_socket(self.directory, &node);
         // Who has the socket may write on the page.
         let control = ControlSocket::at(socket, PATIENCE).map_err(|error| match error.kind() {

@@ -1,7 +1,6 @@
 //! `hitless rack join`: arguments checked, and the daemon run.
 
 use link::config::{LinkOptions, read_options};
-use link::control::RunDirectory;
 use linux::mailbox::mailbox;
 use rack::control::RackRole;
 use rack::host::{HostDaemon, HostRequest, HostStatus, JoinConfig};
@@ -10,7 +9,7 @@ use reserve::SchedulerKind;
 use super::describe_host;
 use super::members::status_of;
 use crate::args::{RackJoinArgs, RackJoinOptions};
-use crate::background::{in_background, keeper, run_reporting};
+use crate::background::{in_background, keeper, run_directory, run_reporting};
 use crate::output::{CommandResult, Failure, print};
 
 /// What a stand-in is called if nobody says.
@@ -33,7 +32,7 @@ pub(super) fn run(args: &RackJoinArgs, json: bool) -> CommandResult {
     // From the first moment on: half-made is worse than made and taken down again.
     ctrlc::set_handler(move || _ = stopper.send(HostRequest::Stop))
         .map_err(|error| Failure::Outside(error.to_string()))?;
-    let directory = RunDirectory::of_this_system();
+    let directory = run_directory()?;
     let keeper = keeper(name, &directory)?;
     let status = run_reporting(|tell| {
         let daemon = HostDaemon { config: &config, directory: &directory, keeper: &keeper, tell };

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 
 use emulator::InterfaceClaim;
 use link::config::{parse_address, read_options};
-use link::control::RunDirectory;
 use link::frame::{Mac, longest_on};
 use link::standin::interface_speed;
 use linux::mailbox::mailbox;
@@ -20,7 +19,7 @@ use super::describe_switch;
 use super::join::K;
 use super::members::status_of;
 use crate::args::{RackSwitchArgs, RackSwitchOptions};
-use crate::background::{in_background, run_reporting};
+use crate::background::{in_background, run_directory, run_reporting};
 use crate::output::{CommandResult, Failure, print, say};
 use crate::wire::{claim, interface, usage};
 
@@ -53,6 +52,7 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
             status_of(directory, RackRole::Switch, name).ok().map(|status: Box<SwitchStatus>| status.pid)
         });
     }
+    let directory = run_directory()?;
     let netlink = Netlink::open().map_err(usage)?;
     let interfaces = settings.interfaces.iter().map(|name| interface(&netlink, name)).collect::<Result<Vec<_>, _>>()?;
     interfaces.iter().try_for_each(|interface| check_port(&settings, &netlink, interface))?;
@@ -72,7 +72,6 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
     trusted.into_iter().for_each(|port| ports[port].trusts_priority = true);
     say(&format!("{name} joins {} at {rate} a port; Ctrl-C ends it", settings.interfaces.join(", ")));
     let config = SwitchConfig { name, ports, aging, bound, reserve };
-    let directory = RunDirectory::of_this_system();
     let status = run_reporting(|tell| {
         SwitchDaemon { config, sockets, directory: &directory, metrics, tell }.run(&switch, requests)
     })?;

@@ -9,13 +9,13 @@ use units::StopFlag;
 use super::*;
 
 /// The builtin of any shell: nothing need be installed for it.
-fn signal(daemon: &Daemon, name: &str) {
+pub(super) fn signal(daemon: &Daemon, name: &str) {
     let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", daemon.0.id())]).status().unwrap();
     assert!(status.success());
 }
 
 /// Whether it ends by itself, however busy the machine is.
-fn wait_for_end(daemon: &mut Daemon) -> i32 {
+pub(super) fn wait_for_end(daemon: &mut Daemon) -> i32 {
     wait_for("the end of the daemon", || daemon.0.try_wait().unwrap().is_some());
     daemon.0.wait().unwrap().code().unwrap_or(-1)
 }
@@ -184,7 +184,7 @@ fn addresses_and_routes_that_came_later_are_carried_back() {
 }
 
 /// Datagrams until `enough` of them have come; how long that took.
-fn arrivals(socket: &UdpSocket, enough: usize) -> Duration {
+pub(super) fn arrivals(socket: &UdpSocket, enough: usize) -> Duration {
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     #[expect(clippy::disallowed_methods, reason = "a test measures")]
     let start = Instant::now();

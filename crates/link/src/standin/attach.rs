@@ -108,12 +108,17 @@ impl StandIn {
         Ok((Link::new(setup, host, wire), identity))
     }
 
-    fn relieve_keeper(&self) -> Option<OwnedFd> {
-        keeper::relieve(self.directory.as_ref()?, &self.name)
+    /// What the keeper held; it ends when this daemon has a keeper of its own.
+    fn relieve_keeper(&mut self) -> Option<OwnedFd> {
+        if self.relief.is_none() {
+            // One whose daemon has just ended is there late.
+            self.relief = keeper::relieve(self.directory.as_ref()?, &self.name);
+        }
+        self.relief.as_mut()?.take_held()
     }
 
     /// From the keeper that holds it, or anew. A keeper whose daemon has just ended may not be there to be relieved yet.
-    fn open_tap(&self) -> io::Result<Tap> {
+    fn open_tap(&mut self) -> io::Result<Tap> {
         let mut attempt = 1;
         loop {
             let tap = self
@@ -129,8 +134,9 @@ impl StandIn {
         }
     }
 
-    fn open_host(&self) -> Result<Box<dyn Host>, LinkError> {
-        let opened = |error: io::Error| LinkError(format!("open {}: {error}", self.name));
+    fn open_host(&mut self) -> Result<Box<dyn Host>, LinkError> {
+        let name = self.name.clone();
+        let opened = |error: io::Error| LinkError(format!("open {name}: {error}"));
         if self.host == HostBackend::Tap {
             let mut tap = self.open_tap().map_err(opened)?;
             if self.is_failing_open() {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LinkError, offloads, uppers};
 use crate::directory::RunDirectory;
-use crate::keeper;
+use crate::keeper::{self, KeeperRelief};
 use linux::net::{self, InterfaceAddress, MovedAddresses, Netlink, Offload, PortSetting, UnicastRoute};
 
 /// Something that is changed and can be put back.
@@ -174,12 +174,12 @@ pub(crate) struct ChangeNotes {
 }
 
 impl ChangeNotes {
-    /// What an earlier daemon wrote down; nothing if there was none.
+    /// What an earlier daemon wrote down in this network namespace; nothing if there was none.
     pub(crate) fn read(directory: &RunDirectory, name: &str) -> Result<Self, LinkError> {
         let path = directory.notes(name);
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+        let text = match directory.read_notes(name) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(Self::default()),
             Err(error) => return Err(LinkError(format!("{}: {error}", path.display()))),
         };
         serde_json::from_slice(&text).map_err(|error| {
@@ -193,16 +193,13 @@ impl ChangeNotes {
 
     /// Writes in one step: a reader finds either the old notes or the new ones.
     pub(crate) fn write(&self, directory: &RunDirectory, name: &str) -> io::Result<()> {
-        let path = directory.notes(name);
         if self.changes.is_empty() {
-            return match fs::remove_file(path) {
+            return match fs::remove_file(directory.notes(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             };
         }
-        let next = path.with_extension("json.next");
-        fs::write(&next, serde_json::to_vec(self)?)?;
-        fs::rename(next, path)
+        directory.write_notes(name, self)
     }
 
     pub(crate) fn has(&self, matches: impl Fn(&InterfaceChange) -> bool) -> bool {
@@ -272,8 +269,13 @@ pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, LinkError>
     if notes.changes.is_empty() {
         return Ok(false);
     }
-    keeper::relieve(directory, name);
+    let keeper = keeper::relieve(directory, name);
     let failed = notes.undo(&Netlink::open()?, 0);
     notes.write(directory, name).map_err(|error| LinkError(error.to_string()))?;
-    if failed.is_empty() { Ok(true) } else { Err(LinkError(failed.join("; "))) }
+    if !failed.is_empty() {
+        // The keeper goes on, and passes frames again.
+        return Err(LinkError(failed.join("; ")));
+    }
+    keeper.into_iter().for_each(KeeperRelief::end);
+    Ok(true)
 }

@@ -1,11 +1,16 @@
 //! What a monitor did to this host, in a file that its next incarnation reads: what it protected it also un-protects,
 //! and what a person protected it leaves alone.
+//!
+//! All of it is about the interfaces, processes and counters of one network namespace since the machine was started, so the file
+//! says which, and a monitor in another puts it aside: its ports are healthy until their own counters say otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use link::identity::NamespaceIdentity;
+use linux::trust;
 use serde::{Deserialize, Serialize};
 use units::Moment;
 
@@ -15,6 +20,9 @@ use bus::message::{PortId, PortState};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActorMemory {
+    /// Where it was written; files of earlier versions do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<NamespaceIdentity>,
     pub protected: BTreeMap<String, ActiveProtection>,
     /// Ports of this host that were corrupting when last heard of: an alarm does not end because somebody restarts
     /// the monitor, and not every bus remembers.
@@ -47,18 +55,17 @@ pub struct ObeyedOrder {
 impl ActorMemory {
     /// Empty if there is no such file.
     pub fn read(path: &Path) -> io::Result<Self> {
-        match fs::read_to_string(path) {
-            Ok(text) => Ok(serde_json::from_str(&text)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error),
-        }
+        Ok(trust::read(path)?.map_or(Ok(Self::default()), |text| serde_json::from_slice(&text))?)
     }
 
     /// Whole or not at all.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let new = path.with_extension("new");
-        fs::write(&new, serde_json::to_string_pretty(self)?)?;
-        fs::rename(new, path)
+        let here = Self { namespace: Some(NamespaceIdentity::current()), ..self.clone() };
+        trust::replace(path, serde_json::to_string_pretty(&here)?.as_bytes())
+    }
+
+    fn is_of_another_namespace(&self) -> bool {
+        self.namespace.as_ref().is_some_and(|namespace| !namespace.fits(&NamespaceIdentity::current()))
     }
 }
 
@@ -68,16 +75,23 @@ pub struct StoredMemory {
     pub memory: ActorMemory,
     path: Option<PathBuf>,
     trouble: Option<String>,
+    remark: Option<String>,
 }
 
 impl StoredMemory {
     pub fn nowhere() -> Self {
-        Self { memory: ActorMemory::default(), path: None, trouble: None }
+        Self { memory: ActorMemory::default(), path: None, trouble: None, remark: None }
     }
 
-    /// A file that makes no sense is put aside: the links that it named are left as they are, and that is reported.
+    /// A file that makes no sense is put aside: the links that it named are left as they are, and that is reported. So is one of
+    /// another network namespace.
     pub fn open(path: &Path) -> Self {
+        let mut remark = None;
         let (memory, trouble) = match ActorMemory::read(path) {
+            Ok(memory) if memory.is_of_another_namespace() => {
+                remark = Some(put_aside(path));
+                (ActorMemory::default(), None)
+            }
             Ok(memory) => (memory, None),
             Err(error) => {
                 let aside = path.with_extension("bad");
@@ -90,7 +104,7 @@ impl StoredMemory {
                 (ActorMemory::default(), Some(what))
             }
         };
-        let mut kept = Self { memory, path: Some(path.to_owned()), trouble };
+        let mut kept = Self { memory, path: Some(path.to_owned()), trouble, remark };
         // Whether it can be written shows now rather than when it matters.
         if kept.trouble.is_none() {
             kept.save();
@@ -108,6 +122,20 @@ impl StoredMemory {
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
+
+    /// What a person should know of how it was found.
+    pub fn remark(&self) -> Option<&str> {
+        self.remark.as_deref()
+    }
+}
+
+fn put_aside(path: &Path) -> String {
+    let aside = path.with_extension("aside");
+    let kept = fs::rename(path, &aside).map_or_else(|error| error.to_string(), |()| aside.display().to_string());
+    format!(
+        "{}: written in another network namespace, or before the machine was started: put aside ({kept}), nothing of it is applied",
+        path.display()
+    )
 }
 
 #[cfg(test)]
@@ -130,7 +158,8 @@ mod tests {
         kept.memory.protected.insert("eth1".to_owned(), protection);
         kept.memory.orders.insert("eth2".to_owned(), ObeyedOrder { life: 1, number: 2, off: true });
         kept.save();
-        assert_eq!(StoredMemory::open(&path).memory, kept.memory);
+        let read = StoredMemory::open(&path).memory;
+        assert_eq!(ActorMemory { namespace: None, ..read }, kept.memory);
         fs::write(&path, "{\"protected\": 3}").unwrap();
         let again = StoredMemory::open(&path);
         assert!(again.trouble().unwrap().contains("kept as"), "{:?}", again.trouble());
@@ -138,5 +167,32 @@ mod tests {
         assert_eq!(fs::read_to_string(path.with_extension("bad")).unwrap(), "{\"protected\": 3}");
         fs::remove_dir_all(&folder).unwrap();
         assert!(StoredMemory::open(&path).trouble().unwrap().contains("will not know"));
+    }
+
+    #[test]
+    fn what_a_monitor_of_another_namespace_or_boot_did_is_put_aside_and_not_applied() {
+        let folder = std::env::temp_dir().join(format!("hitless-memory-elsewhere-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("monitor.state");
+        let protection = ActiveProtection {
+            link: "hit0".to_owned(),
+            pid: 7,
+            since: Moment::from_ms(5),
+            reasons: [PortId::new("leaf3", "eth7")].into(),
+        };
+        let memory = ActorMemory { protected: [("eth1".to_owned(), protection)].into(), ..ActorMemory::default() };
+        let mut elsewhere = serde_json::to_value(&memory).unwrap();
+        // One of an earlier version does not say where it was written, and is believed.
+        fs::write(&path, elsewhere.to_string()).unwrap();
+        let found = StoredMemory::open(&path);
+        assert_eq!((found.memory.protected, found.remark), (memory.protected.clone(), None));
+        elsewhere["namespace"] = serde_json::json!({"boot": "another", "cookie": 1});
+        fs::write(&path, elsewhere.to_string()).unwrap();
+        let found = StoredMemory::open(&path);
+        assert!(found.memory.protected.is_empty() && found.trouble().is_none());
+        assert!(found.remark().unwrap().contains("another network namespace"), "{:?}", found.remark());
+        assert!(path.with_extension("aside").exists());
+        assert_eq!(StoredMemory::open(&path).remark(), None, "only once");
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -6,14 +6,13 @@
 
 use std::fmt;
 use std::io;
-use std::process::Command;
 use std::time::Duration;
 
 use link::config::LinkConfig;
 use link::control::RunDirectory;
 use link::daemon::{DaemonEnd, bind_metrics, check_interface, wait_until_ready};
 use link::directory::Lock;
-use link::keeper::Keeper;
+use link::keeper::{KeeperProgram, KeeperWatch};
 use link::service;
 use link::standin::{self, InterfaceState, StandIn};
 use linux::LinkError;
@@ -90,7 +89,7 @@ pub struct HostDaemon<'a> {
     /// Where its control socket, its lock and its notes are.
     pub directory: &'a RunDirectory,
     /// A program that calls [`link::keeper::keep`].
-    pub keeper: &'a dyn Fn() -> Command,
+    pub keeper: KeeperProgram<'a>,
     /// Hears what happens, a line each.
     pub tell: &'a mut dyn FnMut(&str),
 }
@@ -121,6 +120,9 @@ impl HostDaemon<'_> {
         let agreed = self.config.agreement(wire_mtu, link.rate).at_host();
         agreed.map_err(|error| DaemonEnd::Arguments(error.to_string()))?;
         let lock = self.lock()?;
+        let aside = self.directory.put_aside(&link.name);
+        let aside = aside.map_err(|error| outside(self.directory.path().display(), error))?;
+        aside.iter().for_each(|line| (self.tell)(line));
         let ended = self.run_alone(mailbox, requests);
         drop(lock);
         match ended {
@@ -131,12 +133,12 @@ impl HostDaemon<'_> {
         ended
     }
 
-    fn lock(&self) -> Result<Lock, DaemonEnd> {
+    fn lock(&mut self) -> Result<Lock, DaemonEnd> {
         let (name, interface) = (&self.config.link.name, &self.config.link.interface);
         let failed = |error: io::Error| outside(self.directory.path().display(), error);
         let mut taken = "";
         for _ in 0..LOCK_ATTEMPTS {
-            self.directory.make().map_err(failed)?;
+            self.directory.make().map_err(failed)?.iter().for_each(|line| (self.tell)(line));
             match self.directory.lock(name, interface).map_err(failed)? {
                 Ok(lock) => return Ok(lock),
                 Err(by) => taken = by,
@@ -216,13 +218,22 @@ impl HostDaemon<'_> {
     fn serve(&mut self, mut requests: MailboxReader<HostRequest>) -> Result<ServeEnd, DaemonEnd> {
         let LinkConfig { name, interface, wait, .. } = &self.config.link;
         let (host, identity, mut stand_in) = bring_up(self.config, Some(self.directory))?;
-        let keeper = Keeper::start((self.keeper)(), host.carrier());
+        let (stop, stopper) = io::pipe().map_err(|error| outside("a pipe", error))?;
+        let keeper = KeeperWatch::start(Some(self.keeper), host.carrier());
+        if keeper.is_settled() {
+            stand_in.dismiss_former_keeper();
+        }
         for remark in &stand_in.remarks {
             (self.tell)(remark);
         }
         (self.tell)(&format!("{name} stands in for {interface}: MTU {}; Ctrl-C leaves", identity.mtu));
         service::report_ready("joined");
-        let ended = HostLoop::new(host, identity, self.tell).run(&mut requests);
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| keeper.watch(&stop));
+            let ended = HostLoop::new(host, identity, self.tell).with_keeper(&keeper).run(&mut requests);
+            drop(stopper);
+            ended
+        });
         let is_gone = *wait && ended.is_err() && matches!(standin::find(interface), Ok(InterfaceState::Absent(_)));
         let requests = is_gone.then_some(requests);
         if is_gone {
@@ -233,10 +244,7 @@ impl HostDaemon<'_> {
                 (self.tell)(&format!("could not be put back: {what}"));
             }
         }
-        match keeper {
-            Ok(keeper) => keeper.dismiss(),
-            Err(error) => (self.tell)(&format!("there was no keeper: {error}")),
-        }
+        keeper.dismiss();
         match (ended, requests) {
             (Err(_), Some(requests)) => Ok(ServeEnd::InterfaceGone(requests)),
             (ended, _) => {

@@ -9,6 +9,7 @@
 //! | `hitless_rack_reservations_total{event}` | messages to and from the switch, frames sent and received |
 //! | `hitless_rack_wire_bytes_total{direction}`, `..._frames_total{direction}` | what the cable carries |
 //! | `hitless_rack_refused_total{reason}` | frames of the host that never left, by reason |
+//! | `hitless_rack_keeper`, `..._keepers_replaced_total` | 1 while a keeper makes the host fail open; keepers that ended by themselves |
 //! | `hitless_rack_rx_malformed_total` | frames from the cable that could not be read |
 
 use linux::metrics::{counter, counters, gauge, written};
@@ -24,6 +25,8 @@ pub(super) fn text(status: &HostStatus) -> String {
     let mut registry = Registry::with_labels(labels.into_iter());
     let host = registry.sub_registry_with_prefix("hitless_rack");
     gauge(host, "guaranteed", "1 while the switch answers", f64::from(u8::from(status.guaranteed)));
+    gauge(host, "keeper", "1 while a keeper makes the host fail open", f64::from(u8::from(status.keeper.is_ready())));
+    counter(host, "keepers_replaced", "Keepers that ended by themselves", status.keeper.replaced);
     if let Some(us) = status.round_trip_us {
         gauge(host, "round_trip_seconds", "Smallest round trip to the switch of late", us / 1e6);
     }
@@ -45,6 +48,7 @@ pub(super) fn text(status: &HostStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use link::keeper::KeeperStatus;
 
     #[test]
     fn every_metric_of_the_table_is_there_with_its_value() {
@@ -53,6 +57,7 @@ mod tests {
             interface: "eth0".to_owned(),
             guaranteed: true,
             round_trip_us: Some(50.0),
+            keeper: KeeperStatus { state: "ready".to_owned(), replaced: 2, ..KeeperStatus::default() },
             counters: [("grants".to_owned(), 7), ("queue_dropped".to_owned(), 3), ("wire_tx_frames".to_owned(), 9)]
                 .into(),
             ..HostStatus::default()
@@ -61,6 +66,8 @@ mod tests {
         let has = |wanted: &str| assert!(text.contains(wanted), "{wanted} in\n{text}");
         let host = "name=\"rack0\",interface=\"eth0\"";
         has(&format!("hitless_rack_guaranteed{{{host}}} 1.0"));
+        has(&format!("hitless_rack_keeper{{{host}}} 1.0"));
+        has(&format!("hitless_rack_keepers_replaced_total{{{host}}} 2"));
         has(&format!("hitless_rack_round_trip_seconds{{{host}}} 0.00005"));
         has(&format!("hitless_rack_reservations_total{{{host},event=\"grants\"}} 7"));
         has(&format!("hitless_rack_refused_total{{{host},reason=\"queue_dropped\"}} 3"));

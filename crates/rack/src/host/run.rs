@@ -2,6 +2,7 @@
 
 use std::io;
 
+use link::keeper::KeeperWatch;
 use linux::clock::Clock;
 use linux::mailbox::MailboxReader;
 use linux::poll::YieldCost;
@@ -53,6 +54,7 @@ pub struct HostLoop<'a> {
     /// What was last reported of the switch.
     guaranteed: bool,
     down: bool,
+    keeper: Option<&'a KeeperWatch<'a>>,
 }
 
 impl std::fmt::Debug for HostLoop<'_> {
@@ -64,7 +66,12 @@ impl std::fmt::Debug for HostLoop<'_> {
 impl<'a> HostLoop<'a> {
     /// `tell` hears what happens, a line each.
     pub fn new(host: JoinedHost, identity: JoinIdentity, tell: &'a mut dyn FnMut(&str)) -> Self {
-        Self { host, identity, clock: Clock::start(), tell, guaranteed: true, down: false }
+        Self { host, identity, clock: Clock::start(), tell, guaranteed: true, down: false, keeper: None }
+    }
+
+    /// Reports how it is with the keeper.
+    pub(super) fn with_keeper(self, keeper: &'a KeeperWatch<'a>) -> Self {
+        Self { keeper: Some(keeper), ..self }
     }
 
     /// Until asked to stop; the last status.
@@ -84,7 +91,7 @@ impl<'a> HostLoop<'a> {
                     // A host that leaves asks nobody, and needs not say so.
                     HostLeaving::No => self.report(),
                     HostLeaving::Farewell(until) if until <= now => {
-                        return Ok(HostStatus::of(&mut self.host, &self.identity, now));
+                        return Ok(self.status(now));
                     }
                     HostLeaving::Draining(_) | HostLeaving::Farewell(_) => {}
                 }
@@ -134,7 +141,15 @@ impl<'a> HostLoop<'a> {
         }
     }
 
+    fn status(&mut self, now: Time) -> HostStatus {
+        let status = HostStatus::of(&mut self.host, &self.identity, now);
+        HostStatus { keeper: self.keeper.map(KeeperWatch::status).unwrap_or_default(), ..status }
+    }
+
     fn report(&mut self) {
+        for line in self.keeper.map(KeeperWatch::take_reports).unwrap_or_default() {
+            (self.tell)(&format!("{}: {line}", self.identity.name));
+        }
         let guaranteed = self.host.machine.is_guaranteed();
         if std::mem::replace(&mut self.guaranteed, guaranteed) == guaranteed {
             return;
@@ -153,9 +168,7 @@ impl<'a> HostLoop<'a> {
         while let Some(request) = requests.next() {
             match request {
                 // The process that asked may have gone away since.
-                HostRequest::Status(answer) => {
-                    drop(answer.send(HostStatus::of(&mut self.host, &self.identity, now)));
-                }
+                HostRequest::Status(answer) => drop(answer.send(self.status(now))),
                 HostRequest::ResetPeaks => {}
                 HostRequest::Stop => stop = true,
             }

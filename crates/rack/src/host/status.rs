@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use link::keeper::KeeperStatus;
 use reserve::RackParams;
 use serde::{Deserialize, Serialize};
 use units::Time;
@@ -50,6 +51,9 @@ pub struct HostStatus {
     pub problem: Option<String>,
     /// The smallest round trip to the switch of late.
     pub round_trip_us: Option<f64>,
+    /// The process that passes frames if the daemon is killed.
+    #[serde(default)]
+    pub keeper: KeeperStatus,
     /// Since it began.
     pub up_seconds: f64,
     /// What waits for a reservation.
@@ -98,6 +102,7 @@ impl HostStatus {
             guaranteed: problem.is_none(),
             problem: problem.map(str::to_owned),
             round_trip_us: machine.round_trip().map(|span| span.as_us()),
+            keeper: KeeperStatus::default(),
             up_seconds: now.since(Time::ZERO).as_secs(),
             queued_bytes: host.shell.queued().get(),
             held_frames: machine.held_frames() as u64,

@@ -83,7 +83,8 @@ impl SwitchDaemon<'_> {
             RackSwitch::new(self.config, self.sockets).map_err(|error| DaemonEnd::Arguments(error.to_string()))?;
         let listener = bind_metrics(self.metrics)?;
         let path = self.directory.path().display().to_string();
-        self.directory.make().map_err(|error| outside(&path, error))?;
+        let made = self.directory.make().map_err(|error| outside(&path, error))?;
+        made.iter().for_each(|line| (self.tell)(line));
         let control = control::bind(self.directory, RackRole::Switch, &name).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => {
                 DaemonEnd::Trouble(format!("{name} runs already; choose another name with --name"))

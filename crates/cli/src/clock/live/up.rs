@@ -1,14 +1,13 @@
 //! `hitless clock up`: arguments checked, and the daemon run.
 
 use link::config::{parse_address, read_options};
-use link::control::RunDirectory;
 use linux::mailbox::mailbox;
 use timekeeper::{ClockConfig, ClockDaemon, ClockLink, ClockRequest, live_params, read_duties};
 use units::{Span, StopFlag};
 
 use super::{describe, status_of};
 use crate::args::{ClockUpArgs, ClockUpOptions};
-use crate::background::{in_background, run_reporting};
+use crate::background::{in_background, run_directory, run_reporting};
 use crate::output::{CommandResult, Failure, print};
 
 /// What an oscillator may be off by: half of the drift between two.
@@ -37,7 +36,7 @@ pub(super) fn run(args: &ClockUpArgs, json: bool) -> CommandResult {
         (Some(parent), Some(backup)) => format!("listens to {parent}, or else to {backup}"),
     };
     let begun = format!("{begun}: {role}; Ctrl-C ends it");
-    let directory = RunDirectory::of_this_system();
+    let directory = run_directory()?;
     let status =
         run_reporting(|tell| ClockDaemon { config, directory: &directory, begun, tell }.run(&clock, requests))?;
     print(json, &status, || describe(&status))
