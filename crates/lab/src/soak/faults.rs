@@ -16,7 +16,7 @@
 //! | --- | --- |
 //! | `act`, `episode` | the course of an act, and how it is cut for the ledger |
 //! | `plan` | which faults come |
-//! | `actions`, `forge`, `bridge` | how they are done |
+//! | `actions`, `forge`, `bridge`, `guests` | how they are done |
 //! | `supervisor`, `process` | daemons, and systemd's part |
 //! | `traffic` | what flows meanwhile |
 //! | `ledger` | the outcome of the traffic: what may be lost, and how a loss is explained |
@@ -27,6 +27,7 @@ mod actions;
 mod bridge;
 mod episode;
 mod forge;
+mod guests;
 pub mod ledger;
 mod outcome;
 mod plan;

@@ -53,6 +53,12 @@ pub(crate) fn signal(child: &Child, signal: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Kills a process that a child of ours started.
+pub(crate) fn kill(pid: u32) {
+    // SAFETY: no pointer is passed.
+    unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+}
+
 /// Lets `command` be killed when the thread that spawns it ends, however it ends.
 pub(crate) fn end_with_this_thread(command: &mut Command) {
     let hook = || {

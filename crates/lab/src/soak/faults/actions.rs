@@ -9,10 +9,12 @@ use std::time::Duration;
 use faults::Random;
 
 use super::forge::Forger;
+use super::guests;
 use super::ledger::TimeInterval;
 use super::plan::{FaultKind, PlannedFault};
 use super::supervisor::{Launch, STAND_IN, Supervisor};
 use super::traffic::TrafficPulse;
+use crate::soak::process;
 use crate::stage::{self, Stage};
 use link::control::LinkRequest;
 use link::frame::{OWN, WHOLE};
@@ -35,6 +37,10 @@ const BYTE_EVERY: Duration = Duration::from_millis(100);
 /// Frames that are kept to be sent again.
 const MOST_RECORDED: usize = 512;
 const HOUR: u64 = 3_600;
+/// For another keeper, which is looked for once a second, and for frames to pass without a daemon.
+const KEEPER_WITHIN: Duration = Duration::from_secs(5);
+/// What the daemon had sent when it was killed has arrived.
+const SETTLED: Duration = Duration::from_millis(100);
 
 /// All that faults are done to.
 #[derive(Debug)]
@@ -116,6 +122,8 @@ impl FaultTargets<'_> {
             FaultKind::CpuHogs => self.hog(fault.lasts),
             FaultKind::Deactivate => self.deactivate(fault),
             FaultKind::Bridge => return self.bridge(fault),
+            FaultKind::KeeperKilled => self.kill_keeper(fault),
+            FaultKind::NamespaceReused => daemon.report(guests::reuse_a_number(daemon, fault.seed)),
         }
         let to = self.clock.elapsed();
         Ok(frames_may_be_lost.then_some(TimeInterval { from, to }).into_iter().collect())
@@ -125,6 +133,29 @@ impl FaultTargets<'_> {
         end(daemon);
         // A daemon that does not stop is killed after five seconds.
         self.wait_until(Duration::from_secs(8), || daemon.is_served());
+    }
+
+    /// The daemon has another keeper soon after, which passes frames when the daemon is killed too and nobody starts another.
+    fn kill_keeper(&self, fault: &PlannedFault) {
+        let daemon = &self.ends[fault.end];
+        let keeper = || daemon.status_since(Duration::ZERO).and_then(|status| status.keeper.pid);
+        let Some(first) = keeper() else {
+            return daemon.report(vec!["the link has no keeper".to_owned()]);
+        };
+        process::kill(first);
+        if !self.wait_until(KEEPER_WITHIN, || keeper().is_some_and(|keeper| keeper != first)) {
+            return daemon.report(vec![format!("no other keeper within {} s", KEEPER_WITHIN.as_secs())]);
+        }
+        daemon.hold(true);
+        daemon.kill();
+        self.wait_until(KEEPER_WITHIN, || daemon.is_down());
+        let killed = self.clock.elapsed() + SETTLED;
+        self.wait(fault.lasts + SETTLED);
+        if !self.wait_until(KEEPER_WITHIN, || self.pulse.beats_since(killed)) {
+            daemon
+                .report(vec![format!("nothing passed for {} s after the daemon was killed", KEEPER_WITHIN.as_secs())]);
+        }
+        self.let_restart(daemon, |daemon| daemon.hold(false));
     }
 
     fn cut(&self, fault: &PlannedFault) -> Result<(), LinkError> {

@@ -46,10 +46,14 @@ pub enum FaultKind {
     ClockBack,
     /// A bridge takes the place of the wire for a while; it loses frames and forgets what it has learnt. Where no key is used.
     Bridge,
+    /// The keeper is killed, and once there is another the daemon, which is not restarted for a while; where there is no key.
+    KeeperKilled,
+    /// A host on the side ends with all its processes, and another begins with the number of its namespace.
+    NamespaceReused,
 }
 
 impl FaultKind {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Kill,
         Self::Stop,
         Self::WireDown,
@@ -67,6 +71,8 @@ impl FaultKind {
         Self::Mtu,
         Self::ClockBack,
         Self::Bridge,
+        Self::KeeperKilled,
+        Self::NamespaceReused,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -88,6 +94,8 @@ impl FaultKind {
             Self::Mtu => "mtu",
             Self::ClockBack => "clock-back",
             Self::Bridge => "bridge",
+            Self::KeeperKilled => "keeper-killed",
+            Self::NamespaceReused => "namespace-reused",
         }
     }
 
@@ -95,8 +103,9 @@ impl FaultKind {
     pub fn applies(self, keyed: bool) -> bool {
         match self {
             Self::ClockBack => keyed,
-            // Sealed frames are never flooded: their addresses are those of the two ends.
-            Self::Bridge => !keyed,
+            // Sealed frames are never flooded: their addresses are those of the two ends. And with a key a link fails closed, and
+            // has no keeper.
+            Self::Bridge | Self::KeeperKilled => !keyed,
             _ => true,
         }
     }
@@ -104,7 +113,8 @@ impl FaultKind {
     /// Shortest and longest, in milliseconds.
     fn lasts(self) -> (u64, u64) {
         match self {
-            Self::Kill | Self::Restart | Self::ClockBack | Self::SlowStop => (0, 0),
+            Self::Kill | Self::Restart | Self::ClockBack | Self::SlowStop | Self::NamespaceReused => (0, 0),
+            Self::KeeperKilled => (200, 800),
             Self::Stop => (20, 400),
             Self::WireDown | Self::InterfaceDown => (50, 1_000),
             Self::InterfaceGone | Self::Deactivate | Self::RestartDormant => (50, 800),
@@ -218,7 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_matters_only_where_there_is_a_key() {
+    fn the_clock_matters_only_where_there_is_a_key_and_a_keeper_only_where_there_is_none() {
+        assert!(deal(1, 0, true, 200).iter().all(|fault| fault.kind != FaultKind::KeeperKilled));
         assert!(deal(1, 0, false, 200).iter().all(|fault| fault.kind != FaultKind::ClockBack));
         assert_eq!(Deck::new(1, 0, &[FaultKind::ClockBack], false).deal(), None);
         assert_eq!(Deck::new(1, 0, &[FaultKind::Bridge], true).deal(), None);

@@ -68,6 +68,8 @@ struct SupervisorState {
     leaving: Option<Duration>,
     /// Not to be started again.
     finished: bool,
+    /// Not to be started for now.
+    held: bool,
     starts: u64,
     /// Nobody serves this end since then.
     unserved: Option<Duration>,
@@ -136,7 +138,7 @@ impl<'a> Supervisor<'a> {
                 state.signal(libc::SIGKILL);
             }
         }
-        if state.child.is_none() && state.start_at.is_some_and(|at| at <= now) {
+        if state.child.is_none() && !state.held && state.start_at.is_some_and(|at| at <= now) {
             state.start_at = None;
             let launch = std::mem::take(&mut state.launch);
             state.starts += 1;
@@ -172,7 +174,7 @@ impl<'a> Supervisor<'a> {
         command.spawn().map_err(|error| LinkError(format!("start {}: {error}", self.program.display())))
     }
 
-    fn place(&self) -> DaemonPlace<'_> {
+    pub(crate) fn place(&self) -> DaemonPlace<'_> {
         let Self { program, directory, log, namespace, .. } = self;
         DaemonPlace { program, run_directory: directory.path(), log, namespace }
     }
@@ -280,6 +282,22 @@ impl<'a> Supervisor<'a> {
         let mut state = self.state();
         state.unserved.get_or_insert(self.clock.elapsed());
         state.signal(libc::SIGKILL);
+    }
+
+    /// Starts no daemon until told otherwise.
+    pub(crate) fn hold(&self, held: bool) {
+        self.state().held = held;
+    }
+
+    /// No daemon runs.
+    pub(crate) fn is_down(&self) -> bool {
+        self.state().child.is_none()
+    }
+
+    /// Takes note of what should not be, each with the end where it was seen.
+    pub(crate) fn report(&self, problems: Vec<String>) {
+        let side = self.side();
+        self.state().problems.extend(problems.into_iter().map(|problem| format!("{problem} (on the {side})")));
     }
 
     /// SIGSTOP or SIGCONT.
