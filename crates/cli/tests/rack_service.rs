@@ -156,3 +156,55 @@ fn the_shipped_units_restart_always_and_put_back_what_a_killed_daemon_left() {
     let (code, said) = outcome(rack.hitless(&["switch", "--config"]).arg(file));
     assert!(code == 2 && said.contains("there is no interface x9"), "{said}");
 }
+
+fn kill(pid: u64) {
+    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+}
+
+fn said(rack: &Rack) -> String {
+    fs::read_to_string(rack.folder.join("said-0")).unwrap()
+}
+
+#[test]
+fn the_keeper_of_a_joined_host_is_replaced_if_it_dies() {
+    let Some(rack) = Rack::new("keeper") else { return };
+    let mut joined = rack.join(0);
+    let keeper = || rack.host_status(0).map_or(serde_json::Value::Null, |status| status["keeper"].clone());
+    kill(keeper()["pid"].as_u64().unwrap());
+    let is_replaced = || keeper()["replaced"] == 1 && keeper()["state"] == "ready";
+    wait_for("another keeper", is_replaced, || keeper().to_string());
+    wait_for("a line", || said(&rack).contains("the keeper has ended"), || said(&rack));
+    let text = String::from_utf8(rack.on_host(0, &["status"]).output().unwrap().stdout).unwrap();
+    assert!(text.contains("replaced 1 times"), "{text}");
+    // The new one passes frames when nobody serves the host.
+    joined.0.kill().unwrap();
+    joined.0.wait().unwrap();
+    let relief = rack.folder.join("host-0").join("rack0.keeper");
+    wait_for("the keeper", || relief.exists(), String::new);
+    assert_eq!(outcome(&mut rack.on_host(0, &["leave", "rack0"])).0, 0);
+    assert!(rack.has_address(0, "w0") && !relief.exists());
+}
+
+#[test]
+fn notes_of_another_namespace_are_put_aside_when_a_host_joins() {
+    let Some(rack) = Rack::new("elsewhere") else { return };
+    let mut joined = rack.join(0);
+    let keeper = rack.host_status(0).unwrap()["keeper"]["pid"].as_u64().unwrap();
+    let stopped = Command::new("kill").args(["-STOP", &joined.0.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    kill(keeper);
+    joined.0.kill().unwrap();
+    joined.0.wait().unwrap();
+    let path = rack.folder.join("host-0").join("rack0.json");
+    let mut notes: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    notes["namespace"]["boot"] = "another".into();
+    fs::write(&path, notes.to_string()).unwrap();
+    let gone = || {
+        let netlink = Netlink::open().unwrap();
+        netlink.delete_link(netlink.existing_link("rack0").unwrap().index).unwrap();
+    };
+    rack.hosts[0].with(gone).unwrap();
+    let _joined = rack.join(0);
+    wait_for("a line", || said(&rack).contains("nothing of them is applied"), || said(&rack));
+    assert!(!rack.has_address(0, "rack0") && !rack.has_address(0, "w0"), "an address of another namespace");
+}
