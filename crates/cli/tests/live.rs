@@ -541,8 +541,10 @@ fn the_capabilities_of_the_systemd_unit_are_enough() {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
     command.arg(format!("--bounding-set=-all,{wanted}"));
     command.arg(format!("--inh-caps=-all,{wanted}")).arg(format!("--ambient-caps=-all,{wanted}"));
-    command.arg(program).args(["link", "up", "w0", "--config"]);
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/systemd/eth1.toml"));
+    // Where the source is, that user may not enter.
+    let file = lab.folder.join("eth1.toml");
+    fs::write(&file, include_str!("../../../contrib/systemd/eth1.toml")).unwrap();
+    command.arg(program).args(["link", "up", "w0", "--config"]).arg(file);
     command.env("HITLESS_RUN_DIR", lab.folder.join("left"));
     lab.stage.ends[0].prepare(&mut command).unwrap();
     let mut daemon = Daemon(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
