@@ -43,7 +43,9 @@ pub(crate) fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
     if args.once {
         return once(&config, &directory, json);
     }
-    trusted(&directory)?;
+    if config.action == PortAction::Protect {
+        trusted(&directory)?;
+    }
     watch(config, &directory, json).map(|()| ExitCode::SUCCESS)
 }
 

@@ -125,8 +125,8 @@ pub(crate) fn relieve(directory: &RunDirectory, name: &str) -> Option<KeeperReli
     let path = directory.keeper(name);
     let asked = UnixStream::connect(&path).and_then(|keeper| {
         keeper.set_read_timeout(Some(PATIENCE))?;
-        let held = descriptor::receive(&keeper)?;
-        Ok(KeeperRelief { keeper, held })
+        let held = descriptor::receive(&keeper)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(KeeperRelief { keeper, held: Some(held) })
     });
     if asked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
         // It was killed.

@@ -21,7 +21,7 @@ fn a_run_directory_that_others_may_write_to_is_refused() {
         &["link", "down", "hit0"],
         &["rack", "join", "w0"],
         &["rack", "switch", "w0", "lo", "--rate", "1G"],
-        &["monitor"],
+        &["monitor", "--action", "protect"],
     ] {
         let (code, _, said) = lab.run(0, args);
         assert!(code == 2 && said.lines().count() == 1, "{args:?}: {code}: {said}");

@@ -101,13 +101,14 @@ impl RunDirectory {
             return Ok(Vec::new());
         }
         let mut names = Vec::new();
-        for file in files.iter().filter(|file| !is_remainder(file)) {
+        // Locks are looked after by who has them.
+        let is_lock = |file: &Path| file.extension().is_some_and(|end| end == "lock");
+        for file in files.iter().filter(|file| !is_remainder(file) && !is_lock(file)) {
             match file.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) {
-                Some(name) => {
-                    fs::rename(file, self.aside(name))?;
-                    names.push(name.to_owned());
-                }
-                None => fs::remove_file(file)?,
+                Some(name) if fs::rename(file, self.aside(name)).is_ok() => names.push(name.to_owned()),
+                // What stays is read by nobody: notes say themselves that they are another's.
+                Some(_) => {}
+                None => drop(fs::remove_file(file)),
             }
         }
         names.sort();
@@ -131,10 +132,9 @@ impl RunDirectory {
     }
 }
 
-/// Who a directory belongs to, what was put aside, and locks, which are looked after by who has them.
+/// What says who a directory belongs to, and what was put aside.
 fn is_remainder(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| name == NAMESPACE)
-        || file.extension().is_some_and(|end| end == "aside" || end == "lock")
+    file.file_name().is_some_and(|name| name == NAMESPACE) || file.extension().is_some_and(|end| end == "aside")
 }
 
 fn answers(socket: &Path) -> bool {
@@ -222,6 +222,18 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("notes of hit0, hit1 put aside"), "{said:?}");
         assert_eq!(names(&directory), ["hit0.json.aside", "hit1.json.aside", NAMESPACE]);
         assert_eq!(directory.make().unwrap(), Vec::<String>::new(), "only once");
+        directory.sweep();
+        assert!(!directory.path().exists());
+    }
+
+    #[test]
+    fn a_directory_in_which_somebody_has_a_lock_stays() {
+        let directory = directory("locked");
+        let lock = directory.lock_name("hit1").unwrap().unwrap();
+        directory.sweep();
+        assert_eq!(names(&directory), ["hit1.lock", NAMESPACE]);
+        assert!(directory.lock_name("hit1").unwrap().is_none(), "it is had still");
+        drop(lock);
         directory.sweep();
         assert!(!directory.path().exists());
     }

@@ -113,7 +113,11 @@ impl KeeperVigil<'_> {
 
     fn give(&mut self) {
         let Ok((stream, _)) = self.listener.accept() else { return };
-        if self.asked.len() < MOST && descriptor::send(&stream, io::stdout().as_fd()).is_ok() {
+        if self.asked.len() == MOST {
+            // One that hangs must not keep a successor from taking over.
+            self.asked.remove(0);
+        }
+        if descriptor::send(&stream, io::stdout().as_fd()).is_ok() {
             // An accepted socket waits, and what is read is there.
             self.asked.push(stream);
         }

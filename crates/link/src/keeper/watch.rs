@@ -24,7 +24,7 @@ const QUIET: u32 = 60;
 pub type KeeperProgram<'a> = &'a (dyn Fn() -> Command + Sync);
 
 /// How it is with the process that lets a link fail open.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeeperStatus {
     /// ready; absent: if the daemon is killed, nothing passes; off: the link is to fail closed.
     pub state: String,
@@ -36,6 +36,13 @@ pub struct KeeperStatus {
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+impl Default for KeeperStatus {
+    /// No keeper, and none wanted.
+    fn default() -> Self {
+        Self { state: "off".to_owned(), pid: None, replaced: 0, why: None }
+    }
 }
 
 impl KeeperStatus {
