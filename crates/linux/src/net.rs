@@ -1,7 +1,7 @@
 //! The machine's network, as far as a protected link and its tests need it: interfaces, addresses and
 //! routes, traffic control, offloads and network namespaces.
 //!
-//! Raw rtnetlink and ioctls; no other program is called, so what works here works without any tool
+//! Raw netlink, ioctls and files below `/proc/sys/net`; no other program is called, so what works here works without any tool
 //! installed, and without root inside a user namespace ([`become_root_of_own_namespaces`]).
 //!
 //! | file | what it speaks |
@@ -9,10 +9,13 @@
 //! | `sys` | the system calls; all `unsafe` is there |
 //! | `netlink` | messages, attributes, acknowledgements, dumps |
 //! | `link` | interfaces: veth pairs, MAC, MTU, alias, neighbours, counters |
+//! | `name`, `mark` | names, and the interface that stands in for another |
+//! | `settings` | what is set for an interface under `/proc/sys/net` |
 //! | `address` | addresses and routes; [`Netlink::take_over`] moves them all |
 //! | `rule` | policy rules and written-down neighbours, for another interface too |
 //! | `bridge` | bridges, and what they have learnt |
 //! | `port` | ports of bridges, with their settings |
+//! | `firewall` | rules of the packet filter that mean an interface |
 //! | `tc` | random loss, forwarding and rate limits in the kernel; their counters |
 //! | `ethtool` | offloads, speed, driver and its own counters |
 //! | `stats` | what ports count, under standard names |
@@ -24,22 +27,30 @@
 mod address;
 mod bridge;
 mod ethtool;
+mod firewall;
 mod link;
+mod mark;
+mod name;
 mod namespace;
 mod netlink;
 mod port;
 mod rule;
+mod settings;
 mod stats;
 mod sys;
 mod tc;
 
 pub use address::{InterfaceAddress, MovedAddresses, UnicastRoute};
 pub use ethtool::Offload;
+pub use firewall::{FirewallMention, MentionKind};
 pub use link::{InterfaceInfo, InterfaceStatistics};
+pub use mark::StandInMark;
+pub use name::wire_name;
 pub use namespace::{Namespace, NetworkPrivilege, become_root_of_own_namespaces};
 pub use netlink::Netlink;
 pub use port::PortSetting;
 pub use rule::PolicyRule;
+pub use settings::{InterfaceSettings, adjust_settings, settings};
 pub use stats::{EthtoolSocket, PortInfo, StandardStatistics};
 pub use tc::{BpfInstruction, Filter, FilterAction, FilterDirection, Qdisc, QdiscStatistics};
 

@@ -268,6 +268,7 @@ mod tests {
         InterfaceInfo {
             index,
             name: name.to_owned(),
+            altnames: Vec::new(),
             mac: [2, 0, 0, 0, 0, index as u8],
             mtu: 1_500,
             min_mtu: None,
@@ -281,6 +282,8 @@ mod tests {
             master: None,
             lower: None,
             filters_vlans: false,
+            group: 0,
+            has_xdp: false,
         }
     }
 

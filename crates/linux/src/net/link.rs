@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use std::{io, thread};
 
-use super::netlink::{Netlink, NetlinkRequest, attribute, family, octets, text, u32_at, u64_at};
+use super::name::{ALTERNATIVE_NAME, PROPERTIES};
+use super::netlink::{Netlink, NetlinkRequest, attribute, attributes, family, octets, text, u32_at, u64_at};
 use super::{NetError, Result};
 
 /// An interface as the kernel described it when asked.
@@ -13,6 +14,8 @@ use super::{NetError, Result};
 pub struct InterfaceInfo {
     pub index: u32,
     pub name: String,
+    /// Others that it answers to.
+    pub altnames: Vec<String>,
     /// Zeros if its address is not six bytes long.
     pub mac: [u8; 6],
     pub mtu: u32,
@@ -33,6 +36,10 @@ pub struct InterfaceInfo {
     pub lower: Option<u32>,
     /// The bridge looks at VLAN tags; only of a bridge.
     pub filters_vlans: bool,
+    /// The number by which rules can mean several interfaces at once.
+    pub group: u32,
+    /// An XDP program sees what arrives before anybody else does.
+    pub has_xdp: bool,
 }
 
 /// An interface's counters since it was made.
@@ -56,6 +63,8 @@ const ADDR_GEN_MODE_NONE: u8 = 1;
 /// Of a VXLAN the interface that it is bound to.
 const VXLAN_LINK: u16 = 3;
 const BRIDGE_VLAN_FILTERING: u16 = 7;
+/// The mode in which a program is attached; zero without one.
+const XDP_ATTACHED: u16 = 2;
 
 /// `ifinfomsg`.
 pub(super) fn header(index: u32, flags: u32, change: u32) -> [u8; HEADER] {
@@ -67,7 +76,7 @@ pub(super) fn header(index: u32, flags: u32, change: u32) -> [u8; HEADER] {
 }
 
 impl InterfaceInfo {
-    fn parse(message: &[u8]) -> Option<Self> {
+    pub(super) fn parse(message: &[u8]) -> Option<Self> {
         let (flags, rest) = (u32_at(message, 8)?, message.get(HEADER..)?);
         let number = |kind| attribute(rest, kind).and_then(|value| u32_at(value, 0));
         let info = attribute(rest, libc::IFLA_LINKINFO).unwrap_or_default();
@@ -79,6 +88,10 @@ impl InterfaceInfo {
         Some(Self {
             index: u32_at(message, 4)?,
             name: text(attribute(rest, libc::IFLA_IFNAME)?),
+            altnames: attributes(attribute(rest, PROPERTIES).unwrap_or_default())
+                .filter(|(kind, _)| *kind == ALTERNATIVE_NAME)
+                .map(|(_, name)| text(name))
+                .collect(),
             mac: attribute(rest, libc::IFLA_ADDRESS).and_then(|mac| mac.try_into().ok()).unwrap_or_default(),
             mtu: number(libc::IFLA_MTU).unwrap_or(0),
             min_mtu: number(libc::IFLA_MIN_MTU).filter(|mtu| *mtu != 0),
@@ -92,6 +105,10 @@ impl InterfaceInfo {
             master: number(libc::IFLA_MASTER),
             lower: number(libc::IFLA_LINK).or_else(|| number_in(VXLAN_LINK)).filter(|index| *index != 0),
             filters_vlans: data("bridge").and_then(|data| attribute(data, BRIDGE_VLAN_FILTERING)) == Some(&[1]),
+            group: number(libc::IFLA_GROUP).unwrap_or(0),
+            has_xdp: attribute(rest, libc::IFLA_XDP)
+                .and_then(|xdp| attribute(xdp, XDP_ATTACHED))
+                .is_some_and(|mode| mode != [0]),
         })
     }
 }
@@ -195,6 +212,10 @@ impl Netlink {
     pub fn set_alias(&self, index: u32, alias: &str) -> Result<()> {
         let request = change(index).attribute(libc::IFLA_IFALIAS, alias.as_bytes());
         self.execute_on(index, format_args!("set alias {alias:?} on"), request)
+    }
+
+    pub fn set_group(&self, index: u32, group: u32) -> Result<()> {
+        self.execute_on(index, format_args!("set group {group} on"), change(index).number(libc::IFLA_GROUP, group))
     }
 
     /// Moves the interface into another namespace: there it is down, without addresses, and may have

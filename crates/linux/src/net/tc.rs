@@ -14,7 +14,7 @@
 //! either end sees a frame before that end's own ingress filters do.
 
 use super::Result;
-use super::netlink::{Netlink, NetlinkRequest, attribute, u32_at, u64_at};
+use super::netlink::{Netlink, NetlinkRequest, attribute, text, u32_at, u64_at};
 
 /// One classic-BPF instruction: code, jump if true, jump if false, operand.
 pub type BpfInstruction = (u16, u8, u8, u32);
@@ -123,6 +123,29 @@ const WIRE_HANDLE: u32 = 0x6869_7477;
 const DROP_ALL_HANDLE: u32 = 0x6869_746c;
 
 const CREATE: i32 = libc::NLM_F_CREATE;
+
+/// Disciplines that go by lengths, times and flows alone; `clsact` and `ingress` only hold filters.
+const SORT_NOTHING: [&str; 19] = [
+    "noqueue",
+    "mq",
+    "pfifo_fast",
+    "pfifo",
+    "bfifo",
+    "pfifo_head_drop",
+    "fq_codel",
+    "fq",
+    "codel",
+    "pie",
+    "fq_pie",
+    "sfq",
+    "red",
+    "tbf",
+    "netem",
+    "cake",
+    "noop",
+    "clsact",
+    "ingress",
+];
 
 impl FilterDirection {
     fn parent(self) -> u32 {
@@ -289,6 +312,42 @@ impl Netlink {
         let request = NetlinkRequest::new(libc::RTM_DELQDISC, 0, &header(index, TBF_HANDLE, ROOT, 0));
         let request = request.string(libc::TCA_KIND, "tbf");
         was_there(self.execute_on(index, format_args!("delete the rate limit of"), request))
+    }
+
+    /// Lets nothing leave through an interface but what was sent before; undone by [`Netlink::keep_to_itself`].
+    pub fn drop_all_on_egress(&self, index: u32) -> Result<()> {
+        self.add_clsact(index)?;
+        let (direction, then) = (FilterDirection::Egress, FilterAction::AsReturned);
+        let filter = Filter { direction, priority: 1, handle: DROP_ALL_HANDLE, program: &ALWAYS_DROP, then };
+        self.set_filter(index, filter)
+    }
+
+    /// What somebody else made of an interface's queue or filters that looks into packets: the kind, and the command that
+    /// shows it. Queues that treat all packets alike, or go by flows, are none of it.
+    pub fn packet_sorting(&self, index: u32) -> Result<Option<(String, &'static str)>> {
+        let request = NetlinkRequest::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &header(index, 0, 0, 0));
+        let disciplines = self.execute(format_args!("list the queues of interface {index}"), request)?;
+        let of_it = disciplines.iter().filter(|message| u32_at(message, 4) == Some(index));
+        for message in of_it {
+            let kind = attribute(message.get(20..).unwrap_or_default(), libc::TCA_KIND).map(text).unwrap_or_default();
+            if !SORT_NOTHING.contains(&kind.as_str()) {
+                return Ok(Some((format!("the queueing discipline {kind}"), "tc qdisc show dev")));
+            }
+        }
+        for (parent, shown) in [
+            (CLSACT_INGRESS, "tc filter show ingress dev"),
+            (CLSACT_EGRESS, "tc filter show egress dev"),
+            (0, "tc filter show dev"),
+        ] {
+            let request = NetlinkRequest::new(libc::RTM_GETTFILTER, libc::NLM_F_DUMP, &header(index, 0, parent, 0));
+            let filters = self.execute(format_args!("list the filters of interface {index}"), request)?;
+            let is_foreign = |message: &&Vec<u8>| !matches!(u32_at(message, 8), Some(0 | DROP_ALL_HANDLE) | None);
+            if let Some(message) = filters.iter().find(is_foreign) {
+                let kind = attribute(message.get(20..).unwrap_or_default(), libc::TCA_KIND).map(text);
+                return Ok(Some((format!("a filter ({})", kind.unwrap_or_default()), shown)));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether anybody has a filter in an interface's clsact.
