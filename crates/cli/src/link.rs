@@ -82,7 +82,9 @@ fn name(given: Option<&str>, directory: &RunDirectory) -> Result<String, Failure
         (Some(given), names) => {
             // Most people name the interface that it protects.
             let protects = |name: &&String| matches!(directory.ask(name, LinkRequest::Status), Ok(LinkReply::Status(status)) if status.interface == given);
-            Ok(names.iter().find(protects).map_or(given, String::as_str).to_owned())
+            let by_interface = || names.iter().find(protects).cloned();
+            // One whose daemon is gone says itself whose it is.
+            Ok(by_interface().or_else(|| link::standin::own_name(given)).unwrap_or_else(|| given.to_owned()))
         }
         (None, [name]) => Ok(name.clone()),
         (None, []) => Err(Failure::Outside("no link is up; `hitless link up IFACE` makes one".to_owned())),

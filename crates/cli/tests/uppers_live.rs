@@ -81,7 +81,9 @@ fn hit0_becomes_the_bridge_port_and_what_is_behind_it_is_reached_until_w0_is_the
         let mut left = lab.up(0, &["--take-over", "--backend", backend]);
         lab.wait_until_said(0, "hit0 is the port of br0 instead of w0");
         assert!(
-            of("w0@").is_empty() && of("hit0").contains("cost 77") && of("hit0").contains("isolated on"),
+            of("w0w").is_empty()
+                && of("altname hit0").contains("cost 77")
+                && of("altname hit0").contains("isolated on"),
             "{}",
             port()
         );
@@ -138,14 +140,17 @@ fn routes_of_other_tables_rules_and_written_down_neighbours_move_with_a_take_ove
     lab.ip(0, "neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev w0 nud permanent");
     let seen = || ["route show table 100", "rule show", "neigh show"].map(|what| lab.ip(0, what));
     let before = seen();
-    let _daemon = lab.up(0, &["--take-over"]);
-    let [routes, rules, neighbours] = seen();
-    assert!(routes.contains("192.0.2.0/24 via 10.77.0.9 dev hit0"), "{routes}");
-    assert!(rules.contains("iif hit0 lookup 100"), "{rules}");
-    assert!(neighbours.contains("10.77.0.9 dev hit0 lladdr 02:00:00:00:00:09 PERMANENT"), "{neighbours}");
-    let (code, said) = lab.run(0, &["link", "down"]);
-    assert_eq!(code, 0, "{said}");
-    assert_eq!(seen(), before);
+    for (args, name) in [(&["--take-over"][..], "w0"), (&["--take-over", "--keep-name"], "hit0")] {
+        let _daemon = lab.up(0, args);
+        let [routes, rules, neighbours] = seen();
+        assert!(routes.contains(&format!("192.0.2.0/24 via 10.77.0.9 dev {name}")), "{routes}");
+        assert!(rules.contains(&format!("iif {name} lookup 100")), "{rules}");
+        let neighbour = format!("10.77.0.9 dev {name} lladdr 02:00:00:00:00:09 PERMANENT");
+        assert!(neighbours.contains(&neighbour), "{neighbours}");
+        let (code, said) = lab.run(0, &["link", "down"]);
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(seen(), before);
+    }
 }
 
 /// Everything that stands on an interface, comparable between the wire and its stand-in; nothing if it is not there.
@@ -153,12 +158,14 @@ fn standing(lab: &Lab, name: &str) -> Option<String> {
     lab.with(0, |netlink| {
         let link = netlink.link(name).unwrap()?;
         let port = (link.master, netlink.port_settings(link.index).unwrap());
-        let rules = netlink.rules_renamed(name, "any").unwrap();
+        let rules = netlink.rules_renamed("w0", "any").unwrap();
         let neighbours = netlink.static_neighbours(link.index).unwrap();
         let addresses = netlink.addresses(link.index).unwrap();
         let addresses: Vec<_> =
             addresses.iter().filter(|address| address.ip().is_ipv4()).map(|a| a.to_string()).collect();
-        Some(format!("{port:?} {rules:?} {neighbours:?} {addresses:?}"))
+        let altnames: Vec<_> = link.altnames.iter().filter(|name| *name != "hit0").collect();
+        let filter = linux::net::settings(&link.name).unwrap()["ipv4/conf/rp_filter"].clone();
+        Some(format!("{port:?} {rules:?} {neighbours:?} {addresses:?} {altnames:?} {filter}"))
     })
 }
 
@@ -191,7 +198,9 @@ fn changing_writes(lab: &Lab) -> Vec<usize> {
         match bytes[..] {
             // `nlmsghdr`: of rtnetlink's kinds, every fourth asks and the others change.
             [_, _, 0, 0, kind, 0] if kind >= 16 => kind % 4 != 2,
-            _ => bytes.starts_with(b"{\"chan"),
+            // A setting under /proc/sys.
+            [digit] => digit.is_ascii_digit(),
+            _ => bytes.starts_with(b"{\"ends"),
         }
     };
     writes.lines().enumerate().filter(|(_, line)| is_change(line)).map(|(at, _)| at + 1).collect()
@@ -210,6 +219,8 @@ fn a_crash_at_any_change_to_what_stands_on_w0_is_put_right_by_the_next_up_and_do
     lab.ip(0, "link set w0 type bridge_slave cost 77 isolated on");
     lab.ip(0, "rule add iif w0 lookup 100 pref 500");
     lab.ip(0, "neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev w0 nud permanent");
+    lab.ip(0, "link property add dev w0 altname uplink");
+    lab.ends[0].with(|| fs::write("/proc/sys/net/ipv4/conf/w0/rp_filter", "1").unwrap()).unwrap();
     let before = standing(&lab, "w0");
     let changes = changing_writes(&lab);
     assert!(changes.len() > 30, "{changes:?}");

@@ -171,12 +171,13 @@ impl Stage {
     pub(crate) fn unplug(&self, end: usize) -> net::Result<()> {
         self.ends[end].with(|| {
             let netlink = Netlink::open()?;
-            netlink.delete_link(netlink.existing_link(plug(end))?.index)
+            netlink.delete_link(netlink.existing_wire_of(plug(end))?.index)
         })?
     }
 
     /// Makes an end's interface again, with its address, after [`Stage::unplug`]. For a wire in the kernel.
     pub(crate) fn replug(&self, end: usize) -> net::Result<()> {
+        self.wait_until_free(end)?;
         let index = lay(&self.middle(), &self.ends[end], end, self.mtu, |netlink, index| {
             netlink.add_address(index, &InterfaceAddress::new(address(end), 24))
         })?;
@@ -205,6 +206,20 @@ impl Stage {
     pub(crate) fn take_bridge(&self, bridge: WitnessedBridge) -> net::Result<()> {
         bridge.delete(&self.middle())?;
         self.join()
+    }
+
+    /// Waits, for some seconds at most, until nobody has the name of an interface that is gone.
+    fn wait_until_free(&self, end: usize) -> net::Result<()> {
+        self.ends[end].with(|| {
+            let netlink = Netlink::open()?;
+            for _ in 0..500 {
+                if netlink.link(plug(end))?.is_none() {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            Ok(())
+        })?
     }
 
     /// Runs `act` in the middle of the wire, with a socket for each end: it receives what the end sends, and what it sends
@@ -253,7 +268,7 @@ impl Stage {
     /// Sees the beginnings of all that passes an end's interface, either way.
     pub fn sniffer(&self, end: usize, snap: usize, frames: usize) -> Result<PacketSocket, LinkError> {
         self.ends[end].with(|| {
-            let index = Netlink::open()?.existing_link(plug(end))?.index;
+            let index = Netlink::open()?.existing_wire_of(plug(end))?.index;
             PacketSocket::sniffer(index, snap, frames)
                 .map_err(|error| LinkError(format!("packet socket on {}: {error}", plug(end))))
         })?

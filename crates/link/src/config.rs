@@ -137,6 +137,8 @@ pub struct LinkConfig {
     pub sealing: Sealing,
     pub init_action: InitAction,
     pub take_over: bool,
+    /// Taking over, the interface keeps its name, and the stand-in has its own.
+    pub keep_name: bool,
     /// Frames pass as they are until somebody asks for protection.
     pub dormant: bool,
     /// An interface that is down or absent is waited for.
@@ -185,6 +187,7 @@ impl LinkConfig {
             sealing: Sealing::default(),
             init_action: InitAction::BestEffort,
             take_over: false,
+            keep_name: false,
             dormant: false,
             wait: false,
             host: HostBackend::default(),

@@ -263,16 +263,20 @@ impl LinkDaemon<'_> {
     ) -> Result<LinkEnding, DaemonEnd> {
         let interface = &self.config.interface;
         let is_gone = ended.is_err() && matches!(standin::find(interface), Ok(InterfaceState::Absent(_)));
+        let mut left = Vec::new();
         if is_gone && self.config.wait {
+            left.extend(standin::release_name(interface).err().map(|trouble| trouble.0));
             (self.tell)(&format!("{interface} is gone; {} keeps its addresses and routes", self.config.name));
         } else {
-            for what in stand_in.down() {
-                (self.tell)(&format!("could not be put back: {what}"));
-            }
+            left = stand_in.down();
+        }
+        for what in &left {
+            (self.tell)(&format!("could not be put back: {what}"));
         }
         keeper.dismiss();
         match ended {
-            Ok(_) => Ok(LinkEnding::Stopped),
+            Ok(_) if left.is_empty() => Ok(LinkEnding::Stopped),
+            Ok(_) => Err(in_words(self.config.name.clone(), "not everything could be put back")),
             Err(_) if is_gone => Ok(LinkEnding::Gone),
             Err(error) => Err(in_words(interface.clone(), error)),
         }
@@ -324,7 +328,10 @@ fn in_words(what: impl fmt::Display, error: impl fmt::Display) -> DaemonEnd {
 pub fn check_interface(interface: &str) -> Result<InterfaceInfo, DaemonEnd> {
     match standin::find(interface)? {
         InterfaceState::Ready(found) => Ok(found),
-        InterfaceState::Absent(why) => Err(DaemonEnd::Arguments(why)),
+        InterfaceState::Absent(why) => {
+            standin::release_name(interface)?;
+            Err(DaemonEnd::Arguments(why))
+        }
         InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => Err(DaemonEnd::Trouble(why)),
     }
 }
@@ -337,7 +344,15 @@ pub fn wait_until_ready(
 ) -> Result<bool, DaemonEnd> {
     let mut told = String::new();
     loop {
-        match standin::find(interface)? {
+        let found = match standin::find(interface)? {
+            // Somebody may be about to make it.
+            InterfaceState::Absent(why) => match standin::release_name(interface) {
+                Ok(()) => InterfaceState::Absent(why),
+                Err(trouble) => InterfaceState::Absent(trouble.0),
+            },
+            found => found,
+        };
+        match found {
             InterfaceState::Ready(_) => return Ok(true),
             InterfaceState::Absent(why) | InterfaceState::Down(why) if told != why => {
                 let text = format!("{why}; waiting for it");

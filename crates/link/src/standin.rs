@@ -14,11 +14,15 @@
 //! its own is left to the kernel as well.
 
 mod attach;
+mod bound;
+mod ends;
 mod find;
 mod leftovers;
+mod names;
 mod notes;
 mod offloads;
 mod open;
+mod settings;
 mod uppers;
 
 use std::io;
@@ -33,14 +37,16 @@ use crate::frame::{self, Mac};
 use crate::keeper::{self, KeeperRelief};
 use crate::status::LinkIdentity;
 use linux::LinkError;
-use linux::net::{InterfaceAddress, Netlink, Offload, Qdisc};
+use linux::net::{InterfaceAddress, InterfaceInfo, MovedAddresses, Netlink, Offload, Qdisc, StandInMark};
 
 pub use attach::{StandInSides, wire_socket};
-pub use find::{InterfaceState, find, speed as interface_speed, stands_in_for};
+pub use find::{InterfaceState, find, own_name, speed as interface_speed, stands_in_for};
+pub use names::release_name;
 pub use notes::clean_up;
-pub(crate) use open::fail_open;
+pub(crate) use open::{fail_open, release_name_of};
 
-use find::{existing, mark, room, speed};
+use ends::{LinkEnds, NotedInterface};
+use find::{existing, room, speed};
 use leftovers::{Leftovers, left_by_another};
 use notes::{ChangeNotes, InterfaceChange};
 
@@ -91,7 +97,14 @@ pub struct StandIn {
     netlink: Netlink,
     /// Where notes are kept; nowhere if what was changed cannot outlive the program.
     directory: Option<RunDirectory>,
+    /// Its own name, whatever it is called while the link is up.
     name: String,
+    /// Zero until it is made.
+    index: u32,
+    /// An earlier daemon left it.
+    is_adopted: bool,
+    /// It has the interface's name while the link is up.
+    swaps: bool,
     notes: ChangeNotes,
     /// How many of the changes were made by an earlier daemon.
     found: usize,
@@ -119,12 +132,19 @@ impl StandIn {
         if let Some(directory) = directory {
             directory.make().map_err(|error| LinkError(format!("{}: {error}", directory.path().display())))?;
         }
-        let left = left_by_another(&netlink, config, directory)?;
-        let rate = config.rate.or_else(|| speed(&netlink, &config.interface));
+        let left = left_by_another(&netlink, config, &wire, directory)?;
+        let swaps = left.notes.swapped().is_some() || bound::swaps_names(config, &wire);
+        if config.take_over && left.found == 0 {
+            bound::check(&netlink, config, &wire, swaps)?;
+        }
+        let rate = config.rate.or_else(|| speed(&netlink, &wire.name));
         let mut stand_in = Self {
             netlink,
             directory: directory.cloned(),
             name: config.name.clone(),
+            index: 0,
+            is_adopted: left.host.is_some(),
+            swaps,
             notes: ChangeNotes::default(),
             found: 0,
             host: config.host,
@@ -138,7 +158,7 @@ impl StandIn {
             no_stamps: None,
             remarks: Vec::new(),
         };
-        match stand_in.build(config, left) {
+        match stand_in.build(config, &wire, left) {
             Ok(()) => Ok(stand_in),
             Err(trouble) => {
                 stand_in.step_back();
@@ -147,28 +167,62 @@ impl StandIn {
         }
     }
 
-    fn build(&mut self, config: &LinkConfig, left: Leftovers) -> Result<(), LinkError> {
+    fn build(&mut self, config: &LinkConfig, wire: &InterfaceInfo, left: Leftovers) -> Result<(), LinkError> {
         (self.notes, self.found) = (left.notes, left.found);
         match left.host {
-            Some(host) => {
+            Some((index, host)) => {
+                self.know_ends(config, Some(index));
                 self.host = host;
                 self.note(InterfaceChange::Made { name: self.name.clone() })?;
                 self.remarks.push(format!("{} was left by an earlier daemon and is adopted", self.name));
             }
-            None => self.make(config)?,
+            None => {
+                self.know_ends(config, None);
+                self.make(config)?;
+                self.know_ends(config, Some(self.netlink.existing_link(&self.name)?.index));
+                self.write_notes()?;
+            }
         }
-        let link = self.netlink.existing_link(&self.name)?;
+        self.prepare(config)?;
+        if config.take_over {
+            self.copy_settings(wire)?;
+        }
+        self.netlink.set_up(self.index, true)?;
+        self.remark_on_mtu(config);
+        if config.take_over {
+            self.take_over(config, left.host.is_none())?;
+        } else {
+            self.keep_own_name(config)?;
+        }
+        self.keep_kernel_off(config)
+    }
+
+    /// The two interfaces, by their indices as far as they have some.
+    fn know_ends(&mut self, config: &LinkConfig, index: Option<u32>) {
+        self.index = index.unwrap_or(0);
+        let wire = NotedInterface::new(&config.interface, Some(self.wire_index));
+        self.notes.ends = Some(LinkEnds { wire, stand_in: NotedInterface::new(&config.name, index) });
+    }
+
+    /// Everything that the stand-in has to have before it is up.
+    fn prepare(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
+        let link = self.netlink.existing(self.index)?;
         if link.mac != self.mac.0 {
-            self.netlink.set_mac(link.index, self.mac.0)?;
+            self.netlink.set_mac(self.index, self.mac.0)?;
         }
-        self.netlink.set_alias(link.index, &mark(&config.interface))?;
-        offloads::leave_tunnels_to_kernel(&self.netlink, &self.name)?;
-        self.netlink.set_mtu(link.index, self.mtu)?;
+        let (interface, own_name) = (config.interface.clone(), Some(config.name.clone()));
+        let mark = StandInMark { interface, wire: Some(self.wire_index), own_name };
+        self.netlink.set_alias(self.index, &mark.to_string())?;
+        offloads::leave_tunnels_to_kernel(&self.netlink, &link.name)?;
+        self.netlink.set_mtu(self.index, self.mtu)?;
         if self.host == HostBackend::Veth {
             self.prepare_far_end()?;
-            self.take_long_frames(link.index)?;
+            self.take_long_frames(self.index)?;
         }
-        self.netlink.set_up(link.index, true)?;
+        Ok(())
+    }
+
+    fn remark_on_mtu(&mut self, config: &LinkConfig) {
         if self.mtu < self.wire_mtu && config.mtu.is_none() {
             let needed = self.wire_mtu + (self.wire_mtu - self.mtu);
             self.remarks.push(format!(
@@ -182,11 +236,6 @@ impl StandIn {
             ));
         }
         self.remark_on_ipv6(config);
-        if config.take_over {
-            self.take_place(config, link.index)?;
-            self.take_over(&config.interface, link.index, left.host.is_none())?;
-        }
-        self.keep_kernel_off(config)
     }
 
     fn make(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
@@ -221,33 +270,58 @@ impl StandIn {
         Ok(())
     }
 
-    /// Moves addresses and routes. What an earlier daemon did not finish, or what went with the interface that it had
-    /// made, is in the notes.
-    fn take_over(&mut self, interface: &str, index: u32, is_new: bool) -> Result<(), LinkError> {
-        let mut moved = self.netlink.movable(self.wire_index, index)?;
+    /// Gives the stand-in everything that the interface has: its place in a bridge, its name, its neighbours, addresses and
+    /// routes. What an earlier daemon did not finish is done again.
+    fn take_over(&mut self, config: &LinkConfig, is_new: bool) -> Result<(), LinkError> {
+        self.leave_bridge()?;
+        // While the interface has its name: addresses are labelled with it.
+        let moved = self.addresses_to_move(config, is_new)?;
+        if self.swaps && self.lacks_name(config)? {
+            self.close_wire_to_host(&config.interface)?;
+            self.take_name(config)?;
+        } else if !self.swaps {
+            self.keep_own_name(config)?;
+            self.copy_rules(config)?;
+        }
+        self.become_port()?;
+        self.copy_neighbours(config)?;
+        if let Some(moved) = moved {
+            moved.perform(&self.netlink)?;
+            let has = self.netlink.movable(self.index, self.wire_index)?;
+            self.note(InterfaceChange::took_over(&config.interface, &self.name, &has, true))?;
+        }
+        // Nothing goes by the wire any more.
+        self.open_wire_to_host()
+    }
+
+    /// Addresses and routes that are still to be moved, written down. What an earlier daemon did not finish, or what went with
+    /// the interface that it had made, is in the notes.
+    fn addresses_to_move(&mut self, config: &LinkConfig, is_new: bool) -> Result<Option<MovedAddresses>, LinkError> {
+        let mut moved = self.netlink.movable(self.wire_index, self.index)?;
         if let Some((noted, done)) = self.notes.taken_over() {
             if !done || is_new {
-                moved = moved.joined(noted.addresses, noted.routes);
+                moved = moved.labelled_as(&noted.addresses).joined(noted.addresses, noted.routes);
             } else if moved.addresses.is_empty() && moved.routes.is_empty() {
-                return Ok(());
+                return Ok(None);
             }
         }
-        self.note(InterfaceChange::took_over(interface, &self.name, &moved, false))?;
-        moved.perform(&self.netlink)?;
-        let has = self.netlink.movable(index, self.wire_index)?;
-        self.note(InterfaceChange::took_over(interface, &self.name, &has, true))
+        self.note(InterfaceChange::took_over(&config.interface, &self.name, &moved, false))?;
+        Ok(Some(moved))
     }
 
     fn keep_kernel_off(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
         self.no_stamps = self.find_no_stamps(config);
         if self.no_stamps.is_none() {
-            self.join_stamped(&config.interface)?;
-        } else if self.netlink.offload(&config.interface, Offload::Gro).unwrap_or(false) {
-            // Frames joined on arrival are not what was on the wire.
-            self.note(InterfaceChange::SwitchedOffGro { interface: config.interface.clone() })?;
-            self.netlink.set_offload(&config.interface, Offload::Gro, false)?;
+            self.join_stamped()?;
+        } else {
+            let wire = self.netlink.existing(self.wire_index)?.name;
+            if self.netlink.offload(&wire, Offload::Gro).unwrap_or(false) {
+                // Frames joined on arrival are not what was on the wire.
+                self.note(InterfaceChange::SwitchedOffGro { interface: config.interface.clone() })?;
+                self.netlink.set_offload(&wire, Offload::Gro, false)?;
+            }
         }
-        self.no_joining_by_card(&config.interface)?;
+        self.no_joining_by_card()?;
         let keeps = self.netlink.addresses(self.wire_index)?;
         let keeps = keeps.iter().find(|address| !is_link_local(address));
         if let Some(address) = keeps {
@@ -261,12 +335,17 @@ impl StandIn {
             ));
             return Ok(());
         }
-        if !self.notes.has(|change| matches!(change, InterfaceChange::Filtered { .. })) {
-            let made_clsact = self.netlink.qdisc_statistics(self.wire_index, Qdisc::Clsact)?.is_none();
-            self.note(InterfaceChange::Filtered { interface: config.interface.clone(), made_clsact })?;
-        }
+        self.note_filter(&config.interface)?;
         self.netlink.drop_all_on_ingress(self.wire_index)?;
         Ok(())
+    }
+
+    fn note_filter(&mut self, interface: &str) -> Result<(), LinkError> {
+        if self.notes.has(|change| matches!(change, InterfaceChange::Filtered { .. })) {
+            return Ok(());
+        }
+        let made_clsact = self.netlink.qdisc_statistics(self.wire_index, Qdisc::Clsact)?.is_none();
+        self.note(InterfaceChange::Filtered { interface: interface.to_owned(), made_clsact })
     }
 
     /// Writes down what is about to be changed.
@@ -300,7 +379,7 @@ impl StandIn {
     }
 
     fn undo(&mut self, kept: usize) -> Vec<String> {
-        let mut failed = self.notes.undo(&self.netlink, kept);
+        let mut failed = self.notes.undo(&self.netlink, &self.name, kept);
         if let Some(directory) = &self.directory {
             failed.extend(self.notes.write(directory, &self.name).err().map(|error| error.to_string()));
         }

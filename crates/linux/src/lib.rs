@@ -11,6 +11,7 @@
 //! | `serve`, `metrics` | answering on sockets, with a deadline for each conversation |
 //! | `capture`, `input` | frames as pcapng; files that a user names |
 //! | `trust` | files that other users cannot have put there |
+//! | `version` | how new the kernel is |
 //! | `stamps`, `shared` | frames with the kernel's time stamps; memory that processes share |
 
 pub mod capture;
@@ -30,5 +31,6 @@ pub mod stream;
 mod trouble;
 pub mod trust;
 pub mod tun;
+pub mod version;
 
 pub use trouble::{LinkError, no_permission};

@@ -15,7 +15,7 @@
 //! | `rule` | policy rules and written-down neighbours, for another interface too |
 //! | `bridge` | bridges, and what they have learnt |
 //! | `port` | ports of bridges, with their settings |
-//! | `firewall` | rules of the packet filter that mean an interface |
+//! | `firewall`, `xtables` | rules of the packet filter that mean an interface |
 //! | `tc` | random loss, forwarding and rate limits in the kernel; their counters |
 //! | `ethtool` | offloads, speed, driver and its own counters |
 //! | `stats` | what ports count, under standard names |
@@ -39,6 +39,7 @@ mod settings;
 mod stats;
 mod sys;
 mod tc;
+mod xtables;
 
 pub use address::{InterfaceAddress, MovedAddresses, UnicastRoute};
 pub use ethtool::Offload;
@@ -53,6 +54,7 @@ pub use rule::PolicyRule;
 pub use settings::{InterfaceSettings, adjust_settings, settings};
 pub use stats::{EthtoolSocket, PortInfo, StandardStatistics};
 pub use tc::{BpfInstruction, Filter, FilterAction, FilterDirection, Qdisc, QdiscStatistics};
+pub use xtables::xtables_mentions;
 
 use std::{fmt, io};
 

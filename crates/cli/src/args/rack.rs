@@ -220,9 +220,13 @@ units::options! {
         #[arg(long)]
         pub backend: Option<String>,
 
-        /// Move addresses, routes and the place in a bridge to the stand-in, and back at the end.
+        /// Move name, settings, addresses, routes and the place in a bridge to the stand-in, and back at the end.
         #[arg(long)]
         pub take_over: bool,
+
+        /// With --take-over: leave the interface its name; refused if rules of the packet filter name it.
+        #[arg(long)]
+        pub keep_name: bool,
 
         /// Wait for the interface if it is down or absent, at the start and whenever it goes away.
         #[arg(long)]

@@ -19,12 +19,12 @@ use crate::output::{CommandResult, Failure, say};
 
 pub(super) fn run(args: &CaptureArgs) -> CommandResult {
     let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", args.interface));
-    let link = Netlink::open().and_then(|netlink| netlink.existing_link(&args.interface));
+    let link = Netlink::open().and_then(|netlink| netlink.existing_wire_of(&args.interface));
     let link = link.map_err(|error| Failure::Usage(error.to_string()))?;
     if let Some(wire) = link::standin::stands_in_for(&link) {
         return Err(Failure::Usage(format!(
             "{} is the stand-in; capture {wire}, where the protected frames are",
-            link.name
+            args.interface
         )));
     }
     let both_ways = linux::packet::PacketSocketOptions { outgoing_too: true, ..wire_socket(link.mtu, 4_096) };

@@ -54,6 +54,7 @@ fn config(options: RackJoinOptions) -> Result<JoinConfig, Failure> {
         mtu: options.mtu,
         backend: options.backend,
         take_over: options.take_over,
+        keep_name: options.keep_name,
         wait: options.wait,
         metrics: options.metrics,
         ..LinkOptions::default()

@@ -86,7 +86,7 @@ impl RackStage {
         for (number, host) in self.hosts.iter().enumerate() {
             host.with(|| {
                 let netlink = Netlink::open()?;
-                let index = netlink.existing_link(plug(number))?.index;
+                let index = netlink.existing_wire_of(plug(number))?.index;
                 netlink.set_tbf(index, rate.bits_per_second(), HOST_BURST, HOST_QUEUE)
             })??;
         }
@@ -99,7 +99,7 @@ impl RackStage {
         for (number, host) in self.hosts.iter().enumerate() {
             let statistics = host.with(|| {
                 let netlink = Netlink::open()?;
-                netlink.qdisc_statistics(netlink.existing_link(plug(number))?.index, Qdisc::Root)
+                netlink.qdisc_statistics(netlink.existing_wire_of(plug(number))?.index, Qdisc::Root)
             })??;
             refused += statistics.map_or(0, |statistics| statistics.drops);
         }

@@ -18,6 +18,7 @@ use linux::offload::VnetHeader;
 const TUNSETIFF: u64 = 0x4004_54ca;
 const TUNSETPERSIST: u64 = 0x4004_54cb;
 const TUNSETOFFLOAD: u64 = 0x4004_54d0;
+const TUNGETIFF: u64 = 0x8004_54d2;
 const TUNSETVNETHDRSZ: u64 = 0x4004_54d8;
 const IFF_TAP: libc::c_short = 0x0002;
 const IFF_NO_PI: libc::c_short = 0x1000;
@@ -34,9 +35,9 @@ const MOST_WAITING: u32 = 16_384;
 #[derive(Debug)]
 pub(crate) struct Tap {
     file: File,
+    /// By which the interface's own counters are found, whatever it is called by then.
+    index: libc::c_uint,
     buffer: Box<[u8]>,
-    /// By which the interface's own counters are found.
-    name: String,
     /// What it had dropped when this was last looked at.
     dropped: u64,
     /// What was thrown away since then.
@@ -49,15 +50,16 @@ impl Tap {
         let file = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         attach(&file, name)?;
         control(&file, TUNSETVNETHDRSZ, &mut (VnetHeader::LEN as libc::c_int))?;
-        Self::attached(file, name)
+        Self::attached(file)
     }
 
-    /// The interface of this name, to which `file` is attached already.
-    pub(crate) fn attached(file: File, name: &str) -> io::Result<Self> {
+    /// The interface to which `file` is attached already.
+    pub(crate) fn attached(file: File) -> io::Result<Self> {
         set(&file, TUNSETOFFLOAD, OFFLOADS)?;
         // Frames that were dropped before this attachment are not reported by it.
-        let dropped = tx_dropped(name).unwrap_or(0);
-        Ok(Self { file, buffer: vec![0; LONGEST].into(), name: name.to_owned(), dropped, discarded: 0 })
+        let index = index_of(&file)?;
+        let dropped = tx_dropped(index).unwrap_or(0);
+        Ok(Self { file, index, buffer: vec![0; LONGEST].into(), dropped, discarded: 0 })
     }
 
     /// Throws away what waits, and counts it among what was dropped: newer frames have passed it by.
@@ -112,7 +114,7 @@ impl Host for Tap {
     }
 
     fn overflowed(&mut self) -> u64 {
-        let now = tx_dropped(&self.name).unwrap_or(self.dropped);
+        let now = tx_dropped(self.index).unwrap_or(self.dropped);
         let before = std::mem::replace(&mut self.dropped, now);
         now.saturating_sub(before) + std::mem::take(&mut self.discarded)
     }
@@ -124,12 +126,34 @@ impl Host for Tap {
 
 /// The number of frames that an interface of this thread's namespace could not send. It is read from a file: a netlink
 /// request would wait for any process that is changing interfaces, and frames would wait with it.
-fn tx_dropped(name: &str) -> Option<u64> {
+fn tx_dropped(index: libc::c_uint) -> Option<u64> {
+    let name = name_at(index)?;
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").ok()?;
     let of_name =
         |line: &str| line.split_once(':').filter(|(of, _)| of.trim() == name).map(|(_, rest)| rest.to_owned());
     // Eight columns of what came in, then bytes, packets, errors and drops of what went out.
     table.lines().find_map(of_name)?.split_whitespace().nth(11)?.parse().ok()
+}
+
+/// The index of the interface to which `file` is attached.
+fn index_of(file: &File) -> io::Result<libc::c_uint> {
+    // SAFETY: all zeros is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    control(file, TUNGETIFF, &mut request)?;
+    // SAFETY: the kernel ends the name with a zero.
+    match unsafe { libc::if_nametoindex(request.ifr_name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// The name that the interface of this index has by now.
+fn name_at(index: libc::c_uint) -> Option<String> {
+    let mut name = [0_u8; libc::IF_NAMESIZE];
+    // SAFETY: there is room for the longest name and the zero behind it.
+    let known = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    (!known.is_null())
+        .then(|| name.split(|byte| *byte == 0).next().map(|name| String::from_utf8_lossy(name).into_owned()))?
 }
 
 fn attach(file: &File, name: &str) -> io::Result<()> {

@@ -40,9 +40,13 @@ units::options! {
         #[arg(long)]
         pub mtu: Option<u32>,
 
-        /// Move addresses, routes and the place in a bridge to the stand-in, and back at the end.
+        /// Move name, settings, addresses, routes and the place in a bridge to the stand-in, and back at the end.
         #[arg(long)]
         pub take_over: bool,
+
+        /// With --take-over: leave the interface its name; refused if rules of the packet filter name it.
+        #[arg(long)]
+        pub keep_name: bool,
 
         /// Let frames pass as they are until somebody asks for protection, here or at the other end.
         #[arg(long)]
@@ -140,6 +144,10 @@ impl LinkOptions {
             (true, Some(_)) => return Err("crc and key: a key covers what crc does, leave crc out".to_owned()),
         };
         (config.take_over, config.mtu, config.pin) = (self.take_over, self.mtu, self.pin);
+        config.keep_name = self.keep_name;
+        if config.keep_name && !config.take_over {
+            return Err("keep-name: only with take-over; without it the interface keeps its name anyway".to_owned());
+        }
         (config.dormant, config.wait) = (self.dormant, self.wait);
         if let Some(mtu) = config.mtu.filter(|mtu| !(LinkConfig::LEAST_MTU..=65_535).contains(mtu)) {
             return Err(format!("mtu: {mtu}: expected {} to 65535", LinkConfig::LEAST_MTU));

@@ -66,6 +66,8 @@ impl KeeperVigil<'_> {
             if !self.fails_open && !self.fail_open().map_err(&failed)? {
                 return Ok(());
             }
+            // An interface that is gone cannot be made again while its stand-in has its name. If that fails, it is tried again.
+            let _ = standin::release_name_of(self.directory, self.name);
             let most = if self.fails_open { LOOK_EVERY } else { LOCK_EVERY };
             let sockets = self.asked.iter().map(AsRawFd::as_raw_fd).chain([self.listener.as_raw_fd()]);
             let sockets: Vec<_> = sockets.map(|socket| (socket, false)).collect();

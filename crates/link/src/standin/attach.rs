@@ -59,7 +59,7 @@ impl StandIn {
         // The wire first: if it cannot be had, a keeper goes on with the host's side.
         let (wire, wire_backend) = self.open_wire(config)?;
         let host = self.open_host()?;
-        self.close_again(&config.interface)?;
+        self.close_again()?;
         Ok(StandInSides {
             host,
             wire,
@@ -119,11 +119,10 @@ impl StandIn {
 
     /// From the keeper that holds it, or anew. A keeper whose daemon has just ended may not be there to be relieved yet.
     fn open_tap(&mut self) -> io::Result<Tap> {
+        let name = self.netlink.existing(self.index).map_err(io::Error::from)?.name;
         let mut attempt = 1;
         loop {
-            let tap = self
-                .relieve_keeper()
-                .map_or_else(|| Tap::open(&self.name), |kept| Tap::attached(kept.into(), &self.name));
+            let tap = self.relieve_keeper().map_or_else(|| Tap::open(&name), |kept| Tap::attached(kept.into()));
             match tap {
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) && attempt < TAP_ATTEMPTS => {
                     attempt += 1;

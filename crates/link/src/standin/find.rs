@@ -4,12 +4,7 @@ use units::Rate;
 
 use crate::config::LinkConfig;
 use linux::LinkError;
-use linux::net::{InterfaceInfo, Netlink};
-
-/// The alias that marks an interface as ours.
-pub(super) fn mark(interface: &str) -> String {
-    format!("hitless stand-in for {interface}")
-}
+use linux::net::{InterfaceInfo, Netlink, StandInMark};
 
 /// What there is of an interface that is to be protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +22,7 @@ pub fn find(interface: &str) -> Result<InterfaceState, LinkError> {
 }
 
 fn look_for(netlink: &Netlink, interface: &str) -> Result<InterfaceState, LinkError> {
-    let Some(link) = netlink.link(interface)? else {
+    let Some(link) = netlink.wire_of(interface)? else {
         return Ok(InterfaceState::Absent(format!(
             "there is no interface {interface}; `ip link` shows which there are"
         )));
@@ -44,8 +39,14 @@ fn look_for(netlink: &Netlink, interface: &str) -> Result<InterfaceState, LinkEr
 }
 
 /// The interface that a stand-in stands in for, by its alias.
-pub fn stands_in_for(link: &InterfaceInfo) -> Option<&str> {
-    link.alias.as_deref()?.strip_prefix("hitless stand-in for ")
+pub fn stands_in_for(link: &InterfaceInfo) -> Option<String> {
+    StandInMark::of(link).map(|mark| mark.interface)
+}
+
+/// The name by which a stand-in's daemon, its socket and its notes are found, whatever name of it is given.
+pub fn own_name(stand_in: &str) -> Option<String> {
+    let link = Netlink::open().and_then(|netlink| netlink.link(stand_in)).ok()??;
+    StandInMark::of(&link)?.own_name
 }
 
 pub(super) fn existing(netlink: &Netlink, interface: &str) -> Result<InterfaceInfo, LinkError> {

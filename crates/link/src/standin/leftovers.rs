@@ -1,16 +1,15 @@
 //! What an earlier daemon left of the same link: adopted, or a reason to refuse.
 
-use super::find::mark;
 use super::notes::{ChangeNotes, InterfaceChange};
 use crate::config::{HostBackend, LinkConfig};
 use crate::directory::RunDirectory;
 use linux::LinkError;
-use linux::net::Netlink;
+use linux::net::{InterfaceInfo, Netlink, StandInMark};
 
 /// What an earlier daemon left of the same link.
 pub(super) struct Leftovers {
-    /// The interface is there, and is this.
-    pub host: Option<HostBackend>,
+    /// The interface is there, of this index and kind.
+    pub host: Option<(u32, HostBackend)>,
     pub notes: ChangeNotes,
     /// How many changes were noted.
     pub found: usize,
@@ -20,32 +19,43 @@ pub(super) struct Leftovers {
 pub(super) fn left_by_another(
     netlink: &Netlink,
     config: &LinkConfig,
+    wire: &InterfaceInfo,
     directory: Option<&RunDirectory>,
 ) -> Result<Leftovers, LinkError> {
     let (name, interface) = (&config.name, &config.interface);
-    let ours = mark(interface);
     let links = netlink.links()?;
-    if let Some(other) = links.iter().find(|link| link.name != *name && link.alias.as_ref() == Some(&ours)) {
+    let mut notes = directory.map_or(Ok(ChangeNotes::default()), |directory| ChangeNotes::read(directory, name))?;
+    let by_index = notes.ends_of(name).map_or(Ok(None), |ends| ends.stand_in(netlink))?.map(|link| link.index);
+    let is_meant = |link: &InterfaceInfo| Some(link.index) == by_index || link.answers_to(name);
+    // Of the same name, or of the same interface under another name.
+    let is_for_it = |link: &InterfaceInfo| {
+        StandInMark::of(link).is_some_and(|mark| mark.interface == *interface || mark.wire == Some(wire.index))
+    };
+    if let Some(other) = links.iter().find(|link| !is_meant(link) && is_for_it(link)) {
+        let other = StandInMark::of(other).and_then(|mark| mark.own_name).unwrap_or_else(|| other.name.clone());
         return Err(LinkError(format!(
-            "{interface} is protected already, by {other}; `hitless link down {other}` first",
-            other = other.name
+            "{interface} is protected already, by {other}; `hitless link down {other}` first"
         )));
     }
-    let mut notes = directory.map_or(Ok(ChangeNotes::default()), |directory| ChangeNotes::read(directory, name))?;
     let noted = notes.has(|change| matches!(change, InterfaceChange::Made { .. }));
-    if notes.wire().is_some_and(|wire| wire != interface) {
+    if let Some(ends) = notes.ends_of(name).filter(|ends| ends.wire.name != *interface) {
         return Err(LinkError(format!(
             "{name} was left by a daemon for {}; `hitless link down {name}` first, or choose another --name",
-            notes.wire().unwrap_or_default()
+            ends.wire.name
         )));
     }
-    let Some(link) = links.iter().find(|link| link.name == *name) else {
+    if config.keep_name && notes.swapped().is_some() {
+        return Err(LinkError(format!(
+            "{name} was left by a daemon without --keep-name, and has the name of {interface}; `hitless link down {name}` first"
+        )));
+    }
+    let Some(link) = links.iter().find(|link| is_meant(link)) else {
         let found = notes.changes.len();
         return Ok(Leftovers { host: None, notes, found });
     };
     // Noted, but not yet marked: the daemon was killed in between.
     let half_made = noted && link.alias.is_none();
-    if link.alias.as_ref() != Some(&ours) && !half_made {
+    if StandInMark::of(link).is_none_or(|mark| mark.interface != *interface) && !half_made {
         return Err(LinkError(format!("the name {name} is taken by another interface; choose one with --name")));
     }
     let host = if link.kind.as_deref() == Some("veth") { HostBackend::Veth } else { HostBackend::Tap };
@@ -57,5 +67,5 @@ pub(super) fn left_by_another(
         notes.changes.insert(0, InterfaceChange::Made { name: name.clone() });
     }
     let found = notes.changes.len();
-    Ok(Leftovers { host: Some(host), notes, found })
+    Ok(Leftovers { host: Some((link.index, host)), notes, found })
 }

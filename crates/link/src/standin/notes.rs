@@ -11,10 +11,10 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LinkError, offloads, uppers};
+use super::{LinkEnds, LinkError, NotedInterface, names, offloads, settings, uppers};
 use crate::directory::RunDirectory;
 use crate::keeper::{self, KeeperRelief};
-use linux::net::{self, InterfaceAddress, MovedAddresses, Netlink, Offload, PortSetting, UnicastRoute};
+use linux::net::{self, InterfaceAddress, MovedAddresses, NetError, Netlink, Offload, PortSetting, UnicastRoute};
 
 /// Something that is changed and can be put back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,9 +22,18 @@ pub(crate) enum InterfaceChange {
     Made {
         name: String,
     },
+    /// The stand-in is set like the interface; not necessarily in all until it is done.
+    CopiedSettings {
+        done: bool,
+    },
     Filtered {
         interface: String,
         made_clsact: bool,
+    },
+    /// The stand-in has the interface's name and its altnames, and the interface is called `wire_name`.
+    SwappedNames {
+        wire_name: String,
+        altnames: Vec<String>,
     },
     SwitchedOffGro {
         interface: String,
@@ -93,42 +102,45 @@ impl InterfaceChange {
     }
 
     /// Puts it back. What is no longer there need not be.
-    pub(crate) fn undo(&self, netlink: &Netlink) -> net::Result<()> {
+    pub(crate) fn undo(&self, netlink: &Netlink, ends: &LinkEnds) -> net::Result<()> {
         match self {
-            Self::Made { name } => match netlink.link(name)? {
+            Self::Made { .. } => match ends.stand_in(netlink)? {
                 Some(link) => netlink.delete_link(link.index),
                 None => Ok(()),
             },
-            Self::Filtered { interface, made_clsact } => match netlink.link(interface)? {
-                Some(link) => netlink.accept_on_ingress(link.index, *made_clsact),
+            // Carried back before anything else is undone.
+            Self::CopiedSettings { .. } => Ok(()),
+            Self::Filtered { made_clsact, .. } => match ends.wire(netlink)? {
+                Some(wire) => {
+                    netlink.keep_to_itself(wire.index)?;
+                    netlink.accept_on_ingress(wire.index, *made_clsact)
+                }
                 None => Ok(()),
             },
-            Self::SwitchedOffGro { interface } => match netlink.link(interface)? {
-                Some(_) => netlink.set_offload(interface, Offload::Gro, true),
-                None => Ok(()),
-            },
-            Self::SwitchedOnGro { interface } => match netlink.link(interface)? {
-                Some(_) => netlink.set_offload(interface, Offload::Gro, false),
-                None => Ok(()),
-            },
-            Self::MovedPort { from, to, bridge, settings, .. } => {
-                uppers::return_port(netlink, from, to, bridge, settings)
-            }
+            Self::SwappedNames { altnames, .. } => names::return_names(netlink, ends, altnames),
+            Self::SwitchedOffGro { .. } => set_gro(netlink, ends, true),
+            Self::SwitchedOnGro { .. } => set_gro(netlink, ends, false),
+            Self::MovedPort { bridge, settings, .. } => uppers::return_port(netlink, ends, bridge, settings),
             Self::CopiedRules { rules, .. } => uppers::delete_rules(netlink, rules),
-            Self::CopiedNeighbours { interface, neighbours, .. } => {
-                uppers::return_neighbours(netlink, interface, neighbours)
+            Self::CopiedNeighbours { neighbours, .. } => uppers::return_neighbours(netlink, ends, neighbours),
+            Self::SwitchedOffFeatures { features, .. } => offloads::switch_on(netlink, ends, features),
+            Self::TookOver { addresses, routes, done, .. } => {
+                give_back(netlink, ends, &noted(addresses, routes), *done)
             }
-            Self::SwitchedOffFeatures { interface, features } => offloads::switch_on(netlink, interface, features),
-            Self::TookOver { from, to, addresses, routes, done } => {
-                give_back(netlink, from, to, &noted(addresses, routes), *done)
-            }
-            Self::FailedOpen { name, interface } => {
-                if let Some(wire) = netlink.link(interface)? {
+            Self::FailedOpen { .. } => {
+                if let Some(wire) = ends.wire(netlink)? {
                     netlink.accept_on_ingress(wire.index, false)?;
                 }
-                netlink.link(name)?.map_or(Ok(()), |stand_in| netlink.keep_to_itself(stand_in.index))
+                ends.stand_in(netlink)?.map_or(Ok(()), |stand_in| netlink.keep_to_itself(stand_in.index))
             }
         }
+    }
+}
+
+fn set_gro(netlink: &Netlink, ends: &LinkEnds, on: bool) -> net::Result<()> {
+    match ends.wire(netlink)? {
+        Some(wire) => netlink.set_offload(&wire.name, Offload::Gro, on),
+        None => Ok(()),
     }
 }
 
@@ -144,11 +156,11 @@ fn noted(addresses: &[Vec<u8>], routes: &[Vec<u8>]) -> MovedAddresses {
 
 /// Moves everything that the stand-in has to the interface it stands in for, also what came later. What was noted counts only
 /// where the stand-in itself does not show it: it is gone, or the move was never finished.
-fn give_back(netlink: &Netlink, wire: &str, stand_in: &str, noted: &MovedAddresses, done: bool) -> net::Result<()> {
-    let Some(wire) = netlink.link(wire)? else { return Ok(()) };
-    let mut back = match netlink.link(stand_in)? {
+fn give_back(netlink: &Netlink, ends: &LinkEnds, noted: &MovedAddresses, done: bool) -> net::Result<()> {
+    let Some(wire) = ends.wire(netlink)? else { return keep_addresses(netlink, ends) };
+    let mut back = match ends.stand_in(netlink)? {
         Some(stand_in) => {
-            let mut back = netlink.movable(stand_in.index, wire.index)?;
+            let mut back = netlink.movable(stand_in.index, wire.index)?.labelled_as(&noted.addresses);
             if !done {
                 back = back.joined(noted.addresses.clone(), Vec::new());
             }
@@ -167,9 +179,28 @@ fn give_back(netlink: &Netlink, wire: &str, stand_in: &str, noted: &MovedAddress
     back.perform(netlink)
 }
 
+/// Refuses to lose the addresses of a host whose interface is gone: the stand-in has them until it is back.
+fn keep_addresses(netlink: &Netlink, ends: &LinkEnds) -> net::Result<()> {
+    let Some(stand_in) = ends.stand_in(netlink)? else { return Ok(()) };
+    let kept = netlink.movable(stand_in.index, 0)?.addresses;
+    let Some(address) = kept.first() else { return Ok(()) };
+    let (wire, name) = (&ends.wire.name, &stand_in.name);
+    Err(NetError {
+        what: format!(
+            "{name} has {address}, and {wire} is gone: {name} keeps it until {wire} is there again (`ip link del {name}` gives \
+             it up)"
+        ),
+        source: io::Error::from_raw_os_error(libc::ENODEV),
+        detail: None,
+    })
+}
+
 /// What is changed for a link, kept in a file while it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChangeNotes {
+    /// Between which two interfaces; notes of earlier versions do not say.
+    #[serde(default)]
+    pub ends: Option<LinkEnds>,
     pub changes: Vec<InterfaceChange>,
 }
 
@@ -241,25 +272,68 @@ impl ChangeNotes {
             InterfaceChange::FailedOpen { interface, .. }
             | InterfaceChange::CopiedNeighbours { interface, .. }
             | InterfaceChange::SwitchedOffFeatures { interface, .. } => Some(interface.as_str()),
-            InterfaceChange::Made { .. } | InterfaceChange::CopiedRules { .. } => None,
+            InterfaceChange::Made { .. }
+            | InterfaceChange::CopiedRules { .. }
+            | InterfaceChange::CopiedSettings { .. }
+            | InterfaceChange::SwappedNames { .. } => None,
         })
     }
 
-    /// Puts back, from the last on, all but the first `kept` changes. What could not be put back stays written down, and
-    /// why is returned.
-    pub(crate) fn undo(&mut self, netlink: &Netlink, kept: usize) -> Vec<String> {
-        let mut failed = Vec::new();
+    /// The two interfaces of the link whose stand-in has this name of its own.
+    pub(crate) fn ends_of(&self, name: &str) -> Option<LinkEnds> {
+        let named =
+            |wire: &str| LinkEnds { wire: NotedInterface::new(wire, None), stand_in: NotedInterface::new(name, None) };
+        self.ends.clone().or_else(|| self.wire().map(named))
+    }
+
+    /// How the interface is called that lent its name, and its other names.
+    pub(crate) fn swapped(&self) -> Option<(String, Vec<String>)> {
+        self.changes.iter().find_map(|change| match change {
+            InterfaceChange::SwappedNames { wire_name, altnames } => Some((wire_name.clone(), altnames.clone())),
+            _ => None,
+        })
+    }
+
+    /// Puts back, from the last on, all but the first `kept` changes, of the link of this name. What could not be put back
+    /// stays written down, and why is returned.
+    pub(crate) fn undo(&mut self, netlink: &Netlink, name: &str, kept: usize) -> Vec<String> {
+        // Without a wire nothing but the stand-in itself was changed.
+        let ends = self.ends_of(name).unwrap_or_else(|| LinkEnds {
+            wire: NotedInterface::new("", None),
+            stand_in: NotedInterface::new(name, None),
+        });
+        let mut failed: Vec<String> =
+            self.carry_back(netlink, &ends, kept).err().map(|error| error.to_string()).into_iter().collect();
         for at in (kept..self.changes.len()).rev() {
             // What could not be moved off it would go with it.
             if !failed.is_empty() && matches!(self.changes[at], InterfaceChange::Made { .. }) {
                 continue;
             }
-            match self.changes[at].undo(netlink) {
+            match self.changes[at].undo(netlink, &ends) {
                 Ok(()) => drop(self.changes.remove(at)),
                 Err(error) => failed.push(error.to_string()),
             }
         }
         failed
+    }
+
+    /// What was set meanwhile, and what names do to labels of addresses, is seen while everything is still in its place.
+    fn carry_back(&mut self, netlink: &Netlink, ends: &LinkEnds, kept: usize) -> net::Result<()> {
+        let changes = &mut self.changes[kept..];
+        if let Some(InterfaceChange::TookOver { addresses, routes, done: true, .. }) =
+            changes.iter_mut().find(|change| matches!(change, InterfaceChange::TookOver { .. }))
+            && let (Some(stand_in), Some(wire)) = (ends.stand_in(netlink)?, ends.wire(netlink)?)
+            && stand_in.up
+        {
+            let before = noted(addresses, routes).addresses;
+            let has = netlink.movable(stand_in.index, wire.index)?.labelled_as(&before);
+            *addresses = has.addresses.iter().map(|address| address.as_bytes().to_vec()).collect();
+            *routes = has.routes.iter().map(|route| route.as_bytes().to_vec()).collect();
+        }
+        match changes.iter().any(|change| *change == InterfaceChange::CopiedSettings { done: true }) {
+            true => settings::return_settings(netlink, ends),
+            false => Ok(()),
+        }
     }
 }
 
@@ -270,7 +344,7 @@ pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, LinkError>
         return Ok(false);
     }
     let keeper = keeper::relieve(directory, name);
-    let failed = notes.undo(&Netlink::open()?, 0);
+    let failed = notes.undo(&Netlink::open()?, name, 0);
     notes.write(directory, name).map_err(|error| LinkError(error.to_string()))?;
     if !failed.is_empty() {
         // The keeper goes on, and passes frames again.

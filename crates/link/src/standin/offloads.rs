@@ -12,7 +12,7 @@
 
 use super::attach::LARGEST_RECEIVED;
 use super::notes::InterfaceChange;
-use super::{LinkError, StandIn, far_end};
+use super::{LinkEnds, LinkError, StandIn, far_end};
 use crate::backend::queues::has_several;
 use crate::config::LinkConfig;
 use crate::frame;
@@ -58,7 +58,8 @@ pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Resu
 
 impl StandIn {
     /// Lets the card hand over frames as they were on the wire, as far as it can.
-    pub(super) fn no_joining_by_card(&mut self, interface: &str) -> Result<(), LinkError> {
+    pub(super) fn no_joining_by_card(&mut self) -> Result<(), LinkError> {
+        let interface = &self.netlink.existing(self.wire_index)?.name;
         let is_veth = self.netlink.driver(interface).is_ok_and(|driver| driver == "veth");
         let unwanted = [&JOINED_BY_CARD[..], if self.no_stamps.is_none() && is_veth { &UNCUT } else { &[] }].concat();
         let mut features = self.netlink.features_on(interface, &unwanted).unwrap_or_default();
@@ -79,7 +80,7 @@ impl StandIn {
 
     /// Why frames are not to be stamped, whatever the peer says.
     pub(super) fn find_no_stamps(&self, config: &LinkConfig) -> Option<&'static str> {
-        let link = self.netlink.existing_link(&config.interface);
+        let link = self.netlink.existing(self.wire_index);
         // A card distributes stamped frames by flow, as any others, and their numbers would arrive out of order.
         let has_several = link.is_ok_and(|link| has_several(&link).unwrap_or(true));
         let looks_stamped = self.mac.0[0] == wire::link::AddressStamp::FIRST;
@@ -90,7 +91,8 @@ impl StandIn {
     }
 
     /// Lets the kernel join stamped segments. Where it cannot, they come one by one.
-    pub(super) fn join_stamped(&mut self, interface: &str) -> Result<(), LinkError> {
+    pub(super) fn join_stamped(&mut self) -> Result<(), LinkError> {
+        let interface = &self.netlink.existing(self.wire_index)?.name;
         if self.netlink.offload(interface, Offload::Gro).unwrap_or(true) {
             return Ok(());
         }
@@ -117,9 +119,9 @@ impl StandIn {
 }
 
 /// What is fixed stays as it is; nothing can be done about it.
-pub(crate) fn switch_on(netlink: &Netlink, interface: &str, features: &[String]) -> net::Result<()> {
-    match netlink.link(interface)? {
-        Some(_) => netlink.set_features(interface, features, true).map(drop),
+pub(crate) fn switch_on(netlink: &Netlink, ends: &LinkEnds, features: &[String]) -> net::Result<()> {
+    match ends.wire(netlink)? {
+        Some(wire) => netlink.set_features(&wire.name, features, true).map(drop),
         None => Ok(()),
     }
 }

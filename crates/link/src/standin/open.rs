@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use super::notes::{ChangeNotes, InterfaceChange};
-use super::{LinkError, StandIn};
+use super::{LinkEnds, LinkError, NotedInterface, StandIn};
 use crate::directory::RunDirectory;
 use linux::net::Netlink;
 
@@ -23,17 +23,25 @@ pub(crate) fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, Li
     let mut notes = ChangeNotes::read(directory, name)?;
     let netlink = Netlink::open()?;
     // Where nothing but the stand-in was changed, it says itself what it stands in for.
-    let stand_in = netlink.link(name)?;
-    let alias = stand_in.as_ref().and_then(super::stands_in_for);
-    let Some(interface) = notes.wire().or(alias).map(str::to_owned) else { return Ok(false) };
-    notes.put(InterfaceChange::FailedOpen { name: name.to_owned(), interface: interface.clone() });
+    let alias = netlink.link(name)?.as_ref().and_then(super::stands_in_for);
+    if notes.ends_of(name).is_none() {
+        notes.ends = alias
+            .map(|wire| LinkEnds { wire: NotedInterface::new(&wire, None), stand_in: NotedInterface::new(name, None) });
+    }
+    let Some(ends) = notes.ends_of(name) else { return Ok(false) };
+    notes.put(InterfaceChange::FailedOpen { name: name.to_owned(), interface: ends.wire.name.clone() });
     notes.write(directory, name).map_err(|error| LinkError(error.to_string()))?;
-    pass(&netlink, &notes, name, &interface)
+    pass(&netlink, &notes, &ends)
+}
+
+/// Gives up the name of the interface of a link, whose daemon is gone, if the interface is gone as well.
+pub(crate) fn release_name_of(directory: &RunDirectory, name: &str) -> Result<(), LinkError> {
+    ChangeNotes::read(directory, name)?.ends_of(name).map_or(Ok(()), |ends| super::release_name(&ends.wire.name))
 }
 
 /// What the kernel's own stack receives at the wire it goes on receiving.
-fn pass(netlink: &Netlink, notes: &ChangeNotes, name: &str, interface: &str) -> Result<bool, LinkError> {
-    let (Some(stand_in), Some(wire)) = (netlink.link(name)?, netlink.link(interface)?) else { return Ok(false) };
+fn pass(netlink: &Netlink, notes: &ChangeNotes, ends: &LinkEnds) -> Result<bool, LinkError> {
+    let (Some(stand_in), Some(wire)) = (ends.stand_in(netlink)?, ends.wire(netlink)?) else { return Ok(false) };
     let wire_too = !notes.has(|change| matches!(change, InterfaceChange::Filtered { .. }));
     netlink.pass_to_each_other(stand_in.index, wire.index, wire_too)?;
     Ok(true)
@@ -51,14 +59,14 @@ impl StandIn {
 
     /// A daemon serves the link again. What arrives was kept from the kernel before the wire was opened: a frame may be
     /// lost in between, none comes twice.
-    pub(super) fn close_again(&mut self, interface: &str) -> Result<(), LinkError> {
+    pub(super) fn close_again(&mut self) -> Result<(), LinkError> {
         if !self.is_failing_open() {
             return Ok(());
         }
         if !self.notes.has(|change| matches!(change, InterfaceChange::Filtered { .. })) {
-            self.netlink.accept_on_ingress(self.netlink.existing_link(interface)?.index, false)?;
+            self.netlink.accept_on_ingress(self.wire_index, false)?;
         }
-        self.netlink.keep_to_itself(self.netlink.existing_link(&self.name)?.index)?;
+        self.netlink.keep_to_itself(self.index)?;
         // What the kernel passed on last may still be in the queue of another processor; ours must not overtake it.
         std::thread::sleep(SETTLES);
         let found = self.notes.changes.len();
@@ -69,10 +77,10 @@ impl StandIn {
 
     /// A daemon that could not begin leaves the link as it found it.
     pub(super) fn open_again(&self) {
-        if let Some(interface) = self.notes.wire()
+        if let Some(ends) = self.notes.ends_of(&self.name)
             && self.is_failing_open()
         {
-            let _ = pass(&self.netlink, &self.notes, &self.name, interface);
+            let _ = pass(&self.netlink, &self.notes, &ends);
         }
     }
 }

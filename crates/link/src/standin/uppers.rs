@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use super::notes::InterfaceChange;
-use super::{LinkError, StandIn, is_link_local};
+use super::{LinkEnds, LinkError, StandIn, is_link_local};
 use crate::config::LinkConfig;
 use linux::net::{self, InterfaceInfo, Netlink, PolicyRule, PortSetting};
 
@@ -132,21 +132,9 @@ impl StandIn {
         }
     }
 
-    /// Gives the stand-in, of this index, the interface's place in its bridge, and the rules and neighbours that name it. Call
-    /// it before addresses are taken over. What an earlier daemon noted and did not finish is done again.
-    pub(super) fn take_place(&mut self, config: &LinkConfig, index: u32) -> Result<(), LinkError> {
-        if !config.take_over {
-            return Ok(());
-        }
-        self.leave_bridge(config)?;
-        self.become_port(index)?;
-        self.copy_rules(config)?;
-        self.copy_neighbours(config, index)
-    }
-
     /// Takes the interface out of its bridge, if it is in one. Not both at once: the bridge would be a loop.
-    fn leave_bridge(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
-        let wire = self.netlink.existing_link(&config.interface)?;
+    pub(super) fn leave_bridge(&mut self) -> Result<(), LinkError> {
+        let wire = self.netlink.existing(self.wire_index)?;
         let Some(bridge) = wire.master else { return Ok(()) };
         let settings = self.netlink.port_settings(self.wire_index)?;
         let bridge = self.netlink.links()?.into_iter().find(|link| link.index == bridge);
@@ -157,23 +145,23 @@ impl StandIn {
     }
 
     /// Makes the stand-in the port that is noted, unless it is that already or somebody has given it another place since.
-    fn become_port(&mut self, index: u32) -> Result<(), LinkError> {
+    pub(super) fn become_port(&mut self) -> Result<(), LinkError> {
         let noted = self.notes.changes.iter().find(|change| matches!(change, InterfaceChange::MovedPort { .. }));
         let Some(InterfaceChange::MovedPort { from, to, bridge, settings, done }) = noted.cloned() else {
             return Ok(());
         };
         let Some(place) = self.netlink.link(&bridge)? else { return Ok(()) };
-        let master = self.netlink.existing_link(&to)?.master;
+        let master = self.netlink.existing(self.index)?.master;
         if master.is_some_and(|master| done || master != place.index) {
             return Ok(());
         }
-        self.netlink.make_port(index, place.index, &settings)?;
+        self.netlink.make_port(self.index, place.index, &settings)?;
         self.remarks.push(format!("{to} is the port of {bridge} instead of {from}"));
         self.note(InterfaceChange::MovedPort { from, to, bridge, settings, done: true })
     }
 
-    /// Rules go by names: they stay even if the stand-in has to be made anew.
-    fn copy_rules(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
+    /// Rules go by names: they stay even if the stand-in has to be made anew. Where it gets the interface's name they mean it.
+    pub(super) fn copy_rules(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
         let noted = self.notes.changes.iter().find_map(|change| match change {
             InterfaceChange::CopiedRules { rules, done } => Some((rules.clone(), *done)),
             _ => None,
@@ -196,13 +184,13 @@ impl StandIn {
 
     /// Noted, because an interface forgets them all when its last address is taken away. A stand-in that has none lost them,
     /// or was made anew; one that has some may have better ones by now.
-    fn copy_neighbours(&mut self, config: &LinkConfig, index: u32) -> Result<(), LinkError> {
+    pub(super) fn copy_neighbours(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
         let noted = self.notes.changes.iter().find_map(|change| match change {
             InterfaceChange::CopiedNeighbours { neighbours, done, .. } => Some((neighbours.clone(), *done)),
             _ => None,
         });
         let neighbours = match noted {
-            Some((_, true)) if !self.netlink.static_neighbours(index)?.is_empty() => return Ok(()),
+            Some((_, true)) if !self.netlink.static_neighbours(self.index)?.is_empty() => return Ok(()),
             Some((neighbours, _)) => neighbours,
             None => self.netlink.static_neighbours(self.wire_index)?,
         };
@@ -216,31 +204,30 @@ impl StandIn {
             done,
         };
         self.note(change(false))?;
-        neighbours.iter().try_for_each(|(ip, mac)| self.netlink.add_neighbour(index, *ip, *mac))?;
+        neighbours.iter().try_for_each(|(ip, mac)| self.netlink.add_neighbour(self.index, *ip, *mac))?;
         self.note(change(true))
     }
 }
 
-/// Gives an interface its neighbours again.
+/// Gives the interface its neighbours again.
 pub(crate) fn return_neighbours(
     netlink: &Netlink,
-    interface: &str,
+    ends: &LinkEnds,
     neighbours: &[(IpAddr, [u8; 6])],
 ) -> net::Result<()> {
-    let Some(link) = netlink.link(interface)? else { return Ok(()) };
-    neighbours.iter().try_for_each(|(ip, mac)| netlink.add_neighbour(link.index, *ip, *mac))
+    let Some(wire) = ends.wire(netlink)? else { return Ok(()) };
+    neighbours.iter().try_for_each(|(ip, mac)| netlink.add_neighbour(wire.index, *ip, *mac))
 }
 
 /// Puts a port back, with its settings, unless it has another place by now or its bridge is gone.
 pub(crate) fn return_port(
     netlink: &Netlink,
-    from: &str,
-    to: &str,
+    ends: &LinkEnds,
     bridge: &str,
     settings: &[PortSetting],
 ) -> net::Result<()> {
-    let (Some(from), Some(bridge)) = (netlink.link(from)?, netlink.link(bridge)?) else { return Ok(()) };
-    if let Some(to) = netlink.link(to)?.filter(|to| to.master == Some(bridge.index)) {
+    let (Some(from), Some(bridge)) = (ends.wire(netlink)?, netlink.link(bridge)?) else { return Ok(()) };
+    if let Some(to) = ends.stand_in(netlink)?.filter(|to| to.master == Some(bridge.index)) {
         netlink.set_master(to.index, None)?;
     }
     match from.master {

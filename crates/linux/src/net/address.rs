@@ -109,6 +109,21 @@ impl InterfaceAddress {
             .fold(request, |request, (kind, value)| request.attribute(kind, value))
     }
 
+    fn label(&self) -> Option<&[u8]> {
+        attribute(&self.0[ADDRESS_HEADER..], libc::IFA_LABEL)
+    }
+
+    /// The same with this label, or without one: then it is the name of its interface.
+    fn labelled(&self, label: Option<&[u8]>) -> Self {
+        let mut message = self.0[..ADDRESS_HEADER].to_vec();
+        let rest = attributes(&self.0[ADDRESS_HEADER..]).filter(|(kind, _)| *kind != libc::IFA_LABEL);
+        rest.for_each(|(kind, value)| push(&mut message, kind, value));
+        if let Some(label) = label {
+            push(&mut message, libc::IFA_LABEL, label);
+        }
+        Self(message)
+    }
+
     fn belongs_to_link(&self) -> bool {
         self.ip().is_ipv6() && self.0[3] == libc::RT_SCOPE_LINK
     }
@@ -293,6 +308,18 @@ impl MovedAddresses {
         self
     }
 
+    /// With the labels that these addresses had before: an interface that is renamed gives its addresses new ones.
+    #[must_use]
+    pub fn labelled_as(mut self, before: &[InterfaceAddress]) -> Self {
+        for address in &mut self.addresses {
+            let same = |known: &&InterfaceAddress| (known.ip(), known.prefix()) == (address.ip(), address.prefix());
+            if let Some(known) = before.iter().find(same) {
+                *address = address.labelled(known.label());
+            }
+        }
+        self
+    }
+
     /// Moves everything back. What is there already, or is gone with its interface, is no error.
     pub fn restore(&self, netlink: &Netlink) -> Result<()> {
         netlink.perform(&self.steps(self.to, self.from))
@@ -348,7 +375,8 @@ impl Netlink {
     }
 
     pub fn delete_address(&self, index: u32, address: &InterfaceAddress) -> Result<()> {
-        let request = address.request(libc::RTM_DELADDR, 0, index, address.flags());
+        // A label that is another by now would keep it.
+        let request = address.labelled(None).request(libc::RTM_DELADDR, 0, index, address.flags());
         self.execute_on(index, format_args!("delete {address} from"), request)
     }
 

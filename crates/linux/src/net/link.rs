@@ -76,6 +76,11 @@ pub(super) fn header(index: u32, flags: u32, change: u32) -> [u8; HEADER] {
 }
 
 impl InterfaceInfo {
+    /// Whether this is one of its names.
+    pub fn answers_to(&self, name: &str) -> bool {
+        self.name == name || self.altnames.iter().any(|other| other == name)
+    }
+
     pub(super) fn parse(message: &[u8]) -> Option<Self> {
         let (flags, rest) = (u32_at(message, 8)?, message.get(HEADER..)?);
         let number = |kind| attribute(rest, kind).and_then(|value| u32_at(value, 0));

@@ -1,9 +1,11 @@
 //! Names of interfaces: their own, the others that they answer to, and the devices behind them. A name can be given to
 //! another interface at any time; an index stays with its interface for as long as that exists.
 
-use super::Result;
+use std::io;
+
 use super::link::{InterfaceInfo, header};
 use super::netlink::{Netlink, NetlinkRequest};
+use super::{NetError, Result};
 
 /// `IFNAMSIZ`, with the zero at its end.
 const LONGEST: usize = 16;
@@ -21,6 +23,12 @@ impl Netlink {
             Err(error) if error.is_any_of(&[libc::ENODEV, libc::EINVAL]) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The interface of this index, which must exist.
+    pub fn existing(&self, index: u32) -> Result<InterfaceInfo> {
+        let missing = || NetError::new(format!("interface {index}"), io::Error::from_raw_os_error(libc::ENODEV));
+        self.link_at(index)?.ok_or_else(missing)
     }
 
     /// Gives an interface another name of its own. One that is up can have it since Linux 6.2.

@@ -4,8 +4,9 @@
 //! A driver that does not keep a counter leaves it out of the answer; here it is `None`, which is not zero. Parsing is
 //! apart from asking, so that it can be tried on any bytes.
 
-use super::Result;
+use super::link::InterfaceInfo;
 use super::netlink::{GENERIC_HEADER, Netlink, NetlinkRequest, attribute, attributes, text, u16_at, u32_at, u64_at};
+use super::{Result, StandInMark};
 
 /// Standard statistics of one port, as far as its driver keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,7 +133,10 @@ impl StandardStatistics {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortInfo {
     pub index: u32,
+    /// The port's own name, also while a stand-in has it.
     pub name: String,
+    /// What the kernel calls it.
+    pub device: String,
     /// Whether frames go in and out through a connector of its own: no loopback, no bridge, no tunnel, no veth.
     pub physical: bool,
     /// Switched on by a person.
@@ -150,11 +154,23 @@ const RX_PACKETS: usize = 0;
 const RX_CRC_ERRORS: usize = 12;
 
 impl Netlink {
-    /// All interfaces, with what every interface counts.
+    /// All interfaces, with what every interface counts. One that lent its name to a stand-in has it here, and the stand-in its
+    /// own.
     pub fn ports(&self) -> Result<Vec<PortInfo>> {
         let request = NetlinkRequest::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; LINK_HEADER]);
         let answers = self.execute(format_args!("list interfaces"), request)?;
-        Ok(answers.iter().filter_map(|message| PortInfo::parse(message)).collect())
+        let mut ports: Vec<PortInfo> = answers.iter().filter_map(|message| PortInfo::parse(message)).collect();
+        let links = answers.iter().filter_map(|message| InterfaceInfo::parse(message));
+        for (stand_in, mark) in links.filter_map(|link| Some((link.index, StandInMark::of(&link)?))) {
+            for port in &mut ports {
+                if Some(port.index) == mark.wire {
+                    port.name.clone_from(&mark.interface);
+                } else if let Some(own_name) = mark.own_name.as_ref().filter(|_| port.index == stand_in) {
+                    port.name.clone_from(own_name);
+                }
+            }
+        }
+        Ok(ports)
     }
 }
 
@@ -169,9 +185,11 @@ impl PortInfo {
         };
         let counters = attribute(rest, libc::IFLA_STATS64);
         let counter = |position: usize| counters.and_then(|counters| u64_at(counters, 8 * position));
+        let device = text(attribute(rest, libc::IFLA_IFNAME)?);
         Some(Self {
             index: u32_at(message, 4)?,
-            name: text(attribute(rest, libc::IFLA_IFNAME)?),
+            name: device.clone(),
+            device,
             physical: hardware == libc::ARPHRD_ETHER && !made_of_software,
             up: flags & libc::IFF_UP as u32 != 0,
             carrier: attribute(rest, libc::IFLA_CARRIER) == Some(&[1]),
@@ -286,6 +304,21 @@ mod tests {
         in_own_namespace(|_| {
             let connection = Netlink::open_for(libc::NETLINK_GENERIC).unwrap();
             assert_eq!(connection.family("no-such-family").unwrap(), None);
+        });
+    }
+
+    #[test]
+    fn a_port_that_lent_its_name_has_its_own_and_so_has_the_stand_in() {
+        in_own_namespace(|netlink| {
+            let [wire, _] = quiet_pair(netlink, "w0", "x0");
+            let [stand_in, _] = quiet_pair(netlink, "hit0", "far");
+            netlink.rename(wire, "w0w").unwrap();
+            netlink.rename(stand_in, "w0").unwrap();
+            netlink.set_alias(stand_in, &format!("hitless stand-in for w0 (interface {wire}, own name hit0)")).unwrap();
+            let ports = netlink.ports().unwrap();
+            let of = |index: u32| ports.iter().find(|port| port.index == index).unwrap();
+            assert_eq!((of(wire).name.as_str(), of(wire).device.as_str()), ("w0", "w0w"));
+            assert_eq!((of(stand_in).name.as_str(), of(stand_in).device.as_str()), ("hit0", "w0"));
         });
     }
 

@@ -31,6 +31,15 @@ pub(crate) fn set_netlink_option(socket: &File, option: c_int) -> io::Result<()>
     Ok(())
 }
 
+/// Asks for an option of a socket, which the kernel writes in the place of the question.
+pub(crate) fn socket_option(socket: &impl AsFd, level: c_int, option: c_int, value: &mut [u8]) -> io::Result<()> {
+    let mut len = value.len() as libc::socklen_t;
+    let (socket, value) = (socket.as_fd().as_raw_fd(), value.as_mut_ptr().cast::<c_void>());
+    // SAFETY: `value` points to `len` bytes that may be written until the call returns.
+    check(unsafe { libc::getsockopt(socket, level, option, value, &raw mut len) })?;
+    Ok(())
+}
+
 pub(crate) fn unshare(flags: c_int) -> io::Result<()> {
     // SAFETY: no pointer is passed; the flags used here change namespaces, not what threads share in memory.
     check(unsafe { libc::unshare(flags) })?;

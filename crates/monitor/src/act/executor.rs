@@ -125,7 +125,7 @@ impl Executor for ThisHost {
 
     fn switch(&mut self, port: &str, on: bool) -> Result<(), String> {
         let netlink = Netlink::open().map_err(|error| error.to_string())?;
-        let link = netlink.existing_link(port).map_err(|error| error.to_string())?;
+        let link = netlink.existing_wire_of(port).map_err(|error| error.to_string())?;
         netlink.set_up(link.index, on).map_err(|error| error.to_string())
     }
 

@@ -125,13 +125,15 @@ impl KernelSource {
             CountingMethod::Interface => {
                 (port.rx_packets.zip(port.rx_crc_errors).map(|(good, bad)| frames(good, bad)), Phy::default())
             }
-            CountingMethod::Driver => match self.drivers.normalise(&known.driver, &self.ask.statistics(&port.name)?) {
-                Ok(DriverCounters { frames, phy }) => (Some(frames), phy),
-                Err(misfit) => {
-                    troubles.push(format!("{}: {}", port.name, reason(&known.driver, &misfit)));
-                    (None, Phy::default())
+            CountingMethod::Driver => {
+                match self.drivers.normalise(&known.driver, &self.ask.statistics(&port.device)?) {
+                    Ok(DriverCounters { frames, phy }) => (Some(frames), phy),
+                    Err(misfit) => {
+                        troubles.push(format!("{}: {}", port.name, reason(&known.driver, &misfit)));
+                        (None, Phy::default())
+                    }
                 }
-            },
+            }
         };
         let phy = Phy {
             symbol_errors: standard.symbol_errors_during_carrier.or(phy.symbol_errors),
@@ -167,8 +169,8 @@ impl KernelSource {
         if standard_frames(standard).is_some() {
             return Ok((CountingMethod::Standard, String::new(), None));
         }
-        let driver = self.ask.driver(&port.name)?;
-        let (way, note) = match self.drivers.normalise(&driver, &self.ask.statistics(&port.name)?) {
+        let driver = self.ask.driver(&port.device)?;
+        let (way, note) = match self.drivers.normalise(&driver, &self.ask.statistics(&port.device)?) {
             Ok(_) => (CountingMethod::Driver, None),
             Err(misfit @ DriverError::CountsNothing(_)) => (CountingMethod::Nobody, Some(reason(&driver, &misfit))),
             Err(misfit) => {
@@ -270,7 +272,8 @@ mod tests {
 
     fn port(name: &str, index: u32) -> PortInfo {
         let (rx_packets, rx_crc_errors) = (Some(50), Some(5));
-        PortInfo { index, name: name.to_owned(), physical: true, up: true, carrier: true, rx_packets, rx_crc_errors }
+        let (name, device) = (name.to_owned(), name.to_owned());
+        PortInfo { index, name, device, physical: true, up: true, carrier: true, rx_packets, rx_crc_errors }
     }
 
     fn machine(driver: &'static str, statistics: &[(&'static str, u64)]) -> (Shared, KernelSource) {

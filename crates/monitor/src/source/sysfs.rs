@@ -13,6 +13,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use linux::net::StandInMark;
 use units::Moment;
 
 use super::drivers::wrapping;
@@ -70,9 +71,9 @@ impl Source for Sysfs {
     fn read(&mut self, now: Moment, readings: &mut Vec<Reading>, troubles: &mut Vec<String>) -> io::Result<()> {
         let names = interfaces(&self.root)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.root.display())))?;
-        self.selection.tell_missing(names.iter().map(String::as_str), troubles);
-        for name in names {
-            let port = SysfsPort(self.root.join(&name));
+        let ports = with_own_names(names.into_iter().map(|name| (SysfsPort(self.root.join(&name)), name)).collect());
+        self.selection.tell_missing(ports.iter().map(|(_, name)| name.as_str()), troubles);
+        for (port, name) in ports {
             if self.selection.takes(&name, || port.is_physical()) {
                 readings.push(port.read(name, now, troubles));
             }
@@ -87,6 +88,23 @@ fn interfaces(root: &Path) -> io::Result<Vec<String>> {
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     Ok(names)
+}
+
+/// A port that lent its name to a stand-in has its own again, and so has the stand-in.
+fn with_own_names(mut ports: Vec<(SysfsPort, String)>) -> Vec<(SysfsPort, String)> {
+    let mark = |port: &SysfsPort| StandInMark::parse(&port.text("ifalias").ok()??);
+    let marks: Vec<(String, StandInMark)> =
+        ports.iter().filter_map(|(port, name)| Some((name.clone(), mark(port)?))).collect();
+    for (port, name) in ports.iter_mut().filter(|_| !marks.is_empty()) {
+        let index = port.number("ifindex").ok().flatten();
+        if let Some((_, mark)) = marks.iter().find(|(_, mark)| mark.wire.is_some() && mark.wire.map(u64::from) == index)
+        {
+            name.clone_from(&mark.interface);
+        } else if let Some((_, mark)) = marks.iter().find(|(marked, _)| marked == name) {
+            *name = mark.own_name.clone().unwrap_or_else(|| name.clone());
+        }
+    }
+    ports
 }
 
 /// The directory of one interface.
@@ -223,6 +241,19 @@ mod tests {
         let (readings, _) = read(&mut Sysfs::new(folder.path(), Selection::named(["eth*"])));
         let carriers: Vec<_> = readings.iter().map(|reading| reading.carrier).collect();
         assert_eq!(carriers, [CarrierState::Off, CarrierState::Lost]);
+    }
+
+    #[test]
+    fn a_port_that_lent_its_name_to_a_stand_in_is_read_under_it() {
+        let folder = Folder::new("sysfs-lent");
+        let mark = "hitless stand-in for eth1 (interface 7, own name hit0)\n";
+        interface(&folder, "eth1", &[("ifindex", "9\n"), ("ifalias", mark)]);
+        interface(&folder, "eth1w", &[("device/vendor", "0x8086\n")]);
+        for selection in [Selection::physical(), Selection::named(["eth1"])] {
+            let (readings, troubles) = read(&mut Sysfs::new(folder.path(), selection));
+            let ports: Vec<_> = readings.iter().map(|reading| (reading.port.as_str(), reading.identity)).collect();
+            assert_eq!((ports, troubles), (vec![("eth1", 7)], vec![]));
+        }
     }
 
     #[test]

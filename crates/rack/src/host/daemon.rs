@@ -236,17 +236,23 @@ impl HostDaemon<'_> {
         });
         let is_gone = *wait && ended.is_err() && matches!(standin::find(interface), Ok(InterfaceState::Absent(_)));
         let requests = is_gone.then_some(requests);
+        let mut left = Vec::new();
         if is_gone {
+            left.extend(standin::release_name(interface).err().map(|trouble| trouble.0));
             (self.tell)(&format!("{interface} is gone; {name} keeps its addresses and routes"));
         } else {
             service::report_stopping();
-            for what in stand_in.down() {
-                (self.tell)(&format!("could not be put back: {what}"));
-            }
+            left = stand_in.down();
+        }
+        for what in &left {
+            (self.tell)(&format!("could not be put back: {what}"));
         }
         keeper.dismiss();
         match (ended, requests) {
             (Err(_), Some(requests)) => Ok(ServeEnd::InterfaceGone(requests)),
+            (Ok(_), _) if !left.is_empty() => {
+                Err(DaemonEnd::Trouble(format!("{name}: not everything could be put back")))
+            }
             (ended, _) => {
                 ended.map(|status| ServeEnd::Left(Box::new(status))).map_err(|error| outside(interface, error))
             }

@@ -187,7 +187,7 @@ impl FaultTargets<'_> {
     ) -> net::Result<()> {
         self.stage.ends[end].with(|| {
             let netlink = Netlink::open()?;
-            let index = netlink.existing_link(stage::plug(end))?.index;
+            let index = netlink.existing_wire_of(stage::plug(end))?.index;
             act(&netlink, index)
         })?
     }

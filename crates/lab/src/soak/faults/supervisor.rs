@@ -23,7 +23,7 @@ use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
 use linux::LinkError;
 use linux::clock::Clock;
-use linux::net::{Namespace, Netlink};
+use linux::net::{self, InterfaceInfo, Namespace, Netlink};
 use units::StopFlag;
 
 /// The stand-in's name.
@@ -211,11 +211,11 @@ impl<'a> Supervisor<'a> {
 
     fn read_interfaces(&self, netlink: &Netlink) {
         // Either may be gone at any moment.
-        let statistics = |name: &str| {
-            let link = netlink.link(name).ok()??;
+        let statistics = |link: net::Result<Option<InterfaceInfo>>| {
+            let link = link.ok()??;
             netlink.statistics(link.index).ok().map(|statistics| (link.index, statistics))
         };
-        let (host, wire) = (statistics(STAND_IN), statistics(stage::plug(self.end)));
+        let (host, wire) = (statistics(netlink.link(STAND_IN)), statistics(netlink.wire_of(stage::plug(self.end))));
         let mut state = self.state();
         if let Some((index, seen)) = host {
             state.interfaces.insert(index, (seen.tx_dropped, seen.rx_dropped));
@@ -359,8 +359,9 @@ struct Neighbours {
 
 impl Neighbours {
     fn look(&mut self, netlink: &Netlink, end: usize) {
-        for (known, name) in self.known.iter_mut().zip([STAND_IN, stage::plug(end)]) {
-            let link = netlink.link(name).ok().flatten().filter(|link| link.up).map(|link| link.index);
+        let both = [netlink.link(STAND_IN), netlink.wire_of(stage::plug(end))];
+        for (known, link) in self.known.iter_mut().zip(both) {
+            let link = link.ok().flatten().filter(|link| link.up).map(|link| link.index);
             if let Some(index) = link.filter(|index| Some(*index) != *known)
                 && netlink.add_neighbour(index, stage::address(1 - end), stage::mac(1 - end)).is_err()
             {

@@ -1,0 +1,79 @@
+//! What is bound to the interface itself, and would go on looking at the wire, where it sees protected frames in the place of
+//! packets: XDP programs, filters and queues that sort packets, rules that go by the index. With `--keep-name`, also rules
+//! that go by the name.
+//!
+//! None of it can be moved without knowing what it is meant for. So it is refused, with the command that shows it, before
+//! anything is changed: a rule that no longer matches is a door that is open without a word.
+
+use super::LinkError;
+use crate::config::LinkConfig;
+use linux::net::{FirewallMention, InterfaceInfo, MentionKind, Netlink, xtables_mentions};
+use linux::version;
+
+/// Whether the stand-in gets the interface's name.
+pub(super) fn swaps_names(config: &LinkConfig, wire: &InterfaceInfo) -> bool {
+    let may = config.take_over && !config.keep_name;
+    // A link over the stand-in of another leaves that one's names to it.
+    may && version::is_at_least(6, 2) && linux::net::StandInMark::of(wire).is_none()
+}
+
+/// Refuses to take over from an interface that something is bound to.
+pub(super) fn check(
+    netlink: &Netlink,
+    config: &LinkConfig,
+    wire: &InterfaceInfo,
+    swaps: bool,
+) -> Result<(), LinkError> {
+    let (interface, name) = (&config.interface, &config.name);
+    if wire.has_xdp {
+        return Err(LinkError(format!(
+            "{interface} has an XDP program, which would see protected frames; `ip -d link show dev {interface}` shows it, \
+             `ip link set dev {interface} xdp off` takes it off"
+        )));
+    }
+    if let Some((what, shown)) = netlink.packet_sorting(wire.index)? {
+        return Err(LinkError(format!(
+            "{interface} has {what}, which would see protected frames; `{shown} {interface}` shows it: delete it, and make it \
+             anew on {name} once the link is up"
+        )));
+    }
+    let mentions = Netlink::firewall_mentions(&wire.name, wire.index)?;
+    if let Some(mention) = mentions.iter().find(|mention| !follows(mention.kind, swaps)) {
+        return Err(LinkError(refusal(config, mention)));
+    }
+    match if swaps { None } else { xtables_mentions(&wire.name)? } {
+        Some(shown) => Err(LinkError(by_name(config, &shown))),
+        None => Ok(()),
+    }
+}
+
+/// Whether it means the stand-in once that has the name.
+fn follows(kind: MentionKind, swaps: bool) -> bool {
+    match kind {
+        MentionKind::Name => swaps,
+        MentionKind::Index => false,
+        // Since Linux 6.16 these go by name as well.
+        MentionKind::Hook => swaps && version::is_at_least(6, 16),
+    }
+}
+
+fn refusal(config: &LinkConfig, mention: &FirewallMention) -> String {
+    let (interface, name) = (&config.interface, &config.name);
+    match mention.kind {
+        MentionKind::Name => by_name(config, &mention.to_string()),
+        MentionKind::Index => format!(
+            "a rule of the packet filter means {interface} by its index, and would not mean {name}: {mention}; say `iifname` or \
+             `oifname` in it, which go by the name"
+        ),
+        MentionKind::Hook => format!(
+            "a chain of the packet filter hangs on {interface} and would see protected frames: {mention}; delete it, and make it \
+             anew on {name} once the link is up"
+        ),
+    }
+}
+
+fn by_name(config: &LinkConfig, shown: &str) -> String {
+    let (interface, name) = (&config.interface, &config.name);
+    let instead = if config.keep_name { "leave out --keep-name, or say" } else { "say" };
+    format!("a rule of the packet filter names {interface}, and would not mean {name}: {shown}; {instead} {name} in it")
+}
