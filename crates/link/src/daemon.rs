@@ -122,6 +122,7 @@ impl LinkDaemon<'_> {
     pub fn run(mut self) -> Result<(), DaemonEnd> {
         // Everything that can fail without touching the network comes first.
         self.config.sealing.seal().map_err(DaemonEnd::Arguments)?;
+        standin::settle_name(self.directory, &self.config.name, &self.config.interface)?;
         if !self.config.wait {
             check_interface(&self.config.interface)?;
         }
@@ -262,7 +263,7 @@ impl LinkDaemon<'_> {
         keeper: &KeeperWatch<'_>,
     ) -> Result<LinkEnding, DaemonEnd> {
         let interface = &self.config.interface;
-        let is_gone = ended.is_err() && matches!(standin::find(interface), Ok(InterfaceState::Absent(_)));
+        let is_gone = ended.is_err() && stand_in.is_interface_gone();
         let mut left = Vec::new();
         if is_gone && self.config.wait {
             left.extend(standin::release_name(interface).err().map(|trouble| trouble.0));
@@ -328,10 +329,7 @@ fn in_words(what: impl fmt::Display, error: impl fmt::Display) -> DaemonEnd {
 pub fn check_interface(interface: &str) -> Result<InterfaceInfo, DaemonEnd> {
     match standin::find(interface)? {
         InterfaceState::Ready(found) => Ok(found),
-        InterfaceState::Absent(why) => {
-            standin::release_name(interface)?;
-            Err(DaemonEnd::Arguments(why))
-        }
+        InterfaceState::Absent(why) => Err(DaemonEnd::Arguments(why)),
         InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => Err(DaemonEnd::Trouble(why)),
     }
 }

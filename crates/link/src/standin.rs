@@ -41,7 +41,7 @@ use linux::net::{InterfaceAddress, InterfaceInfo, MovedAddresses, Netlink, Offlo
 
 pub use attach::{StandInSides, wire_socket};
 pub use find::{InterfaceState, find, own_name, speed as interface_speed, stands_in_for};
-pub use names::release_name;
+pub use names::{release_name, settle_name};
 pub use notes::clean_up;
 pub(crate) use open::{fail_open, release_name_of};
 
@@ -358,6 +358,11 @@ impl StandIn {
         let Some(directory) = &self.directory else { return Ok(()) };
         let named = |error: io::Error| LinkError(format!("{}: {error}", directory.notes(&self.name).display()));
         self.notes.write(directory, &self.name).map_err(named)
+    }
+
+    /// Whether the interface that it stands in for has been deleted.
+    pub fn is_interface_gone(&self) -> bool {
+        matches!(self.netlink.link_at(self.wire_index), Ok(None))
     }
 
     /// Puts everything back, as far as it can be; what could not be is returned.

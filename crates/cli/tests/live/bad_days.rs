@@ -53,7 +53,7 @@ fn an_interface_that_goes_away_is_no_wrong_argument() {
     at(&lab, 0, make_spare);
     let mut daemon = start(&lab, &[]);
     wait_for("the daemon to answer", || lab.ask(0).is_some());
-    at(&lab, 0, |netlink| netlink.delete_link(netlink.existing_link("s0").unwrap().index).unwrap());
+    at(&lab, 0, |netlink| netlink.delete_link(netlink.existing_wire_of("s0").unwrap().index).unwrap());
     assert_eq!(wait_for_end(&mut daemon), 1, "2 would keep a service manager from starting it again");
     assert!(!lab.has(0, "hit0"));
     // What is wrong with the arguments, and only that, is 2.
@@ -85,7 +85,7 @@ fn wait_waits_for_an_interface_that_is_absent_or_down_or_goes_away() {
     });
     assert!(said.any(|line| line.contains("hit0 stands in for s0")));
     assert_eq!(at(&lab, 0, |netlink| addresses(netlink, "hit0")), ["192.0.2.7/24"]);
-    at(&lab, 0, |netlink| netlink.delete_link(netlink.existing_link("s0").unwrap().index).unwrap());
+    at(&lab, 0, |netlink| netlink.delete_link(netlink.existing_wire_of("s0").unwrap().index).unwrap());
     assert!(said.any(|line| line.contains("s0 is gone")));
     assert_eq!(at(&lab, 0, |netlink| addresses(netlink, "hit0")), ["192.0.2.7/24"], "kept for its return");
     at(&lab, 0, make_spare);

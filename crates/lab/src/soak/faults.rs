@@ -16,7 +16,7 @@
 //! | --- | --- |
 //! | `act`, `episode` | the course of an act, and how it is cut for the ledger |
 //! | `plan` | which faults come |
-//! | `actions`, `forge`, `bridge`, `guests` | how they are done |
+//! | `actions`, `forge`, `bridge`, `guests`, `names` | how they are done |
 //! | `supervisor`, `process` | daemons, and systemd's part |
 //! | `traffic` | what flows meanwhile |
 //! | `ledger` | the outcome of the traffic: what may be lost, and how a loss is explained |
@@ -29,6 +29,7 @@ mod episode;
 mod forge;
 mod guests;
 pub mod ledger;
+mod names;
 mod outcome;
 mod plan;
 mod remains;
@@ -92,6 +93,8 @@ pub fn run(
     stop: &StopFlag,
     watch: &dyn FaultObserver,
 ) -> Result<Option<FaultBench>, LinkError> {
+    let possible = plan.possible(watch)?;
+    let plan = &possible;
     let clock = Clock::start();
     let waits = knows_wait(&plan.program)?;
     let acts = plan.acts();
@@ -111,6 +114,20 @@ pub fn run(
 }
 
 impl FaultPlan {
+    /// Without the kinds for which a program is missing.
+    fn possible(&self, watch: &dyn FaultObserver) -> Result<Self, LinkError> {
+        let mut possible = self.clone();
+        if self.kinds.contains(&FaultKind::Firewall) && !names::can_filter() {
+            let missing = format!("{} needs nft (nftables), which is not installed", FaultKind::Firewall);
+            possible.kinds.retain(|kind| *kind != FaultKind::Firewall);
+            if possible.kinds.is_empty() {
+                return Err(LinkError(missing));
+            }
+            watch.remark(&missing);
+        }
+        Ok(possible)
+    }
+
     fn acts(&self) -> u32 {
         if self.duration < TWO_ACTS {
             return 1;

@@ -122,7 +122,9 @@ impl StandIn {
         let name = self.netlink.existing(self.index).map_err(io::Error::from)?.name;
         let mut attempt = 1;
         loop {
-            let tap = self.relieve_keeper().map_or_else(|| Tap::open(&name), |kept| Tap::attached(kept.into()));
+            // What it kept is of no use if somebody has deleted the interface since.
+            let kept = self.relieve_keeper().and_then(|kept| Tap::attached(kept.into()).ok());
+            let tap = kept.map_or_else(|| Tap::open(&name), Ok);
             match tap {
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) && attempt < TAP_ATTEMPTS => {
                     attempt += 1;

@@ -32,7 +32,7 @@ fn look_for(netlink: &Netlink, interface: &str) -> Result<InterfaceState, LinkEr
             "{interface} has no Ethernet address, so it is no link that can be protected"
         ))
     } else if !link.up {
-        InterfaceState::Down(format!("{interface} is down; `ip link set dev {interface} up` first"))
+        InterfaceState::Down(format!("{interface} is down; `ip link set dev {} up` first", link.name))
     } else {
         InterfaceState::Ready(link)
     })

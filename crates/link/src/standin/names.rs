@@ -11,9 +11,10 @@
 //!
 //! While the interface is gone the stand-in is called hit0: somebody who makes it again gives it its name.
 
-use super::notes::InterfaceChange;
+use super::notes::{ChangeNotes, InterfaceChange};
 use super::{LinkEnds, LinkError, StandIn};
 use crate::config::LinkConfig;
+use crate::directory::RunDirectory;
 use linux::net::{self, InterfaceInfo, Netlink, StandInMark, wire_name};
 
 impl StandIn {
@@ -116,6 +117,19 @@ fn take_own_name(netlink: &Netlink, stand_in: &InterfaceInfo, own_name: &str) ->
     // A name cannot be an interface's own and another of it.
     netlink.delete_altname(stand_in.index, own_name)?;
     netlink.rename(stand_in.index, own_name)
+}
+
+/// Sees to it that the interface of a link can be found by its name, before a daemon looks for it: a stand-in may have the
+/// name of an interface that is gone, and somebody may have deleted the stand-in that had its name.
+pub fn settle_name(directory: &RunDirectory, name: &str, interface: &str) -> Result<(), LinkError> {
+    release_name(interface)?;
+    let notes = ChangeNotes::read(directory, name)?;
+    let (Some(ends), Some((_, altnames))) = (notes.ends_of(name), notes.swapped()) else { return Ok(()) };
+    let netlink = Netlink::open()?;
+    match ends.stand_in(&netlink)? {
+        None => Ok(return_names(&netlink, &ends, &altnames)?),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Takes the name of an interface that is gone from its stand-in, so that it can be made again.

@@ -16,7 +16,7 @@ impl StandIn {
         let stand_in = self.netlink.existing(self.index)?;
         set_alike(&self.netlink, wire, &stand_in).map_err(|error| {
             LinkError(format!(
-                "{error}: {} would not be set like {}; /proc/sys must be writable (in a unit, ProtectKernelTunables=no)",
+                "{error}: {} would not be set like {}; /proc/sys/net must be writable (in a unit: ReadWritePaths=/proc/sys/net)",
                 stand_in.name, wire.name
             ))
         })?;

@@ -14,7 +14,7 @@ use link::daemon::{DaemonEnd, bind_metrics, check_interface, wait_until_ready};
 use link::directory::Lock;
 use link::keeper::{KeeperProgram, KeeperWatch};
 use link::service;
-use link::standin::{self, InterfaceState, StandIn};
+use link::standin::{self, StandIn};
 use linux::LinkError;
 use linux::mailbox::{Mailbox, MailboxReader};
 use reserve::SchedulerKind;
@@ -116,6 +116,7 @@ impl HostDaemon<'_> {
     ) -> Result<HostStatus, DaemonEnd> {
         // Everything that can fail without touching the network comes first.
         let link = &self.config.link;
+        standin::settle_name(self.directory, &link.name, &link.interface)?;
         let wire_mtu = if link.wait { ANY_MTU } else { check_interface(&link.interface)?.mtu };
         let agreed = self.config.agreement(wire_mtu, link.rate).at_host();
         agreed.map_err(|error| DaemonEnd::Arguments(error.to_string()))?;
@@ -234,7 +235,7 @@ impl HostDaemon<'_> {
             drop(stopper);
             ended
         });
-        let is_gone = *wait && ended.is_err() && matches!(standin::find(interface), Ok(InterfaceState::Absent(_)));
+        let is_gone = *wait && ended.is_err() && stand_in.is_interface_gone();
         let requests = is_gone.then_some(requests);
         let mut left = Vec::new();
         if is_gone {

@@ -111,6 +111,8 @@ impl FaultTargets<'_> {
                 self.cut(fault)?;
                 frames_may_be_lost = true;
             }
+            FaultKind::Renamed => self.rename(fault)?,
+            FaultKind::Firewall => self.filter(fault)?,
             FaultKind::Mtu => self.shrink(fault)?,
             FaultKind::Forged => {
                 self.forge(fault)?;
@@ -129,7 +131,7 @@ impl FaultTargets<'_> {
         Ok(frames_may_be_lost.then_some(TimeInterval { from, to }).into_iter().collect())
     }
 
-    fn let_restart(&self, daemon: &Supervisor<'_>, end: impl FnOnce(&Supervisor<'_>)) {
+    pub(super) fn let_restart(&self, daemon: &Supervisor<'_>, end: impl FnOnce(&Supervisor<'_>)) {
         end(daemon);
         // A daemon that does not stop is killed after five seconds.
         self.wait_until(Duration::from_secs(8), || daemon.is_served());

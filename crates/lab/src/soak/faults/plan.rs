@@ -22,6 +22,10 @@ pub enum FaultKind {
     InterfaceDown,
     /// The interface is deleted and made again.
     InterfaceGone,
+    /// Somebody renames the wire or the stand-in, and back again or not.
+    Renamed,
+    /// Rules that name the interface drop datagrams while the daemon is killed or restarted.
+    Firewall,
     /// Somebody on the wire sends frames from the peer's address.
     Forged,
     /// Somebody on the wire sends recorded frames again.
@@ -53,12 +57,14 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Kill,
         Self::Stop,
         Self::WireDown,
         Self::InterfaceDown,
         Self::InterfaceGone,
+        Self::Renamed,
+        Self::Firewall,
         Self::Forged,
         Self::Replayed,
         Self::SlowMetrics,
@@ -82,6 +88,8 @@ impl FaultKind {
             Self::WireDown => "wire-down",
             Self::InterfaceDown => "interface-down",
             Self::InterfaceGone => "interface-gone",
+            Self::Renamed => "renamed",
+            Self::Firewall => "firewall",
             Self::Forged => "forged",
             Self::Replayed => "replayed",
             Self::SlowMetrics => "slow-metrics",
@@ -117,9 +125,9 @@ impl FaultKind {
             Self::KeeperKilled => (200, 800),
             Self::Stop => (20, 400),
             Self::WireDown | Self::InterfaceDown => (50, 1_000),
-            Self::InterfaceGone | Self::Deactivate | Self::RestartDormant => (50, 800),
+            Self::InterfaceGone | Self::Renamed | Self::Deactivate | Self::RestartDormant => (50, 800),
             Self::Forged | Self::Replayed | Self::Mtu => (200, 800),
-            Self::SlowMetrics | Self::SlowControl | Self::CpuHogs | Self::Bridge => (600, 1_200),
+            Self::Bridge | Self::Firewall | Self::SlowMetrics | Self::SlowControl | Self::CpuHogs => (600, 1_200),
         }
     }
 }
