@@ -177,9 +177,17 @@ impl FaultTargets<'_> {
                 self.stage.unplug(end)?;
                 self.wait(lasts);
                 self.stage.replug(end)?;
+                self.wait_until_in_use(end);
             }
         }
         Ok(self.on_wire(end, |netlink, index| netlink.wait_until_running(index))?)
+    }
+
+    /// Waits until the daemon of an end serves its interface again, for some seconds at most: until then nobody does.
+    fn wait_until_in_use(&self, end: usize) {
+        let since = self.clock.elapsed();
+        let serves = || self.ends[end].status_since(since).is_some_and(|status| !status.is_waiting());
+        self.wait_until(Duration::from_secs(5), serves);
     }
 
     pub(super) fn on_wire(

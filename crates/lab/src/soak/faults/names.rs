@@ -50,8 +50,14 @@ impl FaultTargets<'_> {
     pub(super) fn filter(&self, fault: &PlannedFault) -> Result<(), LinkError> {
         let PlannedFault { end, lasts, .. } = *fault;
         let (host, daemon, over) = (&self.stage.ends[end], &self.ends[end], StopFlag::new());
+        // Perhaps the name that rules would mean is nobody's since an earlier day.
+        host.with(|| {
+            let netlink = Netlink::open()?;
+            netlink.rename(netlink.existing_link(STAND_IN)?.index, stage::plug(end))
+        })??;
         load_rules(host, &rules(stage::plug(end)))?;
         let arrived = std::thread::scope(|scope| {
+            let _over = over.stop_on_drop();
             let knocks = scope.spawn(|| knock(&self.stage.ends[1 - end], &over));
             let heard = scope.spawn(|| listen(host, &over));
             self.wait(lasts / 2);
