@@ -13,6 +13,7 @@ use std::time::Duration;
 use cable_lab::{Lab, address, outcome, wait_for};
 use linux::net::{InterfaceSettings, Namespace, Netlink, settings};
 use rack_lab::Rack;
+use units::StopFlag;
 
 /// Every per-interface setting that a host's security or routing hangs on, with a value that is not the default.
 const SETTINGS: [(&str, &str); 13] = [
@@ -162,6 +163,79 @@ fn rules_by_name_and_settings_are_the_same_before_during_and_after_link_up_take_
         assert_eq!(code, 0, "by the interface's name, too: {said}");
         assert_eq!((arrive(), seen(&lab.ends[0])), (AS_RULED, before), "{backend}, after");
     }
+}
+
+/// Knocks all the time at ports of a host; what came to each.
+fn knock<'scope, const N: usize>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    [from, to]: [&'scope Namespace; 2],
+    at: std::net::IpAddr,
+    ports: [u16; N],
+    over: &'scope StopFlag,
+) -> std::thread::ScopedJoinHandle<'scope, [usize; N]> {
+    let sockets = ports.map(|port| to.with(|| UdpSocket::bind((at, port)).unwrap()).unwrap());
+    sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
+    let sender = from.with(|| UdpSocket::bind(("0.0.0.0", 0)).unwrap()).unwrap();
+    scope.spawn(move || {
+        while !over.is_stopped() {
+            for port in ports {
+                let _ = sender.send_to(b"knock", (at, port));
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+    });
+    scope.spawn(move || {
+        let mut arrived = [0; N];
+        while !over.is_stopped() {
+            for (socket, arrived) in sockets.iter().zip(&mut arrived) {
+                while socket.recv(&mut [0; 16]).is_ok() {
+                    *arrived += 1;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        arrived
+    })
+}
+
+#[test]
+fn nothing_gets_past_a_rule_by_name_while_the_name_changes_hands() {
+    if !testkit::installed("nft") {
+        return;
+    }
+    let Some(lab) = Lab::new(1_600) else { return };
+    lab.give_address(0, "w0");
+    lab.give_address(1, "w1");
+    // Not its settings: a reverse path filter would drop what comes by the wrong interface.
+    nft(&lab.ends[0], RULES);
+    let out = "type filter hook output priority 0; oifname \"w0\" udp dport 7009 drop";
+    nft(&lab.ends[0], &format!("table ip o {{\n chain o {{\n {out}\n }}\n}}\n"));
+    let over = StopFlag::new();
+    let (arrived, left) = std::thread::scope(|scope| {
+        let _over = over.stop_on_drop();
+        let [here, there] = &lab.ends;
+        // The other end has no daemon: every frame is one that the kernel can read.
+        let inward = [DROPPED[0], DROPPED[1], DROPPED[2], OPEN];
+        let inward = knock(scope, [there, here], address(0), inward, &over);
+        let outward = knock(scope, [here, there], address(1), [7_009, OPEN], &over);
+        for round in 0..18 {
+            let mut daemon = lab.up(0, &["--take-over", "--backend", ["tap", "veth"][round % 2]]);
+            if round % 3 != 0 {
+                daemon.0.kill().unwrap();
+                daemon.0.wait().unwrap();
+                wait_for("the keeper", || lab.directory(0).keeper("hit0").exists(), String::new);
+            }
+            if round % 3 == 2 {
+                daemon = lab.up(0, &["--take-over"]);
+            }
+            assert_eq!(lab.run(0, &["link", "down", "hit0"]).0, 0);
+            let _ = daemon.0.wait();
+        }
+        over.stop();
+        (inward.join().unwrap(), outward.join().unwrap())
+    });
+    assert!(arrived[3] > 100 && left[1] > 100, "{arrived:?} {left:?}");
+    assert_eq!((&arrived[..3], left[0]), (&[0; 3][..], 0), "of {} inward and {} outward", arrived[3], left[1]);
 }
 
 #[test]

@@ -101,8 +101,8 @@ impl InterfaceChange {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// Puts it back. What is no longer there need not be.
-    pub(crate) fn undo(&self, netlink: &Netlink, ends: &LinkEnds) -> net::Result<()> {
+    /// Puts it back, to what it was after the `earlier` changes. What is no longer there need not be.
+    fn undo(&self, netlink: &Netlink, ends: &LinkEnds, earlier: &[Self]) -> net::Result<()> {
         match self {
             Self::Made { .. } => match ends.stand_in(netlink)? {
                 Some(link) => netlink.delete_link(link.index),
@@ -128,8 +128,12 @@ impl InterfaceChange {
                 give_back(netlink, ends, &noted(addresses, routes), *done)
             }
             Self::FailedOpen { .. } => {
-                if let Some(wire) = ends.wire(netlink)? {
-                    netlink.accept_on_ingress(wire.index, false)?;
+                let was_kept_off = earlier.iter().any(|change| matches!(change, Self::Filtered { .. }));
+                match ends.wire(netlink)? {
+                    // What the kernel received here would be known to no rule by the interface's name.
+                    Some(wire) if was_kept_off => drop(netlink.drop_all_on_ingress(wire.index)?),
+                    Some(wire) => netlink.accept_on_ingress(wire.index, false)?,
+                    None => {}
                 }
                 ends.stand_in(netlink)?.map_or(Ok(()), |stand_in| netlink.keep_to_itself(stand_in.index))
             }
@@ -309,7 +313,7 @@ impl ChangeNotes {
             if !failed.is_empty() && matches!(self.changes[at], InterfaceChange::Made { .. }) {
                 continue;
             }
-            match self.changes[at].undo(netlink, &ends) {
+            match self.changes[at].undo(netlink, &ends, &self.changes[..at]) {
                 Ok(()) => drop(self.changes.remove(at)),
                 Err(error) => failed.push(error.to_string()),
             }
