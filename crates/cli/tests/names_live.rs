@@ -499,6 +499,17 @@ fn what_is_bound_to_the_interface_itself_is_refused_with_the_line_that_shows_it(
 }
 
 #[test]
+fn another_name_of_an_interface_is_refused_where_it_would_have_to_change_hands() {
+    if !testkit::installed("ip") {
+        return;
+    }
+    let Some(lab) = Lab::new(1_600) else { return };
+    lab.ip(0, "link property add dev w0 altname uplink");
+    let (code, said) = lab.run(0, &["link", "up", "uplink", "--take-over"]);
+    assert!(code == 1 && said.lines().count() == 1 && said.contains("uplink is another name of w0"), "{said}");
+}
+
+#[test]
 fn a_capture_by_the_interfaces_name_is_of_the_wire() {
     let Some(lab) = Lab::new(1_600) else { return };
     let _daemon = lab.up(0, &["--take-over"]);

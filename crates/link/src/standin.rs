@@ -134,6 +134,10 @@ impl StandIn {
         }
         let left = left_by_another(&netlink, config, &wire, directory)?;
         let swaps = left.notes.swapped().is_some() || bound::swaps_names(config, &wire);
+        if swaps && wire.name != config.interface && wire.answers_to(&config.interface) {
+            let (other, name) = (&config.interface, &wire.name);
+            return Err(LinkError(format!("{other} is another name of {name}; say {name}, or --keep-name")));
+        }
         if config.take_over && left.found == 0 {
             bound::check(&netlink, config, &wire, swaps)?;
         }
@@ -380,6 +384,8 @@ impl StandIn {
     /// Puts back what was changed just now, and leaves what was found.
     fn step_back(&mut self) {
         self.undo(self.found);
+        // It may have been closed for names that were found.
+        let _ = self.open_wire_to_host();
         self.open_again();
     }
 

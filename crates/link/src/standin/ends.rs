@@ -48,9 +48,9 @@ impl LinkEnds {
 
     /// The stand-in, or what has its own name if it was never written down by its index.
     pub(crate) fn stand_in(&self, netlink: &Netlink) -> net::Result<Option<InterfaceInfo>> {
-        if let Some(stand_in) = self.stand_in.same(netlink)? {
-            return Ok(Some(stand_in));
+        match self.stand_in.index {
+            Some(_) => self.stand_in.same(netlink),
+            None => Ok(netlink.link(&self.stand_in.name)?.filter(|link| Some(link.index) != self.wire.index)),
         }
-        Ok(netlink.link(&self.stand_in.name)?.filter(|link| Some(link.index) != self.wire.index))
     }
 }

@@ -334,7 +334,7 @@ impl ChangeNotes {
             *addresses = has.addresses.iter().map(|address| address.as_bytes().to_vec()).collect();
             *routes = has.routes.iter().map(|route| route.as_bytes().to_vec()).collect();
         }
-        match changes.iter().any(|change| *change == InterfaceChange::CopiedSettings { done: true }) {
+        match changes.contains(&InterfaceChange::CopiedSettings { done: true }) {
             true => settings::return_settings(netlink, ends),
             false => Ok(()),
         }

@@ -15,8 +15,9 @@ const KINDS: [&str; 2] = ["conf", "neigh"];
 /// The MTU as IPv6 sees it, which follows the interface's; and coarser forms of other settings.
 const FOLLOW: [&str; 4] = ["ipv6/conf/mtu", "base_reachable_time", "retrans_time", "unres_qlen"];
 const IPV6_OFF: &str = "ipv6/conf/disable_ipv6";
-/// Others depend on it.
+/// Of addresses that are made of a secret; and how addresses are made.
 const SECRET: &str = "ipv6/conf/stable_secret";
+const SECRET_USE: &str = "ipv6/conf/addr_gen_mode";
 
 /// The settings of an interface: `ipv4/conf/rp_filter` and its value.
 pub type InterfaceSettings = BTreeMap<String, String>;
@@ -49,11 +50,13 @@ pub fn adjust_settings(interface: &str, wanted: &InterfaceSettings) -> Result<()
         IPV6_OFF => 3,
         _ => 2,
     };
-    // A secret that is not set yet cannot be read, and is there all the same.
-    let mut differing: Vec<(&String, &String)> = wanted
-        .iter()
-        .filter(|(key, value)| has.get(*key).map_or(key.as_str() == SECRET, |has| has != *value))
-        .collect();
+    // A secret that is not set yet cannot be read, and is there all the same. It is used as soon as it is set.
+    let differs = |key: &str| match (wanted.get(key), has.get(key)) {
+        (Some(wanted), Some(has)) => wanted != has,
+        (wanted, _) => wanted.is_some() && key == SECRET,
+    };
+    let is_to_be_set = |key: &str| differs(key) || (key == SECRET_USE && differs(SECRET));
+    let mut differing: Vec<(&String, &String)> = wanted.iter().filter(|(key, _)| is_to_be_set(key)).collect();
     differing.sort_by_key(|(key, value)| rank(key, value));
     for (key, value) in differing {
         match fs::write(path(interface, key), value) {
@@ -112,6 +115,10 @@ mod tests {
             assert_eq!(wanted["ipv6/conf/addr_gen_mode"], "2", "a secret of one's own is used");
             adjust_settings("x0", &wanted).unwrap();
             assert_eq!(settings("x0").unwrap(), wanted);
+            fs::write(path("w0", SECRET_USE), "0").unwrap();
+            netlink.add_veth("y0", "y1").unwrap();
+            adjust_settings("y0", &settings("w0").unwrap()).unwrap();
+            assert_eq!(settings("y0").unwrap()[SECRET_USE], "0", "unless somebody does not want it used");
             adjust_settings("x0", &before).unwrap();
             let after = settings("x0").unwrap();
             let still: Vec<&String> = after.keys().filter(|key| after.get(*key) != before.get(*key)).collect();

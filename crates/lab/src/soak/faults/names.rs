@@ -29,7 +29,7 @@ pub(super) fn can_filter() -> bool {
 impl FaultTargets<'_> {
     /// Renames the wire or the stand-in, and back again or not: whoever starts next finds them all the same.
     pub(super) fn rename(&self, fault: &PlannedFault) -> Result<(), LinkError> {
-        let (which, comes_back) = ((fault.seed % 2) as usize, fault.seed / 2 % 2 == 0);
+        let (which, comes_back) = ((fault.seed % 2) as usize, (fault.seed / 2).is_multiple_of(2));
         let namespace = &self.stage.ends[fault.end];
         let (index, name) = namespace.with(|| {
             let netlink = Netlink::open()?;
