@@ -124,11 +124,12 @@ fn take_own_name(netlink: &Netlink, stand_in: &InterfaceInfo, own_name: &str) ->
 pub fn settle_name(directory: &RunDirectory, name: &str, interface: &str) -> Result<(), LinkError> {
     release_name(interface)?;
     let notes = ChangeNotes::read(directory, name)?;
-    let (Some(ends), Some((_, altnames))) = (notes.ends_of(name), notes.swapped()) else { return Ok(()) };
+    let (Some(ends), Some((lent, altnames))) = (notes.ends_of(name), notes.swapped()) else { return Ok(()) };
     let netlink = Netlink::open()?;
-    match ends.stand_in(&netlink)? {
-        None => Ok(return_names(&netlink, &ends, &altnames)?),
-        Some(_) => Ok(()),
+    let (stand_in, wire) = (ends.stand_in(&netlink)?, ends.wire(&netlink)?);
+    match wire.filter(|wire| stand_in.is_none() && wire.name == lent) {
+        Some(_) => Ok(return_names(&netlink, &ends, &altnames)?),
+        None => Ok(()),
     }
 }
 
