@@ -138,6 +138,12 @@ impl<'a> ClockNetwork<'a> {
         Ok(network)
     }
 
+    /// Gives a node its part of the plan.
+    fn plan_for(&self, node: usize) -> Result<ClockControlRequest, LinkError> {
+        let duties = ClockDuties::of(&PlanFile::of(&self.plan, &self.graph), self.name(node));
+        Ok(ClockControlRequest::Plan(Box::new(duties.map_err(|error| LinkError(error.0))?)))
+    }
+
     fn plan_path(&self) -> PathBuf {
         self.folder.join("plan.json")
     }
@@ -395,11 +401,9 @@ impl<'a> ClockNetwork<'a> {
     fn tell_plan(&self, look: &dyn Fn()) -> Result<(), LinkError> {
         let mut nodes: Vec<usize> = (0..NODES).collect();
         nodes.sort_by_key(|node| std::cmp::Reverse(self.plan.depth[*node]));
-        let file = PlanFile::of(&self.plan, &self.graph);
         for node in nodes {
             look();
-            let duties = ClockDuties::of(&file, self.name(node)).map_err(|error| LinkError(error.0))?;
-            let request = ClockControlRequest::Plan(Box::new(duties));
+            let request = self.plan_for(node)?;
             // One that has just been started reads the same file.
             if let Ok(ClockControlReply::Refused(why)) = ask_clock(&self.directory, self.name(node), &request) {
                 return Err(LinkError(format!("{}: {why}", self.name(node))));

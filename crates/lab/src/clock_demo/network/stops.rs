@@ -10,7 +10,7 @@ use super::{ClockNetwork, NODES, planned};
 use crate::clock_demo::rows::{PlannedFor, StopRow};
 use crate::soak::process::signal;
 use clock::plan::ClockPlan;
-use timekeeper::{ClockControlReply, ClockControlRequest, ClockState, ClockStatus, ask_clock};
+use timekeeper::{ClockControlReply, ClockState, ClockStatus, ask_clock};
 
 /// For how long the root is stopped, in turn.
 const STOPPED: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(1_000)];
@@ -73,8 +73,7 @@ impl ClockNetwork<'_> {
     }
 
     fn tell(&self, node: usize) -> Result<(), LinkError> {
-        let request = ClockControlRequest::Plan(self.plan_path());
-        match ask_clock(&self.directory, self.name(node), &request) {
+        match ask_clock(&self.directory, self.name(node), &self.plan_for(node)?) {
             Ok(ClockControlReply::Done) => Ok(()),
             Ok(reply) => Err(LinkError(format!("{}: {reply:?}", self.name(node)))),
             Err(error) => Err(LinkError(format!("{}: {error}", self.name(node)))),

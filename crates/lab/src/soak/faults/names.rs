@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::actions::FaultTargets;
 use super::plan::PlannedFault;
-use super::side;
 use super::supervisor::{Launch, STAND_IN};
 use crate::stage;
 use linux::net::{Namespace, Netlink};
@@ -76,13 +75,12 @@ impl FaultTargets<'_> {
         }
         let [by_rule, by_chain, open] = arrived;
         if by_rule + by_chain > 0 {
-            daemon.report(format!(
-                "{by_rule} and {by_chain} datagrams came through a rule by name and a chain on the interface, on the {}",
-                side(end)
-            ));
+            daemon.report(vec![format!(
+                "{by_rule} and {by_chain} datagrams came through a rule by name and a chain on the interface"
+            )]);
         }
         if open == 0 && !self.is_stopped() {
-            daemon.report(format!("no datagram came to a port without a rule, on the {}", side(end)));
+            daemon.report(vec!["no datagram came to a port without a rule".to_owned()]);
         }
         Ok(())
     }

@@ -126,11 +126,6 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    /// Adds to what is wrong with this end.
-    pub(crate) fn report(&self, problem: String) {
-        self.state().problems.push(problem);
-    }
-
     fn look(&self) -> Result<(), LinkError> {
         let (now, mut state) = (self.clock.elapsed(), self.state());
         if let Some(child) = &mut state.child {
