@@ -1,7 +1,7 @@
 -- Reservations in a rack: messages between hosts and their switch, and marks on reserved frames.
 --
 -- Both travel under EtherType 88b7 (OUI-extended) with the identifier 02:68:69 00:02. docs/rack.md says what they mean,
--- crates/wire/src/reserve.rs how they are written. Copy this file into Wireshark's folder of personal Lua plugins.
+-- crates/base/wire/src/reserve.rs how they are written. Copy this file into Wireshark's folder of personal Lua plugins.
 
 local rack = Proto("hitless_rack", "hitless reservations in a rack")
 

@@ -1,25 +1,25 @@
--- Wireshark dissector for a protected link, as `crates/link/src/frame.rs` puts it on the wire.
+-- Wireshark dissector for a protected link, as `crates/linux/link/src/frame.rs` puts it on the wire.
 --
 --   88b5   link header, seal, then the rest of the frame from its type on
 --   88b6   link header, seal, then a whole frame with addresses of its own
 --
--- The link header (`crates/wire/src/link.rs`); numbers are big-endian:
+-- The link header (`crates/base/wire/src/link.rs`); numbers are big-endian:
 --
 --   tag       kind:3 class:1 era:1 feedback:1 epoch:2   number:16      (number only where a kind has one)
 --   feedback  hold:1 gaps:4 class:1 era:1 0:1           latest:16      then four bytes for each gap
 --   gap       first:16  era:1 round:7  frames:8
 --
 -- In place of a link header there may be a greeting, by which two ends with a key agree on a session
--- (`crates/link/src/seal/keyed.rs`); it is recognised whatever the preference says:
+-- (`crates/linux/link/src/seal/keyed.rs`); it is recognised whatever the preference says:
 --
 --   greeting  111:3 kind:5 own:128 echo:128 latest:64 tag:64
 --
 -- Where nothing is sealed there may be a probe in its place, by which the two ends find out whether a cable joins them
--- (`crates/wire/src/link/probe.rs`):
+-- (`crates/base/wire/src/link/probe.rs`):
 --
 --   probe     111:3 kind:5   proved:1 0:4 paths:3   token:16   instance:32   heard:32
 --
--- A frame may have its number in its two addresses instead, and an ordinary type (`crates/wire/src/link/stamp.rs`):
+-- A frame may have its number in its two addresses instead, and an ordinary type (`crates/base/wire/src/link/stamp.rs`):
 --
 --   to        a6:8        tag:4   acknowledges:1 of class:1 latest:17   number:17
 --   from      tag:4 6:4   tag:8   pushed:1 class:1   first:16 size:14

@@ -1,0 +1,311 @@
+//! Files that commands write: whole or absent, on a full disk and after Ctrl-C, and what was there before stays.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use linux::clock::Clock;
+use radar::capture::{CaptureRecord, CaptureWriter};
+use radar::packet::Timestamp;
+
+const HITLESS: &str = env!("CARGO_BIN_EXE_hitless");
+const START: u64 = 1_700_000_000_000_000_000;
+const MS: u64 = 1_000_000;
+
+/// A folder of its own for each test, gone when it ends.
+struct OwnFolder(PathBuf);
+
+impl OwnFolder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("hitless-writers-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// UP and DOWN of a link, 2 ms there and 6 ms back; if `shuffled`, captures that do not fit.
+    fn captures(&self, packets: u32, shuffled: bool) -> [String; 2] {
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        for number in 0..packets {
+            let sent = START + u64::from(number) * 20 * MS;
+            let of_down = if shuffled { number + packets } else { number };
+            up.push((sent, frame(1, 2, number)));
+            down.push((sent + 2 * MS, frame(1, 2, of_down)));
+            down.push((sent + 3 * MS, frame(2, 1, of_down)));
+            up.push((sent + 9 * MS, frame(2, 1, number)));
+        }
+        [("up", up), ("down", down)].map(|(name, frames)| {
+            let path = self.path(&format!("{name}-{shuffled}.pcapng"));
+            let mut writer = CaptureWriter::new(File::create(&path).unwrap()).unwrap();
+            for (at, bytes) in &frames {
+                let (at, len) = (Timestamp(*at), bytes.len() as u32);
+                writer.write(&CaptureRecord { at, len, bytes, link_number: 1, link: None }).unwrap();
+            }
+            path
+        })
+    }
+
+    fn recorded(&self) -> String {
+        let (scenario, logs) = (scenario("incast.toml"), self.path("logs"));
+        let output = hitless(&["sim", "run", &scenario, "--record", &logs]);
+        assert!(output.status.success(), "{output:?}");
+        logs
+    }
+}
+
+impl Drop for OwnFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Ethernet, IPv4 from 10.0.0.0 to 10.0.0.0, UDP with four bytes.
+const HEADERS: [u8; 42] = [
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0x45, 0, 0, 32, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 0, 10, 0, 0, 0,
+    0x0f, 0xa0, 1, 0xbb, 0, 12, 0, 0,
+];
+
+/// A packet with a number, between two hosts.
+fn frame(from: u8, to: u8, number: u32) -> Vec<u8> {
+    let mut frame = HEADERS.to_vec();
+    (frame[29], frame[33]) = (from, to);
+    frame.extend(number.to_be_bytes());
+    frame
+}
+
+fn scenario(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../experiments/scenarios").join(name).display().to_string()
+}
+
+fn hitless(args: &[&str]) -> Output {
+    Command::new(HITLESS).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// All files of a folder, with their paths below it, and what they hold.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut folders, mut found) = (vec![folder.to_owned()], Vec::new());
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push((path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A command on a disk of its own, of so few kilobytes, in a mount namespace.
+struct SmallDisk {
+    disk: PathBuf,
+    rootless: bool,
+}
+
+impl SmallDisk {
+    fn new(folder: &OwnFolder) -> Option<Self> {
+        let disk = folder.0.join("disk");
+        fs::create_dir_all(&disk).unwrap();
+        for rootless in [false, true] {
+            let small = Self { disk: disk.clone(), rootless };
+            if small.shell(64, "true").output().unwrap().status.success() {
+                return Some(small);
+            }
+        }
+        testkit::skip("no mount namespaces");
+        None
+    }
+
+    fn shell(&self, kilobytes: u32, script: &str) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(if self.rootless { &["--map-root-user", "--mount"][..] } else { &["--mount"] });
+        let disk = self.disk.display();
+        let script = format!("mount -t tmpfs -o size={kilobytes}k none {disk} && {script}");
+        command.args(["sh", "-c", &script, "sh"]).stdin(Stdio::null());
+        command
+    }
+
+    /// The exit code, what is said and printed, and what is on the disk then. `before` is the only file on it before.
+    fn run(&self, kilobytes: u32, before: Option<&str>, args: &[&str]) -> (Option<i32>, String, String, Vec<String>) {
+        let before = before.map(|name| format!("echo earlier > {name};")).unwrap_or_default();
+        let left = format!(
+            "find {} -mindepth 1 -printf '%P=' -exec head -c 8 '{{}}' ';' -printf '\\n' >&2 2>/dev/null",
+            self.disk.display()
+        );
+        let script =
+            format!("cd {}; {before} \"$@\"; code=$?; echo '== left' >&2; {left}; exit $code", self.disk.display());
+        let output = self.shell(kilobytes, &script).arg(HITLESS).args(args).output().unwrap();
+        let all = said(&output);
+        let (told, left) = all.split_once("== left\n").unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines = left.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        (output.status.code(), told.to_owned(), printed, lines)
+    }
+}
+
+#[test]
+fn a_full_disk_is_exit_code_1_with_the_path_and_leaves_no_half_of_a_file() {
+    let folder = OwnFolder::new("full");
+    let Some(disk) = SmallDisk::new(&folder) else { return };
+    let [up, down] = folder.captures(2_000, false);
+    let (incast, logs) = (scenario("incast.toml"), folder.recorded());
+    // The last word is the file.
+    let writers: [&[&str]; 8] = [
+        &["radar", "delay", &up, &down, "--csv", "it.csv"],
+        &["radar", "flows", &up, "--csv", "it.csv"],
+        &["clock", "plan", "--fat-tree", "16", "--write-topology", "it.csv"],
+        &["fleet", "topology", "--pods", "20", "--write", "it.csv"],
+        &["fleet", "simulate", "--pods", "20", "--days", "300", "--out", "it.csv"],
+        &["sim", "run", &incast, "--out", "it"],
+        &["replay", &logs, "--write", "it.pcapng"],
+        &["reproduce", "lossradar/lr.bandwidth", "--out", "it.html"],
+    ];
+    for args in writers {
+        let name = args[args.len() - 1];
+        for before in [None, Some(name).filter(|name| name.contains('.'))] {
+            let (code, told, printed, left) = disk.run(12, before, args);
+            let is_named = told.lines().last().is_some_and(|line| line.starts_with("error: ") && line.contains(name));
+            assert!(code == Some(1) && is_named, "{args:?}: {code:?} {told}");
+            assert_eq!(args[0] == "reproduce", printed.contains("match"), "{args:?}: {printed}");
+            let expected: Vec<String> = before.map(|name| format!("{name}=earlier")).into_iter().collect();
+            let left: Vec<String> =
+                left.into_iter().filter(|line| !line.starts_with("it=") && !line.contains('/')).collect();
+            assert_eq!(left, expected, "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_of_files_for_ptp4l_or_of_logs_is_whole_or_absent() {
+    let folder = OwnFolder::new("folders");
+    let Some(disk) = SmallDisk::new(&folder) else { return };
+    let incast = scenario("incast.toml");
+    let writers: [&[&str]; 3] = [
+        &["clock", "plan", "--fat-tree", "16", "--ptp4l", "it"],
+        &["clock", "plan", "--fat-tree", "16", "--ptp4l", "."],
+        &["sim", "run", &incast, "--record", "it"],
+    ];
+    for args in writers {
+        let (code, told, printed, left) = disk.run(64, None, args);
+        let path = args[args.len() - 1];
+        assert!(code == Some(1) && told.contains(&format!("{} {path}", args[args.len() - 2])), "{args:?}: {told}");
+        assert_eq!((left, printed.as_str()), (Vec::new(), ""), "{args:?}");
+    }
+    let refused = hitless(&["clock", "plan", "--fat-tree", "4", "--ptp4l", HITLESS]);
+    assert_eq!(refused.status.code(), Some(2), "a file is a wrong argument: {}", said(&refused));
+}
+
+#[test]
+fn a_delay_that_is_refused_leaves_the_earlier_csv() {
+    let folder = OwnFolder::new("refused");
+    let [up, down] = folder.captures(100, true);
+    let csv = folder.path("earlier.csv");
+    fs::write(&csv, "earlier").unwrap();
+    let output = hitless(&["radar", "delay", &up, &down, "--csv", &csv]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert_eq!(fs::read(&csv).unwrap(), b"earlier");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 3, "nothing is left beside it");
+}
+
+#[test]
+fn pages_of_demonstrations_are_refused_before_they_run_and_replace_nothing_until_they_end() {
+    let folder = OwnFolder::new("demos");
+    for demo in [&["demo", "--simulated"][..], &["rack", "demo", "--simulated"], &["clock", "demo"]] {
+        let nowhere = folder.path("nowhere/page.html");
+        let output = hitless(&[demo, &["--html", &nowhere]].concat());
+        assert_eq!(output.status.code(), Some(2), "{demo:?}: {}", said(&output));
+        assert!(said(&output).contains(&nowhere), "{demo:?}: {}", said(&output));
+    }
+    for demo in [&["demo", "--simulated"][..], &["rack", "demo", "--simulated"]] {
+        let page = folder.path("page.html");
+        fs::write(&page, "earlier").unwrap();
+        let mut command = Command::new(HITLESS);
+        command.args(demo).args(["--html", &page]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut running = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        let ended = running.try_wait().unwrap();
+        interrupt(&running);
+        running.wait().unwrap();
+        let found = fs::read_to_string(&page).unwrap();
+        assert!(found == "earlier" || found.ends_with("</html>\n"), "{demo:?}: {ended:?} {found}");
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    }
+}
+
+fn interrupt(running: &Child) {
+    Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
+}
+
+/// Runs a command to its end, which shows how long it takes, and then interrupts it at moments of that time. It must leave what it
+/// leaves when it ends, or what was there before.
+fn interrupted_at_any_moment(args: &[&str], out: &Path) {
+    let start = || {
+        let mut command = Command::new(HITLESS);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let clear = || {
+        let _ = fs::remove_dir_all(out);
+        fs::create_dir_all(out).unwrap();
+    };
+    clear();
+    let clock = Clock::start();
+    assert!(start().wait().unwrap().success(), "{args:?}");
+    let took = clock.elapsed();
+    let whole = files(out);
+    assert!(!whole.is_empty(), "{args:?}");
+    let (mut stopped, mut ended) = (0, 0);
+    for turn in 1..=8 {
+        clear();
+        let mut running = start();
+        // A multiple of the golden ratio spreads the moments evenly, the second half over the end, where files are written.
+        let share = f64::from(turn) * 0.618 % 1.0;
+        std::thread::sleep(took.mul_f64(if turn % 2 == 0 { share } else { 0.5 + share / 2.0 }));
+        interrupt(&running);
+        let code = running.wait().unwrap().code();
+        // A signal may come before anything listens to it, or after all is done.
+        assert!(matches!(code, None | Some(0 | 130)), "{args:?}: {code:?}");
+        let left = files(out);
+        assert!(
+            left.is_empty() || left == whole,
+            "{args:?}: {:?}",
+            left.iter().map(|(path, _)| path).collect::<Vec<_>>()
+        );
+        stopped += u32::from(left.is_empty());
+        ended += u32::from(!left.is_empty());
+    }
+    assert!(stopped > 0, "{args:?}: {stopped} stopped, {ended} ended");
+}
+
+#[test]
+fn ctrl_c_at_any_moment_leaves_whole_files_or_none() {
+    let folder = OwnFolder::new("interrupted");
+    let out = folder.0.join("out");
+    let to = |name: &str| out.join(name).display().to_string();
+    let [up, down] = folder.captures(3_000, false);
+    let logs = folder.recorded();
+    interrupted_at_any_moment(&["fleet", "topology", "--pods", "40", "--write", &to("it.csv")], &out);
+    interrupted_at_any_moment(&["clock", "plan", "--fat-tree", "16", "--ptp4l", &to("it")], &out);
+    interrupted_at_any_moment(&["replay", &logs, "--write", &to("it.pcapng")], &out);
+    interrupted_at_any_moment(&["radar", "delay", &up, &down, "--csv", &to("it.csv")], &out);
+}
+
+#[test]
+fn what_is_no_file_is_written_to_and_not_replaced() {
+    let folder = OwnFolder::new("devices");
+    let link = folder.path("it.csv");
+    std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+    let output = hitless(&["fleet", "topology", "--pods", "20", "--write", &link]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains(&link), "{}", said(&output));
+    assert!(Path::new(&link).is_symlink() && !fs::metadata("/dev/full").unwrap().is_file());
+}

@@ -1,0 +1,24 @@
+//! Measures the workspace's own source. `cargo run -p hitless-tidy` prints the table; `tests/tidy.rs` holds the limits.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `lexer` | words and marks, without strings and comments |
+//! | [`source`] | files, what in them is a test, the items they define |
+//! | [`measure`] | lines, lengths of functions, assertions, documentation |
+//! | [`names`] | type names used twice, public items that nobody uses |
+//! | [`duplicates`] | equal lines in two places |
+//! | [`docs`] | links, headings and commands of the pages for people |
+
+pub mod docs;
+pub mod duplicates;
+mod lexer;
+pub mod measure;
+pub mod names;
+pub mod source;
+
+use std::path::PathBuf;
+
+/// The root of the workspace that this crate was built in.
+pub fn root() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "..", "..", ".."].iter().collect()
+}
