@@ -75,7 +75,7 @@ mod tests {
     fn layout_comments_and_closing_braces_do_not_matter() {
         let one = "use a;\nfn f() {\n    b();\n    c(1);\n}\nfn g() {\n    d();\n    e();\n    h();\n}\n";
         let other = "let x;\nfn f() {\n  b( );\n  c(1); // c\n\n}\nfn g() {\n#[i]\n  d();\n  e();\n  k();\n}\n";
-        let texts = [SourceText::new("crates/a/src/b.rs", one), SourceText::new("crates/a/src/c.rs", other)];
+        let texts = [SourceText::new("crates/x/a/src/b.rs", one), SourceText::new("crates/x/a/src/c.rs", other)];
         let files = parse_workspace(&texts);
         let found: Vec<_> = duplicates(&files).iter().map(|it| (it.places.map(|(_, line)| line), it.lines)).collect();
         assert_eq!(found, [([2, 2], 6)]);

@@ -73,10 +73,10 @@ mod tests {
     fn what_only_its_own_library_names_is_unused() {
         let library = "pub struct A; pub struct N(pub u8); pub fn b() -> N {} pub fn c() { b() } pub(crate) fn d() {}";
         let texts = [
-            SourceText::new("crates/a/src/lib.rs", library),
-            SourceText::new("crates/a/src/main.rs", "fn main() { a::c() }"),
-            SourceText::new("crates/a/tests/t.rs", "// A"),
-            SourceText::new("crates/e/src/lib.rs", "use a::b; struct A;"),
+            SourceText::new("crates/x/a/src/lib.rs", library),
+            SourceText::new("crates/x/a/src/main.rs", "fn main() { a::c() }"),
+            SourceText::new("crates/x/a/tests/t.rs", "// A"),
+            SourceText::new("crates/x/e/src/lib.rs", "use a::b; struct A;"),
         ];
         let names =
             |items: &[Definition<'_, '_>]| items.iter().map(|(_, item)| item.name.to_owned()).collect::<Vec<_>>();

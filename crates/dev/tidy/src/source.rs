@@ -11,8 +11,10 @@ use crate::lexer::{Token, TokenKind, lex};
 /// A file as it was read.
 #[derive(Debug)]
 pub struct SourceText {
-    /// The folder under `crates/`.
+    /// The folder of its crate, which has the crate's name.
     package: String,
+    /// The folder under `crates/` that the crate is in.
+    folder: String,
     /// From the root of the workspace.
     path: PathBuf,
     text: String,
@@ -52,6 +54,8 @@ impl SourceItem<'_> {
 #[derive(Debug)]
 pub struct SourceFile<'a> {
     pub package: &'a str,
+    /// The folder under `crates/` that its crate is in.
+    pub folder: &'a str,
     pub path: &'a Path,
     pub(crate) text: &'a str,
     pub(crate) tokens: Vec<Token<'a>>,
@@ -65,28 +69,39 @@ pub struct SourceFile<'a> {
     pub(crate) surface: BTreeSet<&'a str>,
 }
 
-/// Every `.rs` file under `crates/`, in order of the paths.
+/// Every `.rs` file of the crates under `crates/FOLDER/`, in order of the paths.
 pub fn read_workspace(root: &Path) -> io::Result<Vec<SourceText>> {
     let mut texts = Vec::new();
-    for entry in fs::read_dir(root.join("crates"))? {
-        let folder = entry?.path();
-        let package = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut folders = vec![folder];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder)? {
-                let path = entry?.path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|extension| extension == "rs") {
-                    let text = fs::read_to_string(&path)?;
-                    let path = path.strip_prefix(root).unwrap_or(&path).to_owned();
-                    texts.push(SourceText { package: package.clone(), path, text });
-                }
-            }
+    for folder in folders_in(&root.join("crates"))? {
+        for package in folders_in(&folder)? {
+            read_package(root, &folder, &package, &mut texts)?;
         }
     }
     texts.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(texts)
+}
+
+fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries: Vec<PathBuf> = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    Ok(entries.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+fn read_package(root: &Path, folder: &Path, package: &Path, texts: &mut Vec<SourceText>) -> io::Result<()> {
+    let named = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut folders = vec![package.to_owned()];
+    while let Some(inner) = folders.pop() {
+        for entry in fs::read_dir(inner)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path)?;
+                let path = path.strip_prefix(root).unwrap_or(&path).to_owned();
+                texts.push(SourceText { package: named(package), folder: named(folder), path, text });
+            }
+        }
+    }
+    Ok(())
 }
 
 pub fn parse_workspace(texts: &[SourceText]) -> Vec<SourceFile<'_>> {
@@ -107,6 +122,7 @@ impl<'a> SourceFile<'a> {
         let surface = surface(&lexed.tokens, &closing);
         Self {
             package: &source.package,
+            folder: &source.folder,
             path: &source.path,
             text: &source.text,
             tokens: lexed.tokens,
@@ -140,6 +156,16 @@ impl<'a> SourceFile<'a> {
         is_under_src(self.path) && !self.path.ends_with("src/main.rs")
     }
 
+    /// Of a test, bench or example, or a module that only tests have.
+    pub fn is_test(&self) -> bool {
+        self.is_test
+    }
+
+    /// Whether a word stands anywhere in its code.
+    pub fn names(&self, word: &str) -> bool {
+        self.tokens.iter().any(|token| token.kind == TokenKind::Word && token.text == word)
+    }
+
     /// All its lines without those of inline tests.
     pub fn length(&self) -> usize {
         let spanned = |range: &Range<usize>| self.tokens[range.end - 1].last_line - self.tokens[range.start].line + 1;
@@ -157,7 +183,7 @@ impl<'a> SourceFile<'a> {
 }
 
 pub(crate) fn is_under_src(path: &Path) -> bool {
-    path.components().nth(2).is_some_and(|folder| folder.as_os_str() == "src")
+    path.components().nth(3).is_some_and(|folder| folder.as_os_str() == "src")
 }
 
 /// Of each opening mark the index of the mark that closes it, of all others their own.
@@ -300,8 +326,8 @@ fn visibility(tokens: &[Token], mut at: usize) -> Visibility {
 impl SourceText {
     /// A file of a workspace that a test makes up.
     pub(crate) fn new(path: &str, text: &str) -> Self {
-        let package = path.split('/').nth(1).unwrap().to_owned();
-        Self { package, path: path.into(), text: text.to_owned() }
+        let [folder, package] = [1, 2].map(|at| path.split('/').nth(at).unwrap().to_owned());
+        Self { package, folder, path: path.into(), text: text.to_owned() }
     }
 }
 
@@ -316,7 +342,7 @@ mod tests {
     #[test]
     fn items_have_their_visibility_and_length() {
         let text = "pub const fn f() -> [u8; 4] {\n}\npub(in crate::b) struct S;\ntype T = u8;\nfn g(h: fn(u8)) {}\n";
-        let texts = [SourceText::new("crates/a/src/lib.rs", text)];
+        let texts = [SourceText::new("crates/x/a/src/lib.rs", text)];
         let expected = [
             ("fn", "f", Visibility::Public, 2),
             ("struct", "S", Visibility::Restricted, 0),
@@ -329,14 +355,14 @@ mod tests {
     #[test]
     fn associated_types_and_generic_constants_are_no_items() {
         let text = "impl<const N: usize> A for B<N> { type C = u8; fn d(e: impl F) { let g = *const H; } }";
-        let texts = [SourceText::new("crates/a/src/lib.rs", text)];
+        let texts = [SourceText::new("crates/x/a/src/lib.rs", text)];
         assert_eq!(found(&parse_workspace(&texts)[0]), [("fn", "d", Visibility::Private, 1)]);
     }
 
     #[test]
     fn tests_are_apart_inline_and_in_files_of_their_own() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests;\n#[cfg(test)]\nmod more {\n    fn b() {}\n}\n";
-        let paths = ["crates/a/src/c.rs", "crates/a/src/c/tests.rs", "crates/a/src/c/d.rs", "crates/a/tests/e.rs"];
+        let paths = ["crates/x/a/src/c.rs", "crates/x/a/src/c/tests.rs", "crates/x/a/src/c/d.rs", "crates/x/a/tests/e.rs"];
         let texts = paths.map(|path| SourceText::new(path, text));
         let files = parse_workspace(&texts);
         assert_eq!(files.iter().map(|file| file.is_test).collect::<Vec<_>>(), [false, true, false, true]);
