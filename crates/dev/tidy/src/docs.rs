@@ -15,12 +15,24 @@ pub struct DocPage {
     /// Lines of code blocks, joined where they end in a backslash, and code inside of sentences.
     code: Vec<(usize, String)>,
     headings: Vec<String>,
+    /// Rows of tables, each with the line of its table's head.
+    rows: Vec<PageRow>,
 }
 
-/// The pages in the root of the workspace and in `docs/`.
+/// A row of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRow {
+    pub line: usize,
+    pub cells: usize,
+    /// Cells of its table's head.
+    pub expected: usize,
+}
+
+/// The pages in the root of the workspace, in `docs/`, and in the folders of `crates/`.
 pub fn read_pages(root: &Path) -> io::Result<Vec<DocPage>> {
     let mut pages = Vec::new();
-    for folder in [root.to_owned(), root.join("docs")] {
+    let crates = fs::read_dir(root.join("crates"))?.filter_map(|entry| Some(entry.ok()?.path()));
+    for folder in [root.to_owned(), root.join("docs")].into_iter().chain(crates.filter(|path| path.is_dir())) {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "md") {
@@ -35,9 +47,14 @@ pub fn read_pages(root: &Path) -> io::Result<Vec<DocPage>> {
 
 impl DocPage {
     fn parse(path: &Path, text: &str) -> Self {
-        let mut page = Self { path: path.to_owned(), prose: Vec::new(), code: Vec::new(), headings: Vec::new() };
+        let mut page =
+            Self { path: path.to_owned(), prose: Vec::new(), code: Vec::new(), headings: Vec::new(), rows: Vec::new() };
+        let mut head = None;
         let (mut in_block, mut in_span) = (false, false);
         for (line, text) in (1..).zip(text.lines()) {
+            let cells = cells(text).filter(|_| !in_block);
+            head = cells.map(|cells| head.unwrap_or(cells));
+            page.rows.extend(cells.zip(head).map(|(cells, expected)| PageRow { line, cells, expected }));
             if text.trim_start().starts_with("```") {
                 in_block = !in_block;
             } else if in_block {
@@ -70,6 +87,25 @@ impl DocPage {
             }
         }
         self.prose.push((line, prose));
+    }
+
+    /// Rows of tables that have another number of cells than their head.
+    pub fn broken_rows(&self) -> impl Iterator<Item = &PageRow> {
+        self.rows.iter().filter(|row| row.cells != row.expected)
+    }
+
+    /// Paths of files in its code: words with a slash and an ending that source, settings or pages have, and names of source
+    /// files. A word with a
+    /// placeholder, such as `NAME`, is none.
+    pub fn paths(&self) -> impl Iterator<Item = (usize, &str)> {
+        let words = self.code.iter().flat_map(|(line, code)| code.split_whitespace().map(move |word| (*line, word)));
+        let words = words.map(|(line, word)| (line, word.trim_end_matches([',', ';', ')']).trim_start_matches('(')));
+        words.filter(|(_, word)| is_path(word))
+    }
+
+    /// Words of its prose, and of its code where that is part of a sentence.
+    pub fn words(&self) -> usize {
+        self.prose.iter().map(|(_, text)| text.split_whitespace().count()).sum::<usize>()
     }
 
     /// Where its links lead, those to other sites aside.
@@ -117,6 +153,27 @@ impl DocPage {
     }
 }
 
+/// Cells of a row of a table; none if the line is no row. A bar within code or behind a backslash separates nothing.
+fn cells(text: &str) -> Option<usize> {
+    let row = text.trim().strip_prefix('|')?.trim_end_matches('|');
+    let (mut cells, mut in_code, mut escaped) = (1, false, false);
+    for c in row.chars() {
+        in_code ^= c == '`';
+        cells += usize::from(c == '|' && !in_code && !escaped);
+        escaped = c == '\\';
+    }
+    Some(cells)
+}
+
+fn is_path(word: &str) -> bool {
+    const ENDINGS: [&str; 8] = [".rs", ".toml", ".md", ".lua", ".h", ".yml", ".service", ".snap"];
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "./_-@".contains(c);
+    let is_place = word.contains('/') && !word.starts_with(['/', '-']);
+    (is_place || word.ends_with(".rs"))
+        && word.chars().all(is_plain)
+        && ENDINGS.iter().any(|ending| word.ends_with(ending))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +188,21 @@ mod tests {
         assert_eq!(page.links().collect::<Vec<_>>(), [(3, "b.md#c")]);
         assert_eq!(page.options().collect::<Vec<_>>(), [(4, "--a")]);
         assert_eq!(page.anchors(), ["a-page", "a-b-c", "a-page-1"]);
+    }
+
+    #[test]
+    fn a_row_with_another_number_of_cells_is_found() {
+        let page =
+            DocPage::parse(Path::new("a.md"), "| a | b |\n| --- | --- |\n| `x|y` | z |\n| only |\n\n| other |\n");
+        let broken: Vec<_> = page.broken_rows().map(|row| (row.line, row.cells, row.expected)).collect();
+        assert_eq!(broken, [(4, 1, 2)]);
+    }
+
+    #[test]
+    fn paths_are_told_from_commands_and_placeholders() {
+        let text = "`link/src/run.rs`, `a.rs`, `crates/NAME/src/lib.rs`, `/etc/hitless/eth1.toml`, `a/b` and `sim run x/y.toml`\n";
+        let page = DocPage::parse(Path::new("a.md"), text);
+        assert_eq!(page.paths().map(|(_, path)| path).collect::<Vec<_>>(), ["link/src/run.rs", "a.rs", "x/y.toml"]);
     }
 
     #[test]

@@ -362,7 +362,8 @@ mod tests {
     #[test]
     fn tests_are_apart_inline_and_in_files_of_their_own() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests;\n#[cfg(test)]\nmod more {\n    fn b() {}\n}\n";
-        let paths = ["crates/x/a/src/c.rs", "crates/x/a/src/c/tests.rs", "crates/x/a/src/c/d.rs", "crates/x/a/tests/e.rs"];
+        let paths =
+            ["crates/x/a/src/c.rs", "crates/x/a/src/c/tests.rs", "crates/x/a/src/c/d.rs", "crates/x/a/tests/e.rs"];
         let texts = paths.map(|path| SourceText::new(path, text));
         let files = parse_workspace(&texts);
         assert_eq!(files.iter().map(|file| file.is_test).collect::<Vec<_>>(), [false, true, false, true]);

@@ -130,7 +130,11 @@ fn packages() -> BTreeMap<&'static str, Package> {
 
 fn may_use(folder: &str) -> &'static [&'static str] {
     let found = FOLDERS.iter().find(|(name, _)| *name == folder);
-    found.unwrap_or_else(|| panic!("crates/{folder} is in no row of FOLDERS: give it one, and a place in ARCHITECTURE.md")).1
+    found
+        .unwrap_or_else(|| {
+            panic!("crates/{folder} is in no row of FOLDERS: give it one, and a place in ARCHITECTURE.md")
+        })
+        .1
 }
 
 #[test]
@@ -141,7 +145,8 @@ fn a_folder_uses_only_those_that_it_may() {
         for (to, specification) in dependencies(&package.manifest, "dependencies") {
             let Some(used) = packages.get(to.as_str()) else { continue };
             // The test kit is a tool of tests; where it is optional, tests of others ask for it.
-            let is_allowed = to == "testkit" || used.folder == package.folder || may_use(package.folder).contains(&used.folder);
+            let is_allowed =
+                to == "testkit" || used.folder == package.folder || may_use(package.folder).contains(&used.folder);
             let has_redis = to == "bus" && specification.contains("redis");
             if !is_allowed || has_redis && WITHOUT_REDIS.contains(&package.folder) {
                 wrong.push(format!("crates/{}/{from}/Cargo.toml: {to}{specification}", package.folder));
@@ -154,7 +159,8 @@ fn a_folder_uses_only_those_that_it_may() {
 #[test]
 fn every_folder_says_what_lives_there() {
     let silent = |folder: &str| !tidy::root().join("crates").join(folder).join("README.md").exists();
-    let missing = FOLDERS.iter().map(|(folder, _)| *folder).filter(|folder| silent(folder)).map(str::to_owned).collect();
+    let missing =
+        FOLDERS.iter().map(|(folder, _)| *folder).filter(|folder| silent(folder)).map(str::to_owned).collect();
     expect_none(missing, "these folders of crates/ have no README.md");
 }
 
@@ -162,7 +168,8 @@ fn every_folder_says_what_lives_there() {
 fn every_dependency_is_used() {
     let mut unused = Vec::new();
     for (name, package) in packages() {
-        let named = |section: &str| dependencies(&package.manifest, section).into_keys().map(|key| key.replace('-', "_"));
+        let named =
+            |section: &str| dependencies(&package.manifest, section).into_keys().map(|key| key.replace('-', "_"));
         let uses = |word: &str, tests: bool| {
             let files = FILES.iter().filter(|file| file.package == name);
             files.filter(|file| tests || !file.is_test()).any(|file| file.names(word))
@@ -197,4 +204,52 @@ fn links_of_the_documentation_lead_somewhere() {
         }
     }
     expect_none(broken, "these links lead nowhere: is the file or its heading named otherwise now?");
+}
+
+#[test]
+fn rows_of_tables_have_as_many_cells_as_their_heads() {
+    let broken = read_pages(&tidy::root()).unwrap().into_iter().flat_map(|page| {
+        let said = page
+            .broken_rows()
+            .map(|row| format!("{}:{}: {} cells, expected {}", page.path.display(), row.line, row.cells, row.expected));
+        said.collect::<Vec<_>>()
+    });
+    expect_none(broken.collect(), "these rows of tables are broken");
+}
+
+#[test]
+fn paths_in_pages_exist() {
+    let root = tidy::root();
+    let exists = |page: &DocPage, path: &str| {
+        let beside = root.join(&page.path).parent().unwrap().join(path);
+        let of_packages = packages().into_iter().map(|(name, of)| root.join("crates").join(of.folder).join(name));
+        // Source files are named from wherever the sentence is.
+        beside.exists()
+            || [root.clone(), root.join("docs")].into_iter().chain(of_packages).any(|root| root.join(path).exists())
+            || FILES.iter().any(|file| file.path.ends_with(path))
+    };
+    let pages = read_pages(&root).unwrap();
+    // What has changed names files as they were then.
+    let pages = pages.iter().filter(|page| !page.path.ends_with("CHANGELOG.md"));
+    let missing = pages.flat_map(|page| {
+        let missing = page.paths().filter(|(_, path)| !exists(page, path));
+        missing.map(|(line, path)| format!("{}:{line}: {path}", page.path.display())).collect::<Vec<_>>()
+    });
+    expect_none(missing.collect(), "these pages name files that do not exist");
+}
+
+#[test]
+fn every_page_is_listed() {
+    let root = tidy::root();
+    let pages = read_pages(&root).unwrap();
+    let listed: Vec<&str> = pages
+        .iter()
+        .filter(|page| page.path.ends_with("docs/README.md"))
+        .flat_map(|page| page.links())
+        .map(|(_, to)| to)
+        .collect();
+    let of_docs = pages.iter().filter(|page| page.path.starts_with("docs") && !page.path.ends_with("README.md"));
+    let names = of_docs.map(|page| page.path.file_name().unwrap().to_string_lossy().into_owned());
+    let missing = names.filter(|name| !listed.iter().any(|link| link.split('#').next() == Some(name)));
+    expect_none(missing.collect(), "docs/README.md does not link to these pages");
 }

@@ -14,7 +14,8 @@ use roce::model::{
 use scenario::Scenario;
 use units::{Bytes, Prob, Progress};
 
-const CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../experiments/rdma-corruption/chain.toml"));
+const CHAIN: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../experiments/rdma-corruption/chain.toml"));
 
 /// L, the links between the switches of the chain.
 const LINKS: u32 = 3;
