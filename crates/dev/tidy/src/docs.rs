@@ -12,6 +12,8 @@ pub struct DocPage {
     pub path: PathBuf,
     /// What is not code, a line each.
     prose: Vec<(usize, String)>,
+    /// The same lines with the code in their sentences.
+    lines: Vec<(usize, String)>,
     /// Lines of code blocks, joined where they end in a backslash, and code inside of sentences.
     code: Vec<(usize, String)>,
     headings: Vec<String>,
@@ -46,9 +48,15 @@ pub fn read_pages(root: &Path) -> io::Result<Vec<DocPage>> {
 }
 
 impl DocPage {
-    fn parse(path: &Path, text: &str) -> Self {
-        let mut page =
-            Self { path: path.to_owned(), prose: Vec::new(), code: Vec::new(), headings: Vec::new(), rows: Vec::new() };
+    pub(crate) fn parse(path: &Path, text: &str) -> Self {
+        let mut page = Self {
+            path: path.to_owned(),
+            prose: Vec::new(),
+            lines: Vec::new(),
+            code: Vec::new(),
+            headings: Vec::new(),
+            rows: Vec::new(),
+        };
         let mut head = None;
         let (mut in_block, mut in_span) = (false, false);
         for (line, text) in (1..).zip(text.lines()) {
@@ -62,6 +70,7 @@ impl DocPage {
             } else {
                 in_span &= !text.trim().is_empty();
                 page.headings.extend(text.strip_prefix('#').map(|rest| rest.trim_start_matches('#').trim().to_owned()));
+                page.lines.push((line, text.to_owned()));
                 page.add_line(line, text, &mut in_span);
             }
         }
@@ -103,9 +112,26 @@ impl DocPage {
         words.filter(|(_, word)| is_path(word))
     }
 
+    /// Its paragraphs, each with its first line; tables and headings are none.
+    pub(crate) fn paragraphs(&self) -> Vec<(usize, String)> {
+        let mut paragraphs: Vec<(usize, usize, String)> = Vec::new();
+        let lines = self.lines.iter().map(|(line, text)| (*line, text.trim()));
+        for (line, text) in lines.filter(|(_, text)| !text.is_empty() && !text.starts_with(['|', '#'])) {
+            let is_item = text.starts_with(['-', '*']) || text.starts_with(|c: char| c.is_ascii_digit());
+            match paragraphs.last_mut() {
+                Some((_, last, paragraph)) if *last + 1 == line && !is_item => {
+                    *last = line;
+                    *paragraph = format!("{paragraph} {text}");
+                }
+                _ => paragraphs.push((line, line, text.to_owned())),
+            }
+        }
+        paragraphs.into_iter().map(|(line, _, text)| (line, text)).collect()
+    }
+
     /// Words of its prose, and of its code where that is part of a sentence.
     pub fn words(&self) -> usize {
-        self.prose.iter().map(|(_, text)| text.split_whitespace().count()).sum::<usize>()
+        self.lines.iter().map(|(_, text)| text.split_whitespace().count()).sum::<usize>()
     }
 
     /// Where its links lead, those to other sites aside.

@@ -7,13 +7,15 @@
 //! | [`measure`] | lines, lengths of functions, assertions, documentation |
 //! | [`names`] | type names used twice, public items that nobody uses |
 //! | [`duplicates`] | equal lines in two places |
-//! | [`docs`] | links, headings and commands of the pages for people |
+//! | [`docs`] | pages: links, tables, paths, commands |
+//! | [`prose`] | comments and pages as prose |
 
 pub mod docs;
 pub mod duplicates;
 mod lexer;
 pub mod measure;
 pub mod names;
+pub mod prose;
 pub mod source;
 
 use std::path::PathBuf;

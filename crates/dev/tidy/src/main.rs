@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use tidy::docs::read_pages;
 use tidy::duplicates::duplicates;
 use tidy::measure::{Measures, files_without_docs, long_files, long_functions};
 use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
+use tidy::prose::{DocLine, doc_lines, sample};
 use tidy::source::{SourceFile, parse_workspace, read_workspace};
 
 const USAGE: &str = "Usage: cargo run -p hitless-tidy [-- OPTION]
@@ -18,6 +20,9 @@ Prints lines, functions, documentation and names of every crate.
   --unused      public items of libraries that no other crate and no test names
   --long        functions over 40 lines, files over 400 without their tests, files without `//!`
   --duplicates  equal runs of six lines or more
+  --odd         documentation lines that begin with What, How, Of and the like
+  --sample N --seed N
+                sentences drawn at random, half from comments, half from pages
 ";
 
 fn main() -> io::Result<ExitCode> {
@@ -30,10 +35,12 @@ fn main() -> io::Result<ExitCode> {
         ["--unused"] => unused_public(&files).iter().map(described).collect(),
         ["--long"] => long(&files),
         ["--duplicates"] => repeated(&files),
-        _ => {
-            io::stderr().write_all(USAGE.as_bytes())?;
-            return Ok(ExitCode::from(2));
-        }
+        ["--odd"] => odd(&files),
+        ["--sample", count, "--seed", seed] => match (count.parse(), seed.parse()) {
+            (Ok(count), Ok(seed)) => sample(&files, &read_pages(&tidy::root())?, count, seed),
+            _ => return refused(),
+        },
+        _ => return refused(),
     };
     let mut out = io::BufWriter::new(io::stdout().lock());
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
@@ -82,6 +89,8 @@ fn table(files: &[SourceFile<'_>]) -> Vec<String> {
     lines.push(format!("types that share their name: {} of {types} ({:.1} %)", total.2, percent(total.2, types)));
     lines.push(format!("public names unused outside: {} of {public} ({:.1} %)", total.1, percent(total.1, public)));
     lines.push(format!("duplicates: {}", duplicates(files).len()));
+    let (docs, odd) = (files.iter().flat_map(doc_lines).count(), odd(files).len());
+    lines.push(format!("documentation lines with an odd opening: {odd} of {docs} ({:.1} %)", percent(odd, docs)));
     lines
 }
 
@@ -109,6 +118,19 @@ fn columns(name: &str, (measures, unused, same_name): &(Measures, usize, usize))
 fn aligned(row: &[String; 14]) -> String {
     let cells = row.iter().zip(HEAD).skip(1).map(|(cell, head)| format!("  {cell:>0$}", head.chars().count().max(6)));
     format!("{:<10}{}", row[0], cells.collect::<String>())
+}
+
+fn refused() -> io::Result<ExitCode> {
+    io::stderr().write_all(USAGE.as_bytes())?;
+    Ok(ExitCode::from(2))
+}
+
+fn odd(files: &[SourceFile<'_>]) -> Vec<String> {
+    let place = |file: &SourceFile<'_>, doc: DocLine<'_>| format!("{}: {}", file.place(doc.line), doc.text);
+    files
+        .iter()
+        .flat_map(|file| doc_lines(file).filter(DocLine::is_odd).map(|doc| place(file, doc)).collect::<Vec<_>>())
+        .collect()
 }
 
 fn described((file, item): &Definition<'_, '_>) -> String {

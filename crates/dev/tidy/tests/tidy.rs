@@ -10,6 +10,7 @@ use tidy::docs::{DocPage, read_pages};
 use tidy::duplicates::duplicates;
 use tidy::measure::{files_without_docs, long_files, long_functions};
 use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
+use tidy::prose::doc_lines;
 use tidy::source::{SourceFile, SourceText, parse_workspace, read_workspace};
 
 const LONGEST_FUNCTION: usize = 70;
@@ -18,6 +19,8 @@ const LONGEST_FILE: usize = 450;
 const SHARED_TYPE_NAMES: [&str; 1] = ["Protection"];
 /// In percent of the public names of libraries, those that nobody outside uses.
 const UNUSED_PUBLIC_NAMES: f64 = 1.2;
+/// In percent of documentation lines, those that begin with a question word or a preposition.
+const ODD_OPENINGS: f64 = 20.0;
 /// Pairs of equal runs of six lines or more.
 const DUPLICATES: usize = 2;
 
@@ -69,6 +72,17 @@ fn every_file_says_what_it_is() {
     assert!(FILES.len() > 500, "{}", FILES.len());
     let silent = files_without_docs(&FILES).into_iter().map(|file| file.place(1)).collect();
     expect_none(silent, "open these files with `//!` and a sentence");
+}
+
+#[test]
+fn documentation_opens_with_a_noun_or_a_verb() {
+    let lines = || FILES.iter().flat_map(|file| doc_lines(file).map(move |doc| (file, doc)));
+    let share = percent(lines().filter(|(_, doc)| doc.is_odd()).count(), lines().count());
+    assert!(
+        share <= ODD_OPENINGS,
+        "{share:.1} % of documentation lines begin with What, How, Of and the like: begin with a noun phrase or a verb \
+         (`cargo run -p hitless-tidy -- --odd` lists them)"
+    );
 }
 
 #[test]
