@@ -48,7 +48,7 @@ pub(crate) trait OnWire {
     /// All frames of the layer above that are gone if this is.
     fn handles(&self) -> &[Self::Body];
 
-    /// Whether it carries nothing and would not be sent if the wire had anything else to do.
+    /// True if it carries nothing and is sent only while the wire has nothing else to do.
     fn is_filler(&self) -> bool {
         self.body().is_none()
     }
@@ -60,7 +60,7 @@ pub(crate) trait OnWire {
     }
 }
 
-/// What an event loop must know of a link protocol's machine.
+/// Interface of a link protocol's machine to an event loop.
 pub(crate) trait LinkMachine: Machine<Note = EndpointNote, Frame: OnWire<Body = Self::Inner>> {
     fn is_calm(&self) -> bool;
     /// Equal for two calm states that will treat the next frame alike.
@@ -90,10 +90,10 @@ use its_own;
 
 /// A link protocol as a setup has it.
 pub(crate) trait LinkProtocol: Sized {
-    /// What runs at each end.
+    /// Machine at each end.
     type Machine: LinkMachine<Inner = PacketHandle>;
 
-    /// What a scenario calls it: `protect = …`.
+    /// Names in a scenario: `protect = …`.
     const NAMES: &'static [&'static str];
     /// Keys of `[[link]]` that it reads.
     const KEYS: Keys;
@@ -105,7 +105,7 @@ pub(crate) trait LinkProtocol: Sized {
     /// Both ends of a link.
     fn pair(&self, site: LinkSite) -> EndpointPair<Self::Machine>;
 
-    /// What switches it on, if it was not on from the start.
+    /// Command that switches it on, if it was not on from the start.
     fn activation() -> Option<<Self::Machine as Machine>::Command> {
         None
     }
@@ -118,7 +118,7 @@ pub(crate) struct LinkSite {
     pub link: TopologyLink,
     /// From the last bit of a frame to the node's acting on it.
     pub pipeline: Span,
-    /// Whether protection begins later.
+    /// True if protection begins later.
     pub dormant: bool,
     pub random: Random,
 }
@@ -131,14 +131,14 @@ struct ListedProtocol {
 
 macro_rules! link_protocols {
     (($d:tt) $($(#[$when:meta])* $name:ident($setup:ty),)*) => {
-        /// What protects a link.
+        /// Protection of a link.
         #[derive(Clone, Debug)]
         pub enum Protection {
             None,
             $($(#[$when])* $name($setup),)*
         }
 
-        /// Which protocol a link runs, with both its ends.
+        /// Link protocol of a link, with both its ends.
         #[derive(Debug)]
         #[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
         pub(crate) enum Protected {
@@ -189,7 +189,7 @@ macro_rules! link_protocols {
 }
 
 impl Protection {
-    /// As `sim link` has it: mode, profile and parameters are taken from this, the rest from the network.
+    /// Takes mode, profile and parameters from a configuration of `sim link`, and the rest from the network.
     pub fn of(config: LinkSimConfig) -> Self {
         match config.mode {
             LinkSimMode::UecLlr => Self::Llr(LlrSetup(Box::new(config))),

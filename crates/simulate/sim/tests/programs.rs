@@ -1,4 +1,4 @@
-//! What switch programs can do, each shown by the smallest one that does it; and programs that run together.
+//! Abilities of switch programs, each shown by the smallest program that has it; and programs that run together.
 
 use std::collections::BTreeMap;
 

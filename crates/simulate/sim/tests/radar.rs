@@ -89,12 +89,12 @@ fn run(setup: NetworkSetup) -> (NetworkOutcome, MeteringResult) {
     (outcome, found)
 }
 
-/// What was really lost, of the batches that were looked at.
+/// Packets that the network lost, in the batches that were looked at.
 fn looked_at(found: &MeteringResult) -> impl Iterator<Item = &TrueDrop> {
     found.truth.dropped.iter().filter(|dropped| dropped.signature.loss(None).at.0 * 1_000 < found.until.as_ps())
 }
 
-/// That the meters found what was lost in the batches that they looked at, no more and no less; how much that was.
+/// Asserts that the meters found exactly what was lost in the batches that they looked at; returns how much that was.
 fn assert_exact(found: &MeteringResult) -> usize {
     let mut said: Vec<String> = found.losses.iter().map(|lost| format!("{lost:?}")).collect();
     let mut true_losses: Vec<String> = looked_at(found)

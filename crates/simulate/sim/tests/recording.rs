@@ -63,7 +63,7 @@ fn record(setup: NetworkSetup, level: LogLevel) -> (NetworkOutcome, Logs) {
     (outcome, logs)
 }
 
-/// What left both hosts of a connection.
+/// Frames that left both hosts of a connection.
 #[derive(Default)]
 struct Frames(Vec<ReplayedFrame>);
 
@@ -121,7 +121,7 @@ fn every_connection_of_a_network_is_replayed_exactly_and_recording_changes_nothi
     }
 }
 
-/// What a capture shows of a packet: all but its class, which is no field.
+/// Fields of a packet that a capture shows: all but its class, which is no field.
 fn seen(capture: &PortCapture) -> (u32, Time, Sent) {
     let sent = match capture.packet.body {
         Body::Tcp(segment) => Sent::Segment(segment),
@@ -140,7 +140,8 @@ fn without_timestamps(sent: Sent) -> Sent {
     }
 }
 
-/// What left a host by its port, and what the replay of all connections says that did, in the order in which each left.
+/// Frames that left a host by its port, and frames that the replay of all connections says left it, each in the order in
+/// which they left.
 fn left_host(host: u32, level: LogLevel) -> [Vec<(u32, Time, Sent)>; 2] {
     let mut setup = NetworkSetup {
         handshakes: true,

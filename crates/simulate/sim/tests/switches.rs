@@ -1,4 +1,4 @@
-//! What switches do about queues: marks, pauses, and how long queues are.
+//! Switches and their queues: marks, pauses, queue lengths.
 
 use faults::{FaultSchedule, FaultStep};
 use sim::link::{self, LinkSimMode};
@@ -45,7 +45,7 @@ fn ten_packets(at: MarkingPoint, frames: u64) -> (NetworkSetup, DirectedLink) {
     (setup, slow)
 }
 
-/// Which data packets were marked, from 1, in the order in which they came.
+/// Numbers of the data packets that were marked, from 1, in the order in which they came.
 fn marked(outcome: &NetworkOutcome) -> Vec<usize> {
     let data = outcome.captured.iter().filter(|captured| captured.forward);
     let is_marked = |captured: &PortCapture| captured.packet.ecn == Ecn::Experienced;

@@ -1,4 +1,4 @@
-//! What to simulate.
+//! Configuration of a link simulation.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use wire::Seq;
 use wire::ethernet::{MAX_FRAME, MIN_FRAME};
 use wire::link::Class;
 
-/// How the link deals with loss.
+/// Protection that the link has against loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkSimMode {
     /// Not at all.
@@ -20,7 +20,7 @@ pub enum LinkSimMode {
     NonBlocking,
     /// Half of the frames in order, half as they come, on one link.
     Both,
-    /// As the measured loss demands.
+    /// Follows the measured loss: in order, out of order or unprotected.
     Auto,
     UecLlr,
 }
@@ -29,12 +29,12 @@ impl LinkSimMode {
     /// In the order in which they are listed.
     pub const ALL: [Self; 6] = [Self::Ordered, Self::NonBlocking, Self::Both, Self::Auto, Self::UecLlr, Self::None];
 
-    /// As it is asked for.
+    /// Name of the mode, as options and files spell it.
     pub fn name(self) -> &'static str {
         self.described().0
     }
 
-    /// What it does, in a few words.
+    /// Description of the mode in a few words.
     pub fn about(self) -> &'static str {
         self.described().1
     }
@@ -50,13 +50,13 @@ impl LinkSimMode {
         }
     }
 
-    /// Whether lost frames are sent again in copies.
+    /// True if lost frames are sent again in copies.
     pub fn has_copies(self) -> bool {
         !matches!(self, Self::None | Self::UecLlr)
     }
 }
 
-/// What the nodes are made of.
+/// Hardware that the nodes are modelled on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HardwareProfile {
     /// The paper's switch: rotating reorder buffer, measured latencies, its authors' parameters.
@@ -86,7 +86,7 @@ impl FrameSizes {
     }
 }
 
-/// How frames come to the sender.
+/// Arrival process of frames at the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OfferedLoad {
     /// There is always one.
@@ -121,7 +121,7 @@ pub struct LinkSimConfig {
     pub load: OfferedLoad,
     /// Share of the link that frames from B to A fill.
     pub reverse_load: f64,
-    /// Whether those are protected too.
+    /// Protects the frames of the reverse direction too.
     pub protect_reverse: bool,
     pub forward: FaultSchedule,
     pub reverse: FaultSchedule,
@@ -135,7 +135,7 @@ pub struct LinkSimConfig {
     pub backpressure: bool,
     pub paper_acks: bool,
     pub endless_dummies: bool,
-    /// Whether there are dummies at all, which find a loss that nothing follows.
+    /// Sends dummies, which find a loss that nothing follows.
     pub tail: bool,
     pub max_consecutive: Option<u32>,
     /// Instead of the profile's reorder buffer.
@@ -143,7 +143,7 @@ pub struct LinkSimConfig {
     pub first_seq: Seq,
     /// Links into one switch, all alike.
     pub links: u32,
-    /// What their reorder buffers share.
+    /// Memory that the reorder buffers of all links share.
     pub shared_reorder: Option<Bytes>,
     /// Simulate every frame.
     pub exact: bool,
@@ -185,7 +185,7 @@ impl Default for LinkSimConfig {
     }
 }
 
-/// What makes no sense together.
+/// Reports settings that contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(String);
 
@@ -273,7 +273,7 @@ impl LinkSimConfig {
             .map_or(MOST_COPIES, |(n, _)| n.clamp(1, MOST_COPIES))
     }
 
-    /// As many dummies as a burst is long on average, and one more, so that one of them gets through.
+    /// Gives one dummy more than the average length of a burst, so that one of them gets through.
     fn dummies_for_bursts(&self) -> u8 {
         let length = |model: &LossModel| match model {
             LossModel::Bursts { leave, .. } if !leave.is_zero() => 1.0 / leave.get(),
@@ -314,18 +314,18 @@ impl LinkSimConfig {
         params
     }
 
-    /// Whether a direction loses everything.
+    /// True if a direction loses everything.
     fn is_dead(&self) -> bool {
         let models = self.forward.steps().iter().chain(self.reverse.steps());
         models.into_iter().any(|(_, model)| model.mean_loss(self.sizes.longest()) >= 1.0)
     }
 
-    /// What each link needs of a shared reorder buffer for itself.
+    /// Part of a shared reorder buffer that each link needs for itself.
     pub(super) fn headroom(&self) -> Bytes {
         self.params().ordering.backpressure.map_or(Bytes::ZERO, |thresholds| thresholds.headroom)
     }
 
-    /// Of node A and of node B.
+    /// Parameters of node A and of node B.
     pub(crate) fn both_params(&self) -> [Params; 2] {
         let sender = self.params();
         let mut receiver = Params { protects: self.protect_reverse, ..sender.clone() };

@@ -1,4 +1,4 @@
-//! What came out of the link, and when.
+//! Measures the frames that leave the link, and their times.
 
 use hdrhistogram::Histogram;
 use units::{Bytes, Span, Time};
@@ -106,7 +106,7 @@ impl DelayHistogram {
     }
 }
 
-/// How full a buffer was found, looked at whenever a new frame sets out.
+/// Fill levels of a buffer, sampled whenever a new frame sets out.
 #[derive(Debug)]
 pub(super) struct BufferLevels {
     histogram: Histogram<u64>,

@@ -29,7 +29,7 @@ impl LinkNodeId {
         Self(link as u32 * 2 + 1)
     }
 
-    /// Whether this is a node A: the one whose frames are measured.
+    /// True for a node A, whose frames are measured.
     #[inline]
     pub(super) fn sends(self) -> bool {
         self.0.is_multiple_of(2)
@@ -163,7 +163,7 @@ pub(super) struct NodeSink<'a, M: Machine> {
     pub id: LinkNodeId,
     pub shell: &'a mut NodeContext<M>,
     pub queue: &'a mut EventQueue<LinkSimEvent>,
-    /// Of the traffic that this node receives, if it is measured.
+    /// Measures of the traffic that this node receives, if it is measured.
     pub measure: Option<&'a mut LinkMeasure>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run found out.
+//! Results of a run.
 
 use guard::Counters;
 use serde::Serialize;
@@ -49,9 +49,9 @@ pub struct LinkOutcome {
     /// The highest that a class's Tx buffer ever was.
     pub tx_buffer_peak_bytes: u64,
     pub rx_buffer_peak_bytes: u64,
-    /// What node A had sent and not yet heard of, found by looking whenever a new frame set out.
+    /// Bytes that node A had sent without an acknowledgement, sampled whenever a new frame set out.
     pub tx_buffer_bytes: LevelBytes,
-    /// What node B held, found at the same times.
+    /// Bytes that node B held, sampled at the same times.
     pub rx_buffer_bytes: LevelBytes,
     /// From the detection of a loss to the missing frame's arrival.
     #[serde(serialize_with = "null_by_null")]
@@ -67,10 +67,10 @@ pub struct LinkOutcome {
     pub seed: u64,
     /// The run was ended before its time.
     pub interrupted: bool,
-    /// What the nodes A counted. Acknowledgements of frames skipped are not in it.
+    /// Counters of the nodes A. Acknowledgements of skipped frames are not included.
     #[serde(serialize_with = "by_name")]
     pub sender: Counters,
-    /// What the nodes B counted, likewise.
+    /// Counters of the nodes B, likewise.
     #[serde(serialize_with = "by_name")]
     pub receiver: Counters,
 }

@@ -37,7 +37,7 @@ pub(super) struct Shortcut {
     transits: VecDeque<Span>,
     skipped: u64,
     time: Span,
-    /// When the sender last put something on the wire.
+    /// Last time at which the sender put something on the wire.
     last_sent: Time,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct SkippedStretch {
     pub frames: u64,
     /// Times that everything since the same state was repeated.
     pub periods: u64,
-    /// How long the frames of one period took.
+    /// Transit times of the frames of one period.
     pub transits: Vec<Span>,
 }
 
@@ -103,8 +103,8 @@ impl Shortcut {
         self.transits.clear();
     }
 
-    /// Whether the sender keeps the wire busy with frames of the one size: a window that is too short for
-    /// the link, or a dummy in between, is no stretch to skip.
+    /// True if the sender keeps the wire busy with frames of one size. A window that is too short for the link, or a dummy
+    /// in between, makes a stretch that cannot be skipped.
     pub(super) fn is_back_to_back(&mut self, now: Time) -> bool {
         let since = now.since(self.last_sent);
         self.last_sent = now;

@@ -1,4 +1,4 @@
-//! Where frames come from: the queues above a port.
+//! Sources of frames: the queues above a port.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ pub(super) struct SimFrame {
     /// Its place in the order offered, within its lane.
     pub id: u64,
     pub len: u32,
-    /// When it left the queue.
+    /// Time at which it left the queue.
     pub taken: Time,
 }
 
@@ -114,7 +114,7 @@ impl FrameSource {
         self.left -= frames;
     }
 
-    /// When the next frame arrives, if there is one and the queue is not always full.
+    /// Time until the next frame arrives, if there is one and the queue is not always full.
     pub(super) fn next_arrival(&mut self) -> Option<Span> {
         let load = self.load.filter(|load| *load != OfferedLoad::Saturated && self.left > 0)?;
         let mean = match &self.sizes {

@@ -18,7 +18,7 @@ use crate::engine::{EventQueue, TimerFiring};
 use crate::hardware::Hardware;
 use crate::protocols::{LinkMachine, OnWire};
 
-/// How often a run looks up from its work.
+/// Events and frames between two checks for an interruption.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 const FRAMES_BETWEEN_POLLS: u64 = 8;
 
@@ -36,7 +36,7 @@ pub(super) struct World<'a, M: LinkMachine<Inner = SimFrame>> {
     events: u64,
     /// Frames on their way from a node A to its node B.
     flying: u64,
-    /// When the last new frame of node A left.
+    /// Last time at which a new frame of node A left.
     last_new: Time,
 }
 

@@ -1,4 +1,4 @@
-//! What a packet of the simulator would say of itself on a real wire: addresses of hosts, ports of flows, headers.
+//! Addresses of hosts, ports of flows and headers that a simulated packet would have on a real wire.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -49,7 +49,7 @@ pub fn flow(who: Conversation, body: &Body) -> Flow {
     Flow { src, dst, protocol, src_port, dst_port }
 }
 
-/// What a meter sees of a packet: all that no switch changes. The identification is counted by the sending host.
+/// Fields of a packet that a meter reads: all that no switch changes. The sending host counts the identification.
 pub fn seen(who: Conversation, packet: &SimPacket, ip_id: u16) -> Seen {
     let (tcp, content) = packet.body.signature();
     let ttl = packet.route.time_to_live() as u8;

@@ -1,4 +1,4 @@
-//! Where packets begin and end: the interfaces of hosts.
+//! Interfaces of hosts, where packets begin and end.
 
 use machine::{Conversation, Pull};
 use units::Time;
@@ -117,7 +117,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         self.follow(now, at, effects);
     }
 
-    /// What a call to an end leads to; true if it wants to send. Its host is to be served afterwards.
+    /// Carries out the effects of a call to an end; true if the end wants to send. Its host must be served afterwards.
     #[inline]
     pub(super) fn follow(&mut self, now: Time, at: EndId, effects: Effects) -> bool {
         if effects.progress.is_some() {

@@ -16,7 +16,7 @@ use crate::engine::{EventQueue, TimerFiring, Timers};
 const MOST_TIMERS: usize = 6;
 const LAST_CLASS: u8 = CLASSES as u8 - 1;
 
-/// What a machine reported to its application, the latest of each kind.
+/// Latest report of each kind from a machine to its application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowProgress {
     /// Bytes of the stream received in order; or, of datagrams, at all.
@@ -37,8 +37,7 @@ impl FlowProgress {
 }
 
 units::counters! {
-    /// What happened to a flow on its way. Of both ends together: what concerns SACKs is the sender's, and only one end
-    /// sends much.
+    /// Counters of a flow over both ends: those of SACKs are the sender's, and only one end sends much.
     FlowCounters as u32:
     /// Segments sent again because later ones had arrived, as a probe, or after a timeout.
     retransmitted,
@@ -46,7 +45,7 @@ units::counters! {
     timeouts,
     /// Windows reduced because of a loss.
     reductions,
-    /// Of these, such as turned out to be for nothing.
+    /// Retransmissions that turned out to be unnecessary.
     undone,
     naks,
     /// Empty messages sent behind a tail, and tail packets sent twice.
@@ -57,7 +56,7 @@ units::counters! {
     ; most u64:
     /// The most bytes that were ever SACKed at once.
     most_sacked,
-    /// What was left to send for the first time when the window was first reduced.
+    /// Bytes that were left to send for the first time when the window was first reduced.
     pending_when_reduced,
 }
 
@@ -78,7 +77,7 @@ pub(crate) struct FlowEnd {
     pub class: u8,
     /// Class of acknowledgements and the like.
     pub ack_class: u8,
-    /// Whether it waits for the wire, and whether it waits before those that have only data.
+    /// `ready`: the end waits for the wire. `urgent`: it goes before ends that have only data.
     pub ready: bool,
     pub urgent: bool,
     /// The connection has ended; what still arrives is ignored.
@@ -115,14 +114,14 @@ impl SegmentRun {
     }
 }
 
-/// What a call to an end leads to.
+/// Effects of a call to an end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Effects {
     pub woken: bool,
     /// An acknowledgement or the like waits.
     pub urgent: bool,
     pub progress: FlowProgress,
-    /// How long a data packet took, there and back.
+    /// Round trip of a data packet.
     pub round_trip: Option<Span>,
     /// Other ends of its host may have something to send.
     pub others: bool,
@@ -144,7 +143,7 @@ pub(crate) struct OutgoingSegment {
     pub ecn: Ecn,
     /// An acknowledgement or the like.
     pub control: bool,
-    /// What is added to its class.
+    /// Offset that is added to its class.
     pub level: u8,
 }
 
@@ -236,7 +235,7 @@ impl FlowEnd {
         (pull, segment)
     }
 
-    /// Whether an acknowledgement or the like waits.
+    /// True if an acknowledgement or another control packet waits.
     pub(crate) fn owes_control(&self) -> bool {
         each_transport!(&self.transport, driver => SimTransport::owes_control(&driver.machine))
     }
@@ -260,7 +259,7 @@ impl FlowEnd {
         (class + level).min(LAST_CLASS)
     }
 
-    /// How often the controller could not use telemetry.
+    /// Times that the controller could not use telemetry.
     pub(crate) fn telemetry_resets(&self) -> u64 {
         each_transport!(&self.transport, driver => SimTransport::telemetry_resets(&driver.machine))
     }
@@ -272,14 +271,14 @@ impl FlowEnd {
     }
 }
 
-/// What is around an end.
+/// Surroundings of an end.
 pub(crate) struct EndContext<'a, P> {
     pub id: EndId,
     pub queue: &'a mut EventQueue<NetworkEvent>,
     pub program: &'a mut P,
 }
 
-/// What of the network a machine's driver may touch.
+/// Part of the network that a machine's driver may touch.
 struct Context<'a, D> {
     id: EndId,
     queue: &'a mut EventQueue<NetworkEvent>,
@@ -339,7 +338,7 @@ impl<M: Carried> Driver<M> {
         self.with(context, |machine, sink| machine.on_command(now, M::send(bytes), sink)).1
     }
 
-    /// What it leads to, and the timer that expired, if one did.
+    /// Rings a timer; returns its effects, and the timer if one expired.
     fn ring<D: DecisionSink>(&mut self, now: Time, slot: u8, context: Context<'_, D>) -> (Effects, Option<usize>) {
         match self.timers.ring(now, slot) {
             TimerFiring::Nothing => (Effects::default(), None),

@@ -1,4 +1,4 @@
-//! What can happen.
+//! Events of the simulation.
 
 use super::fabric::Hop;
 use super::index::{ConnectionId, EndId, HostId, PacketId, TrafficId};
@@ -10,7 +10,7 @@ pub(crate) enum NetworkEvent {
     /// A packet has arrived at the node that its last hop led to.
     Arrive {
         packet: PacketId,
-        /// Where it goes from there. Known when it leaves: the port is read while the packet is, not after it.
+        /// Next hop, fixed when the packet leaves: the port is read while the packet is in the cache, not after it.
         hop: Hop,
     },
     /// A port may be free, or was asked to look again.
@@ -59,7 +59,7 @@ pub(crate) enum NetworkEvent {
         port: DirectedLink,
         class: u8,
         hold: bool,
-        /// How many hops a pause has come from where packets were first too many.
+        /// Hops from the port whose queue caused the pause.
         hops: u8,
     },
     /// The next flow of a workload begins.

@@ -15,28 +15,28 @@ use crate::net::index::SwitchId;
 use crate::protocols::Protected;
 use crate::topology::{DirectedLink, NodeId, Routes, TopologyLinkId, Unreachable};
 
-/// What packets pass through.
+/// Switches, ports and routes that packets pass through.
 #[derive(Debug)]
 pub(super) struct NetworkFabric {
     pub profile: NetworkProfile,
     pub routes: Routes,
     pub ports: Ports,
-    /// What came in by the link of each switch port and has not left.
+    /// Bytes that came in by the link of each switch port and have not left.
     pub ingress: IndexVec<DirectedLink, Ingress>,
     pub switches: IndexVec<SwitchId, SimSwitch>,
     pub pauses: PauseLog,
     pub links: IndexVec<TopologyLinkId, Option<Box<Protected>>>,
-    /// What tables of switches say that they should not.
+    /// Wrong rules in tables of switches.
     pub rules: Option<Box<SwitchRules>>,
-    /// Where packets go, by [`RoutePosition`].
+    /// Next hops of packets, by [`RoutePosition`].
     hops: Vec<Hop>,
 }
 
-/// Where a packet goes next: a port, or a host with the highest bit set.
+/// Next hop of a packet: a port, or a host with the highest bit set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop(u32);
 
-/// What a [`Hop`] is.
+/// Decoded form of a [`Hop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextHop {
     Port(DirectedLink),
@@ -121,7 +121,8 @@ impl NetworkFabric {
         std::iter::once(first).chain(ports).collect()
     }
 
-    /// Where a packet of `end` continues if it leaves this switch; `None` if its route does not lead through the switch.
+    /// Position at which a packet of `end` continues if it leaves this switch; `None` if its route does not lead through
+    /// the switch.
     pub(super) fn position_behind(&self, end: EndId, switch: SwitchId) -> Option<(DirectedLink, RoutePosition)> {
         let mut at = RoutePosition::of(end);
         loop {
@@ -133,7 +134,7 @@ impl NetworkFabric {
         }
     }
 
-    /// What a flow would take alone, with its answer, or of RDMA the last acknowledgement.
+    /// Duration of a flow that has the network for itself, its answer included, or its last acknowledgement for RDMA.
     pub(super) fn ideal_flow(
         &self,
         [there, back]: [&[DirectedLink]; 2],
@@ -152,8 +153,8 @@ impl NetworkFabric {
         alone(there, bytes) + if reply == 0 { Span::ZERO } else { alone(back, reply) }
     }
 
-    /// What `bytes` take along a path that is theirs alone: the first packet hop by hop, the rest behind it at the slowest
-    /// hop's rate.
+    /// Duration of `bytes` along a path without other traffic: the first packet hop by hop, the rest behind it at the rate
+    /// of the slowest hop.
     pub(super) fn ideal(&self, path: &[DirectedLink], transport: &TransportSetup, bytes: u64) -> Span {
         let sizes = transport.sizes();
         let (payload, full) = (sizes.payload, sizes.frame);
@@ -178,13 +179,13 @@ impl NetworkFabric {
         sum + slowest
     }
 
-    /// What a frame of this length takes along a path that is its alone.
+    /// Duration of one frame of this length along a path without other traffic.
     pub(super) fn trip(&self, path: &[DirectedLink], len: u32) -> Span {
         let hop = |hop: &DirectedLink| self.ports[*hop].flight + self.ports[*hop].time_of(len as u16);
         path.iter().map(hop).fold(Span::ZERO, |sum, span| sum + span)
     }
 
-    /// What the sender waits for besides: an answer, or of RDMA an acknowledgement.
+    /// Duration of the answer, or of the acknowledgement for RDMA, for which the sender waits besides.
     fn ideal_answer(&self, path: &[DirectedLink], transport: &TransportSetup, reply: u64) -> Span {
         match reply {
             0 if transport.is_rdma() => self.trip(path, transport.sizes().acknowledge),
@@ -193,7 +194,7 @@ impl NetworkFabric {
         }
     }
 
-    /// What PFC has done until the end of a run; `None` if no port can be paused.
+    /// Totals of PFC until the end of a run; `None` if no port can be paused.
     pub(super) fn pause_totals(&mut self, ended: Time) -> Option<PauseTotals> {
         if !self.switches.iter().any(SimSwitch::has_pfc) {
             return None;
@@ -205,7 +206,7 @@ impl NetworkFabric {
         Some(PauseTotals { capacity_bits: capacity * ended.since(Time::ZERO).as_secs(), ..totals })
     }
 
-    /// How long the queues were until the end of a run, where that is measured.
+    /// Queue lengths until the end of a run, where they are measured.
     pub(super) fn queue_lengths(&mut self, ended: Time) -> Vec<(DirectedLink, QueueLengths)> {
         let mut lengths = Vec::new();
         for at in self.ports.numbers() {
@@ -216,7 +217,7 @@ impl NetworkFabric {
         lengths
     }
 
-    /// What all ports of a switch have to send, and what they promise of it: see [`SimSwitch::admits`].
+    /// Asks a switch with all its ports whether it takes these bytes: see [`SimSwitch::admits`].
     #[inline]
     pub(super) fn admits(&mut self, now: Time, switch: SwitchId, at: DirectedLink, bytes: u64) -> bool {
         self.switches[switch].admits(now, &self.ports, at, bytes)

@@ -26,9 +26,9 @@ pub(super) struct Flows {
     pub standing: BTreeMap<SharedQp, ConnectionId>,
     /// Flows that have not ended, those still to begin not counted.
     pub active: usize,
-    /// Whether connections begin with a handshake where their transport has one.
+    /// Begins connections with a handshake where their transport has one.
     pub handshakes: bool,
-    /// Whether such connections end with a FIN from either end.
+    /// Ends such connections with a FIN from either end.
     pub fins: bool,
     /// Connections that are over and whose last packet has ended.
     vacant: Vec<ConnectionId>,
@@ -55,7 +55,7 @@ impl Flows {
         }
     }
 
-    /// Whether no flow is under way and none is to come.
+    /// True if no flow is under way and none is to come.
     pub(super) fn are_over(&self) -> bool {
         self.active == 0 && self.sources.iter().all(TrafficSource::is_exhausted)
     }
@@ -71,7 +71,7 @@ impl Flows {
         (id, self.random.below(u64::MAX), self.random.below(u64::from(u32::MAX)) as u32)
     }
 
-    /// What a new connection's paths are chosen by, there and back.
+    /// Hashes that choose the paths of a new connection, there and back.
     pub(super) fn hashes(&mut self, profile: NetworkProfile, drawn: u64, flow: &WorkloadFlow) -> [u64; 2] {
         if profile == NetworkProfile::Ethernet {
             return [drawn; 2];
@@ -108,7 +108,7 @@ impl Flows {
     }
 }
 
-/// Where flows of one kind come from.
+/// Source of the flows of one kind.
 #[derive(Debug)]
 pub(super) struct TrafficSource {
     pub traffic: TrafficSetup,
@@ -116,7 +116,7 @@ pub(super) struct TrafficSource {
     begun_bytes: u64,
     next: Option<WorkloadFlow>,
     exhausted: bool,
-    /// Which queue pair the next flow between two hosts takes, where flows share them.
+    /// Queue pair of the next flow between two hosts, where flows share queue pairs.
     turns: BTreeMap<(u32, u32), u32>,
 }
 
@@ -146,7 +146,7 @@ impl TrafficSource {
         self.next.as_ref().map(|flow| flow.start.max(now))
     }
 
-    /// How many bytes all of its flows will have, going by those that have begun; `None` if that cannot be known yet.
+    /// Bytes of all its flows, estimated from those that have begun; `None` if that cannot be known yet.
     pub(super) fn expected_bytes(&self) -> Option<f64> {
         let left = match &self.traffic.work {
             Workload::Open(flows) => flows.expected_left()? + f64::from(u8::from(self.next.is_some())),
@@ -197,7 +197,7 @@ fn next_of(series: &FlowSeries, begun: u64, now: Time) -> Option<WorkloadFlow> {
     (begun < count).then_some(WorkloadFlow { start, src, dst, bytes, group })
 }
 
-/// What a connection carries.
+/// State of a connection and of the flow that it carries.
 #[derive(Debug)]
 pub(super) struct ConnectionState {
     /// The flow that is under way, or was.
@@ -205,7 +205,7 @@ pub(super) struct ConnectionState {
     pub under_way: bool,
     /// Flows that share the connection and wait for their turn.
     pub behind: VecDeque<FlowRow>,
-    /// Where to find the connection if others are to share it.
+    /// Key of the connection among those that are shared, if others may use it.
     pub shared: Option<SharedQp>,
     pub source: TrafficId,
     pub reply: u64,
@@ -218,7 +218,7 @@ pub(super) struct ConnectionState {
     pub before: u64,
     pub answered: u64,
     pub done: u64,
-    /// What both ends had counted when the last flow ended.
+    /// Counters of both ends when the last flow ended.
     pub reported: FlowCounters,
     pub over: bool,
     /// The number is free.
@@ -227,7 +227,7 @@ pub(super) struct ConnectionState {
     pub number: u32,
     /// If its handshake is under way: when it is tried again, and how long was waited for this time.
     pub handshake: Option<(Time, Span)>,
-    /// What equal paths are chosen by, there and back.
+    /// Hashes that choose among equal paths, there and back.
     pub hashes: [u64; 2],
 }
 
@@ -269,7 +269,7 @@ impl ConnectionState {
         self.under_way
     }
 
-    /// As many as the flow under way is made of.
+    /// Number of messages of the flow under way.
     pub(super) fn messages(&self) -> u64 {
         self.row.bytes.div_ceil(self.message).max(1)
     }

@@ -34,8 +34,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         }
     }
 
-    /// Where a packet goes that has come to the end of a hop, where switches may have rules that they should not have;
-    /// `None` if it is lost there.
+    /// Next hop of a packet where switches may have wrong rules; `None` if a rule loses it.
     #[cold]
     fn hop_by_rules(&mut self, now: Time, id: PacketId) -> Option<Hop> {
         let rules = self.fabric.rules.as_mut()?;
@@ -82,7 +81,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         self.wake_program(now);
     }
 
-    /// What a program does to a packet other than let it pass.
+    /// Carries out a program's decision other than to let the packet pass.
     pub(super) fn forward(&mut self, now: Time, at: DirectedLink, id: PacketId, forward: Forward) {
         let switch = self.fabric.ports[at].owner.switch();
         match forward {
@@ -160,7 +159,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         if passes { self.depart(now, at, id, time) } else { self.serve(now, at) }
     }
 
-    /// Whether a packet of this many bytes joins the queue of a switch port; if so, it is counted.
+    /// Decides whether a packet of this many bytes joins the queue of a switch port, and counts it if so.
     #[inline]
     fn admits(&mut self, now: Time, switch: SwitchId, at: DirectedLink, bytes: u64, id: PacketId) -> bool {
         if !P::REPLAYS {
@@ -313,7 +312,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         }
     }
 
-    /// What a packet that joins or leaves the queue of `at` means for the port that it came by, which may have to pause.
+    /// Accounts for a packet that joins or leaves the queue of `at` at the port that it came by, which may have to pause.
     #[inline]
     fn account(&mut self, now: Time, at: DirectedLink, id: PacketId, switch: SwitchId, sign: i64) {
         let packet = self.packets.get(id);

@@ -1,7 +1,7 @@
-//! How TCP connections come about, where a setup wants to see it: SYN, SYN-ACK, and again if either is lost.
+//! Handshakes of TCP where a setup asks for them: SYN, SYN-ACK, and both again if either is lost.
 //!
-//! The first wait is a second and each next one twice as long (RFC 6298 §2.1), as long as Linux tries. What is said in a
-//! handshake is not simulated, only that it is said; a connection's first RTT is as if there were none.
+//! The first wait is a second, and each next one is twice as long (RFC 6298 §2.1), as often as Linux tries. The content of
+//! a handshake is not simulated; a connection's first RTT is measured as if there were none.
 
 use units::{Span, Time};
 use wire::ip::Ecn;
@@ -16,7 +16,7 @@ use super::world::Network;
 const FIRST_WAIT: Span = Span::from_ms(1_000);
 /// Linux gives up after six retries.
 const LONGEST_WAIT: Span = Span::from_ms(64_000);
-/// Of a frame without data.
+/// Length of a frame without data.
 pub(super) const SYN_LEN: u32 = TCP_HEADERS;
 
 impl<P: NetworkProgram> Network<'_, P> {

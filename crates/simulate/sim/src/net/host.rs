@@ -74,7 +74,7 @@ impl Hosts {
         Some(end)
     }
 
-    /// Whether a host has something to send.
+    /// True if a host has something to send.
     #[inline]
     pub(super) fn has_any(&self, host: HostId) -> bool {
         self.all[host].line.has_any()
@@ -111,7 +111,7 @@ impl Hosts {
         None
     }
 
-    /// When a host is to be woken next, now that the event has come.
+    /// Next time at which a host is to be woken, after this event.
     pub(super) fn wakes_next(&mut self, host: HostId) -> Option<Time> {
         let host = &mut self.all[host];
         host.wakes_at = host.paced.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
@@ -150,14 +150,13 @@ impl Hosts {
         }
     }
 
-    /// Whether an end may not send now: its connection has ended, or its class is paused.
+    /// True if an end must not send: its connection has ended, or its class is paused.
     pub(super) fn is_held(&self, id: EndId) -> bool {
         let end = &self.ends[id];
         end.over || self.all[end.host].paused & 1 << end.class != 0
     }
 
-    /// Whether no packet of a connection is under way, and neither end waits for its turn: such an end is looked at once
-    /// more.
+    /// True if no packet of a connection is under way and neither end waits for its turn. Such an end is checked once more.
     pub(super) fn is_vacant(&self, connection: ConnectionId) -> bool {
         let [a, b] = connection.ends().map(|end| &self.ends[end]);
         a.made + b.made == a.ended + b.ended && !a.ready && !b.ready && !a.urgent && !b.urgent
@@ -189,7 +188,7 @@ pub(super) struct SimHost {
     /// With reservations: the lines of contexts but the first, and what stands between them and the port.
     pub lanes: Vec<SendLine>,
     pub rack: Option<Box<RackNic>>,
-    /// Whether there is any; contexts whose line has got an end, and whose interface does not know it yet.
+    /// `reserves`: the host reserves. `filled`: contexts whose line has got an end that the interface has not heard of.
     pub reserves: bool,
     pub filled: Vec<u8>,
     /// It neither sends nor receives any more.
@@ -203,13 +202,13 @@ pub(super) struct SimHost {
     pub wakes_at: Time,
     /// Classes that may not send now.
     pub paused: u8,
-    /// Whether its ends are of several classes.
+    /// True if its ends are of several classes.
     mixed: bool,
     /// Batches that its processor has worked on.
     pub batches: u32,
-    /// What the interface has received since the last interrupt.
+    /// Packets that the interface has received since the last interrupt.
     received: Vec<PacketId>,
-    /// What the processor is working on, by interrupt; and lists to use again.
+    /// Batches that wait for the processor, one for each interrupt; `spare` keeps their lists for reuse.
     batches_waiting: VecDeque<Vec<PacketId>>,
     spare: Vec<Vec<PacketId>>,
     last_processed: Time,
@@ -220,11 +219,11 @@ pub(super) struct SimHost {
     last_out: Time,
     latency: HostLatency,
     random: Random,
-    /// What does its work, if that takes time.
+    /// Processor of the host, if its work takes time.
     pub processor: Option<Box<RunningProcessor>>,
     /// Pools of bits that its connections share, if they do.
     pub nic: Option<Nic<u16>>,
-    /// What schedules the messages that it receives, if anything does.
+    /// Scheduler of the messages that it receives, if there is one.
     pub grants: Option<GrantScheduler>,
 }
 
@@ -299,7 +298,7 @@ impl SimHost {
         }
     }
 
-    /// How much of its pools was needed, if it has any.
+    /// Most that was used of its pools, if it has any.
     pub(super) fn pool_use(&self) -> Option<PoolUse> {
         let nic = self.nic.as_ref()?;
         let block = nic.receive().block();
@@ -367,7 +366,7 @@ impl SimHost {
         self.latency.draw(&mut self.random)
     }
 
-    /// When what it has to send may leave, if that is later.
+    /// Time at which its data may leave, if that is later than now.
     #[inline]
     pub(super) fn holds_data(&mut self, now: Time) -> Option<Time> {
         let processor = self.processor.as_mut()?;

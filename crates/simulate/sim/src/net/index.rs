@@ -82,7 +82,7 @@ impl EndId {
         ConnectionId(self.0 / 2)
     }
 
-    /// Whether flows begin at this end.
+    /// True if flows begin at this end.
     #[inline]
     pub(crate) fn is_source(self) -> bool {
         self.0.is_multiple_of(2)

@@ -1,12 +1,12 @@
-//! How long queues are: for each switch port, how much of the time at which length.
+//! Queue lengths: the share of time that each switch port spent at each length.
 //!
-//! A length is what waits, in bytes of wire time, without the packet that is being sent: it changes when a packet joins
-//! the queue and when one leaves it. Lengths share a slot with their neighbours: below 64 bytes each has its own, above
-//! there are 64 slots from one power of two to the next, so that a length is known to 1.6 %.
+//! A length is the number of bytes that wait, in bytes of wire time, without the packet that is being sent. It changes when
+//! a packet joins the queue and when one leaves it. Below 64 bytes each length has its own slot; above, there are 64 slots
+//! from one power of two to the next, so that a length is known to 1.6 %.
 
 use units::Time;
 
-/// As a power of two: slots below it are exact, and as many follow for each doubling.
+/// Exponent of two: slots below it are exact, and as many follow for each doubling.
 const EXACT_BITS: u32 = 6;
 
 /// The slot of a length.
@@ -64,7 +64,7 @@ impl LevelClock {
     }
 }
 
-/// How much of the time a queue had which length; of one port, or of several together.
+/// Share of time at each queue length, of one port or of several together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueLengths {
     /// Picoseconds, by slot.

@@ -144,7 +144,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         Ok(id)
     }
 
-    /// What a host adds to a round trip, typically.
+    /// Typical time that a host adds to a round trip.
     fn typical_latency(&self, node: NodeId) -> Span {
         self.hosts[self.hosts.at(node)].typical_latency()
     }

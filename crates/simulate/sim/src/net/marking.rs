@@ -19,13 +19,13 @@ pub struct Marking {
     pub classes: u8,
 }
 
-/// When a port decides.
+/// Point at which a port decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MarkingPoint {
-    /// As a packet joins the queue, by what is ahead of it.
+    /// Decides when a packet joins the queue, by the bytes ahead of it.
     #[default]
     Arrival,
-    /// As it leaves, by what stays behind: the mark does not wait in the queue that it tells of.
+    /// Decides when a packet leaves, by the bytes behind it: the mark does not wait in the queue that it reports.
     Departure,
 }
 
@@ -50,7 +50,8 @@ impl Marking {
         Self { some: scale(self.some), all: scale(self.all), ..self }
     }
 
-    /// Whether a packet of this class is marked by a backlog of more than `some`; `draw` gives a number from 0 to 1.
+    /// Decides whether a packet of this class is marked by a backlog of more than `some`; `draw` gives a number from 0 to
+    /// 1.
     pub(super) fn applies(&self, class: u8, backlog: u64, draw: impl FnOnce() -> f64) -> bool {
         if self.classes & 1 << (usize::from(class) % CLASSES) == 0 {
             return false;

@@ -1,4 +1,4 @@
-//! What is observed of a network while it runs, and what is known of it in the end.
+//! Observations of a network while it runs, and their totals at the end.
 
 use units::{Span, Time};
 
@@ -11,22 +11,22 @@ use super::setup::Sampling;
 use crate::histogram::SpanHistogram;
 use crate::protocols::each_protocol;
 
-/// What a run has found so far.
+/// Findings of a run so far.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub outcome: NetworkOutcome,
     /// Payload that has arrived in order, by traffic.
     pub received: IndexVec<TrafficId, u64>,
-    /// Of connections that have ended.
+    /// `retransmitted`, `timeouts`: totals of connections that have ended.
     retransmitted: u64,
     timeouts: u64,
-    /// Of data packets, there and back, if they are wanted.
+    /// Round trips of data packets, if they are wanted.
     round_trips: Option<Box<SpanHistogram>>,
     sampling: Option<Sampling>,
     last: LastSample,
 }
 
-/// What counters were when they were last sampled.
+/// Counters at the time of the last sample.
 #[derive(Debug)]
 struct LastSample {
     ports: Vec<(u64, u64)>,
@@ -61,7 +61,7 @@ impl Observed {
         NetworkOutcome { round_trips: self.round_trips, ..self.outcome }
     }
 
-    /// When the first sample is due.
+    /// Time of the first sample.
     pub(super) fn first_sample(&self) -> Option<Time> {
         self.sampling.as_ref().map(|sampling| Time::ZERO + sampling.every)
     }

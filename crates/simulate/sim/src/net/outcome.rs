@@ -1,4 +1,4 @@
-//! What a run has found.
+//! Results of a run.
 
 use reserve::HostCounters;
 use roce::repeat;
@@ -21,7 +21,7 @@ use crate::topology::{DirectedLink, NodeId, TopologyLinkId};
 /// One flow, complete or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowRow {
-    /// Which traffic it belongs to, and the group within.
+    /// `traffic`: traffic that the flow belongs to. `group`: group within that traffic.
     pub traffic: u16,
     pub group: u16,
     pub src: NodeId,
@@ -29,9 +29,9 @@ pub struct FlowRow {
     pub bytes: u64,
     pub start: Time,
     pub finish: Option<Time>,
-    /// What it would have taken alone, if hosts took no time.
+    /// Duration that it would have had alone, if hosts took no time.
     pub ideal: Span,
-    /// Whether a slowdown below 1 counts as 1.
+    /// Counts a slowdown below 1 as 1.
     pub is_cut: bool,
     /// Payload that had arrived in order.
     pub received: u64,
@@ -45,14 +45,14 @@ impl FlowRow {
         self.finish.map(|finish| finish.since(self.start))
     }
 
-    /// How many times longer than alone.
+    /// Ratio of its duration to the duration alone.
     pub fn slowdown(&self) -> Option<f64> {
         let least = if self.is_cut { 1.0 } else { 0.0 };
         self.fct().map(|fct| (fct.as_ps() as f64 / self.ideal.as_ps().max(1) as f64).max(least))
     }
 }
 
-/// What was sampled at one time.
+/// Values that were sampled at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkSample {
     pub at: Time,
@@ -85,7 +85,7 @@ pub struct PortCapture {
     /// The number of its connection, in the order of their starts; each flow has its own, but for queue pairs that are
     /// shared.
     pub flow: u32,
-    /// Whether it goes from the host that began the flow to the other.
+    /// True if it goes from the host that began the flow to the other.
     pub forward: bool,
     pub packet: SimPacket,
     /// The message that it is, or the mark that it has, where hosts reserve.
@@ -113,11 +113,11 @@ impl PortCapture {
     }
 }
 
-/// How much of its pools of bits a host needed (MELO).
+/// Most that a host used of its pools of bits (MELO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolUse {
     pub host: NodeId,
-    /// Of each pool, in bits.
+    /// Size of each pool, in bits.
     pub size: u32,
     /// The most bits that were ever taken: to follow arrivals, and to follow what is to be sent again.
     pub receive_peak: u32,
@@ -137,14 +137,14 @@ pub struct NetworkOutcome {
     pub queues: Vec<(DirectedLink, QueueLengths)>,
     /// By link, where it is protected.
     pub links: Vec<(TopologyLinkId, LinkTally)>,
-    /// What switches repeated, and what it took on the wires that it left them by.
+    /// Packets that switches repeated, and the bytes that these took on the wires.
     pub repeated: repeat::Counters,
     pub repeated_bytes: u64,
     /// The pools of bits of hosts that share them among their connections.
     pub pools: Vec<PoolUse>,
-    /// What meters found, where there are any.
+    /// Findings of the meters, where there are any.
     pub radar: Option<metering::MeteringResult>,
-    /// What hosts that reserve did, and what their switches did.
+    /// Counters of hosts that reserve, and the results of their switches.
     pub rack_hosts: HostCounters,
     pub rack: Option<RackOutcome>,
     /// Packets that each of the setup's rules was applied to, in their order.
@@ -152,14 +152,14 @@ pub struct NetworkOutcome {
     /// Packets that went round in circles until they were dropped.
     pub expired: u64,
     pub pfc_pauses: u64,
-    /// Of data packets of RDMA, there and back; only if they were wanted.
+    /// Round trips of data packets of RDMA; only if they were wanted.
     pub round_trips: Option<Box<SpanHistogram>>,
     /// Telemetry that hosts received, in bytes, and how much they received in all.
     pub int_bytes: u64,
     pub host_bytes: u64,
-    /// How often controllers could not use telemetry.
+    /// Times that controllers could not use telemetry.
     pub int_resets: u64,
-    /// What PFC did, where switches have it.
+    /// Totals of PFC, where switches have it.
     pub pfc: Option<PauseTotals>,
     pub packet_hops: u64,
     pub events: u64,

@@ -11,7 +11,7 @@ use crate::topology::DirectedLink;
 
 #[derive(Clone, Copy, Debug)]
 pub struct SimPacket {
-    /// Where it goes next, which also says whose it is.
+    /// Position in its route, which also identifies its end.
     pub route: RoutePosition,
     /// The port that it last left; `NOWHERE` while it has not left its host.
     pub came_by: DirectedLink,
@@ -33,7 +33,7 @@ pub(super) const MOST_HOPS: u32 = 32;
 pub struct RoutePosition(u32);
 
 impl RoutePosition {
-    /// Where the route of an end's packets begins.
+    /// First position in the route of an end's packets.
     pub fn of(end: EndId) -> Self {
         Self(end.0 * MOST_HOPS)
     }
@@ -69,7 +69,7 @@ impl RoutePosition {
 }
 
 impl SimPacket {
-    /// What a packet came by that has not left its host.
+    /// Previous port of a packet that has not left its host.
     pub(crate) const NOWHERE: DirectedLink = DirectedLink(u32::MAX);
 
     /// The end of a connection that it is for.
@@ -143,7 +143,8 @@ impl Packets {
     }
 }
 
-/// What a switch program wrote on each packet, or on something else that has a number. Nothing at all if it writes nothing.
+/// Tags that a switch program wrote on packets, or on something else that has a number. They take no memory if the program
+/// writes nothing.
 #[derive(Debug)]
 pub(super) struct Tags<T, N = PacketId> {
     slots: Vec<T>,
@@ -158,7 +159,7 @@ impl<T: Default, N> Default for Tags<T, N> {
 }
 
 impl<T: Copy + Default, N: Number> Tags<T, N> {
-    /// Whether anything is ever written.
+    /// True if anything is ever written.
     pub(super) const ANY: bool = size_of::<T>() > 0;
 
     /// The packet is new: its tag is made, or cleared.

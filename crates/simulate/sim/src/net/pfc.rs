@@ -19,7 +19,7 @@ pub struct Pfc {
     pub hysteresis: Bytes,
 }
 
-/// What is kept for each ingress port, for what arrives after the pause.
+/// Headroom of each ingress port, for frames that arrive after the pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PfcHeadroom {
     Fixed(Bytes),
@@ -27,7 +27,7 @@ pub enum PfcHeadroom {
     Auto,
 }
 
-/// What an ingress port with automatic headroom may always hold.
+/// Reserve that an ingress port with automatic headroom always has.
 const RESERVE: Bytes = Bytes::new(4_000);
 
 impl Pfc {
@@ -49,7 +49,7 @@ impl Pfc {
         kept
     }
 
-    /// What the port at the end of a link gets, where the slowest host has this rate.
+    /// Share of the port at the end of a link, where the slowest host has this rate.
     pub(super) fn share(&self, link: &TopologyLink, hosts: Option<Rate>) -> IngressShare {
         let times = |hosts: Rate| link.rate.bits_per_second() as f64 / hosts.bits_per_second() as f64;
         let times = hosts.filter(|_| self.per_rate).map_or(1.0, times);
@@ -67,27 +67,27 @@ pub(super) fn slowest_host(topology: &Topology) -> Option<Rate> {
     topology.links.iter().filter(of_host).map(|link| link.rate).min()
 }
 
-/// What one ingress port may take of the buffer, in bytes.
+/// Share of the buffer of one ingress port, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IngressShare {
-    /// Of what is free.
+    /// Factor of the free buffer.
     pub alpha: f64,
     pub headroom: u64,
-    /// What it may hold in any case.
+    /// Bytes that it may always hold.
     pub reserve: u64,
 }
 
 impl IngressShare {
-    /// What nobody else may take.
+    /// Bytes that are kept from all others.
     pub(super) fn kept(&self) -> u64 {
         self.headroom.saturating_add(self.reserve)
     }
 }
 
-/// Which ports are paused, since when and how far from the cause.
+/// Log of paused ports: since when, and how far from the cause.
 #[derive(Debug, Default)]
 pub(super) struct PauseLog {
-    /// Of the ports that were ever paused.
+    /// Ports that were ever paused.
     ports: BTreeMap<DirectedLink, PausedPort>,
     most_hops: u8,
 }
@@ -137,7 +137,7 @@ impl PauseLog {
         }
     }
 
-    /// What all pauses come to at the end of a run, with the rate of each port in bits per second.
+    /// Totals of all pauses at the end of a run, with the rate of each port in bits per second.
     pub(super) fn conclude(mut self, ended: Time, pauses: u64, rate: impl Fn(DirectedLink) -> f64) -> PauseTotals {
         let mut totals = PauseTotals { pauses, most_hops: u32::from(self.most_hops), ..PauseTotals::default() };
         for (at, port) in &mut self.ports {
@@ -162,23 +162,23 @@ impl PausedPort {
     }
 }
 
-/// What PFC did in a run, or in several.
+/// Totals of PFC over a run, or over several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PauseTotals {
     /// Pauses that switches sent.
     pub pauses: u64,
     /// Time paused, over all ports and classes.
     pub paused_seconds: f64,
-    /// What ports with a paused class could have sent meanwhile.
+    /// Bits that ports with a paused class could have sent meanwhile.
     pub silenced_bits: f64,
-    /// What all ports together can send in the time of the run.
+    /// Bits that all ports together can send in the time of the run.
     pub capacity_bits: f64,
-    /// How many hops a pause spread at most.
+    /// Most hops over which a pause spread.
     pub most_hops: u32,
 }
 
 impl PauseTotals {
-    /// How much of the network's capacity was silenced.
+    /// Share of the network's capacity that was silenced.
     pub fn silenced_share(&self) -> f64 {
         if self.capacity_bits > 0.0 { self.silenced_bits / self.capacity_bits } else { 0.0 }
     }

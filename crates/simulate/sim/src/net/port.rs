@@ -25,7 +25,7 @@ pub struct PortCounters {
     pub frames: u64,
     /// Wire time taken, in bytes.
     pub wire_bytes: u64,
-    /// Of it, by frames of a link protocol that carry no packet: acknowledgements and dummies, which fill idle time.
+    /// Part of it for frames of a link protocol that carry no packet: acknowledgements and dummies, which fill idle time.
     pub idle_bytes: u64,
     pub dropped: u64,
     pub marked: u64,
@@ -91,7 +91,7 @@ impl Owner {
     }
 }
 
-/// What waits at a port that decides for itself.
+/// Queues of a port that decides for itself.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     classes: [Fifo; CLASSES],
@@ -154,7 +154,7 @@ impl SimPort {
         }
     }
 
-    /// Whether an event must be scheduled for the port to be looked at then: not if one comes no later.
+    /// True if an event must be scheduled to look at the port then: none is pending that comes no later.
     pub(crate) fn look(&mut self, now: Time, at: Time) -> bool {
         if at >= self.look_at || at == self.look_later {
             return false;
@@ -189,7 +189,7 @@ impl SimPort {
         Span::from_ps(bytes.saturating_mul(self.byte_time).div_ceil(1_024))
     }
 
-    /// How fast it sends, to the nearest megabit per second.
+    /// Rate of the port, to the nearest megabit per second.
     pub(crate) fn rate(&self) -> Rate {
         let bits = 8_192_000_000_000_000u64 / self.byte_time;
         Rate::from_bits_per_second((bits + 500_000) / 1_000_000 * 1_000_000)
@@ -217,14 +217,14 @@ impl SimPort {
         self.framing.busy(self.time_of(len))
     }
 
-    /// Whether a packet of this class that joins the queue would leave it at once: the wire is free and nothing waits.
+    /// True if a packet of this class that joins the queue would leave it at once: the wire is free and nothing waits.
     #[inline]
     pub(crate) fn lets_pass(&self, now: Time, class: u8) -> bool {
         let is_open = |queues: &Queues| queues.waiting == 0 && queues.paused & 1 << (usize::from(class) % CLASSES) == 0;
         self.busy_until <= now && !self.protected && self.queues.as_deref().is_some_and(is_open)
     }
 
-    /// What is still to be sent, in wire time.
+    /// Time that the wire needs for everything still to be sent.
     #[inline]
     pub(crate) fn backlog(&self, now: Time) -> Span {
         let sending = self.busy_until.since(now);
@@ -239,7 +239,7 @@ impl SimPort {
         self.bytes_of_time(self.backlog(now))
     }
 
-    /// What waits, without what is being sent.
+    /// Time that the wire needs for what waits, without the packet that is being sent.
     #[inline]
     pub(crate) fn waiting(&self) -> Span {
         self.queues.as_ref().map_or(Span::ZERO, |queues| queues.time)
@@ -259,19 +259,19 @@ impl SimPort {
         time.as_ps() * 1_024 / self.byte_time
     }
 
-    /// Whether a packet that finds this backlog is marked; `draw` gives a number from 0 to 1.
+    /// Decides whether a packet that finds this backlog is marked; `draw` gives a number from 0 to 1.
     #[inline]
     pub(crate) fn marks(&self, backlog: Span, class: u8, draw: impl FnOnce() -> f64) -> bool {
         backlog > self.mark_from && self.is_marked_at(backlog, class, draw)
     }
 
-    /// Whether a packet is marked that leaves the queue.
+    /// Decides whether a packet that leaves the queue is marked.
     #[inline]
     pub(crate) fn marks_leaving(&self, class: u8, draw: impl FnOnce() -> f64) -> bool {
         self.waiting() > self.mark_leaving_from && self.is_marked_at(self.waiting(), class, draw)
     }
 
-    /// Whether [`SimPort::marks_leaving`] can ever be true.
+    /// True if [`SimPort::marks_leaving`] can ever be true.
     pub(crate) fn may_mark_leaving(&self) -> bool {
         self.mark_leaving_from != NEVER_MARKED
     }

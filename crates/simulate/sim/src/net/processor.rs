@@ -18,7 +18,7 @@ use super::index::{EndId, HostId, PacketId};
 use super::programs::NetworkProgram;
 use super::world::Network;
 
-/// What the processor of a host takes.
+/// Times that the processor of a host needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostProcessor {
     /// For each packet received.
@@ -35,10 +35,10 @@ pub struct HostProcessor {
 #[derive(Debug)]
 pub(super) struct RunningProcessor {
     terms: HostProcessor,
-    /// When it is done with all that it was asked for.
+    /// Time at which it has done all that it was asked for.
     free_at: Time,
     ring: VecDeque<PacketId>,
-    /// Whether it polls, or an interrupt is under way.
+    /// True if it polls, or an interrupt is under way.
     polls: bool,
     /// The packet that it works on.
     in_hand: Option<PacketId>,
@@ -85,7 +85,7 @@ impl RunningProcessor {
         self.free_at
     }
 
-    /// Whether a packet ends the run before it; `stream` is where it lies in the stream of its connection.
+    /// True if a packet ends the run before it; `stream` is its place in the stream of its connection.
     fn ends_run(&mut self, to: EndId, stream: Option<(u64, u32)>) -> bool {
         let Some((seq, len)) = stream else {
             self.next = None;
@@ -96,7 +96,7 @@ impl RunningProcessor {
         joined.is_none()
     }
 
-    /// When data may be sent, if that is later: a burst is prepared first.
+    /// Time at which data may be sent, if that is later than now: a burst is prepared first.
     pub(super) fn holds_data(&mut self, now: Time) -> Option<Time> {
         match self.sending {
             BurstState::OnWire(_) => None,

@@ -27,7 +27,7 @@ pub enum NetworkProfile {
 }
 
 impl NetworkProfile {
-    /// What a frame takes of a wire.
+    /// Bytes that a frame takes of a wire.
     pub fn framing(self) -> WireFraming {
         match self {
             Self::Ethernet => WireFraming::Ethernet,
@@ -35,7 +35,7 @@ impl NetworkProfile {
         }
     }
 
-    /// How equal paths are chosen.
+    /// Hash that chooses among equal paths.
     pub fn route_hash(self) -> RouteHash {
         match self {
             Self::Ethernet => RouteHash::Mixed,
@@ -43,13 +43,13 @@ impl NetworkProfile {
         }
     }
 
-    /// Whether a flow that becomes ready while a packet of another is being sent goes before that flow's next packet.
+    /// True if a flow that becomes ready while a packet of another is being sent goes before that flow's next packet.
     pub(super) fn newcomers_first(self) -> bool {
         self == Self::HpccNs3
     }
 
-    /// What the two directions of a connection choose their paths by: the number drawn for it, or its addresses and ports,
-    /// of which `before` connections between its hosts have taken the first.
+    /// Hashes that choose the paths of a connection's two directions: the number drawn for it, or its addresses and ports.
+    /// `before` connections between its hosts have taken the first ports.
     pub(super) fn hashes(self, drawn: u64, flow: &WorkloadFlow, before: u16) -> [u64; 2] {
         match self {
             Self::Ethernet => [drawn; 2],
@@ -85,8 +85,8 @@ impl HpccNs3Path {
         self.bottleneck.bytes_in(self.round_trip)
     }
 
-    /// What a flow is taken to need alone: the round trip, and all its bytes with headers but without telemetry at the
-    /// bottleneck.
+    /// Time that a flow is assumed to need alone: the round trip, and all its bytes at the bottleneck, with headers but
+    /// without telemetry.
     pub fn ideal(&self, bytes: u64, payload: u32) -> Span {
         let packets = bytes.div_ceil(u64::from(payload)).max(1);
         let all = Bytes::new(bytes + HEADERS * packets);

@@ -1,4 +1,4 @@
-//! What switches do besides forwarding: programs, one file each, listed in [`Programs`].
+//! Switch programs: what switches do besides forwarding, one file each, listed in [`Programs`].
 //!
 //! A program is an `impl` of [`SwitchProgram`] for [`SimPacket`]. To add one that a setup can ask for: write its file, add it
 //! to [`Programs`], and make it in [`Programs::of`]. One that only an experiment needs is given to
@@ -90,7 +90,7 @@ impl SwitchProgram for NoProgram {
     }
 }
 
-/// What a program does at a time of its own, until the network does it.
+/// Actions that a program takes at a time of its own, until the network carries them out.
 struct ProgramActions<'a> {
     packets: &'a mut Packets,
     actions: Vec<ProgramAction>,

@@ -21,7 +21,7 @@ use crate::topology::DirectedLink;
 
 const MOST_TIMERS: usize = 4;
 
-/// What a link's machines have seen; where it has two ends, by direction.
+/// Counters of a link's machines; by direction where it has two ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkTally {
     pub counters: [Counters; 2],
@@ -59,7 +59,7 @@ struct LinkSide<M: Machine> {
     reaction: PauseReaction,
 }
 
-/// What of the network a link protocol may touch.
+/// Part of the network that a link protocol may touch.
 #[derive(Debug)]
 pub(crate) struct ProtectContext<'a> {
     pub now: Time,
@@ -69,12 +69,12 @@ pub(crate) struct ProtectContext<'a> {
     pub packets: &'a mut Packets,
     pub queue: &'a mut EventQueue<NetworkEvent>,
     pub ends: &'a mut IndexVec<EndId, FlowEnd>,
-    /// Whether packets are written on after the link has taken them, so that copies have to be known.
+    /// True if packets are written on after the link has taken them, so that copies have to be known.
     pub follows_copies: bool,
     pub actions: &'a mut LinkActions,
 }
 
-/// What a link protocol did to packets, until the network deals with it.
+/// Actions of a link protocol on packets, until the network carries them out.
 #[derive(Debug, Default)]
 pub(crate) struct LinkActions {
     /// Packets that left the queue for the link.
@@ -111,7 +111,7 @@ impl<M: LinkMachine<Inner = PacketHandle>> EndpointPair<M> {
         }
     }
 
-    /// How much the sender of this direction keeps, and how much its receiver holds back.
+    /// Bytes that the sender of this direction keeps, and bytes that its receiver holds back.
     pub(crate) fn levels(&self, side: usize) -> (Bytes, Bytes) {
         (self.sides[side].machine.tx_buffered(), self.sides[1 - side].machine.rx_held())
     }

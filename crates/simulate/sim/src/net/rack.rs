@@ -31,22 +31,22 @@ const TIMERS: usize = 2;
 /// Reservations in every rack of a network: a rack is a switch with hosts.
 #[derive(Clone, Debug)]
 pub struct RackSetup {
-    /// Of every rack; each has as many ports as its switch.
+    /// Parameters of every rack; each has as many ports as its switch.
     pub params: RackParams,
-    /// Whether a host has a context for each destination; otherwise each connection is dealt to the context that has the fewest.
+    /// Gives a host a context for each destination; otherwise each connection is dealt to the context that has the fewest.
     pub per_destination: bool,
-    /// What hosts take off the wait that a GRT gives.
+    /// Rule by which hosts shorten the wait that a GRT gives.
     pub wait: WaitRule,
     /// By how much they are early on purpose.
     pub too_early: Span,
-    /// What a thread takes for a burst before it asks for the next one.
+    /// Time that a thread needs for a burst before it asks for the next one.
     pub software: Span,
     /// From a GRT's arrival until the thread has it.
     pub answer: HostLatency,
     /// For how long what was heard about a destination is taken for true.
     pub recent: Span,
-    /// Whether receivers are shown what was granted to their senders, and report what does not come; only with the
-    /// scheduler of the paper, which needs it.
+    /// Shows receivers what was granted to their senders, so that they report what does not come. Only the scheduler of the
+    /// paper needs it.
     pub resets: bool,
     /// Switches that restart, each when.
     pub restarts: Vec<(Time, NodeId)>,
@@ -95,7 +95,7 @@ pub(super) struct RackNic {
     driver: RackDriver,
 }
 
-/// What the machine needs around it.
+/// Surroundings of the machine.
 #[derive(Debug)]
 struct RackDriver {
     timers: Timers<HostTimer, TIMERS>,
@@ -107,7 +107,7 @@ struct RackDriver {
     software: Span,
     answer: HostLatency,
     random: Random,
-    /// When the last answer reaches its thread: none overtakes another.
+    /// Time at which the last answer reaches its thread: no answer overtakes another.
     last_answer: Time,
     per_destination: bool,
 }
@@ -228,7 +228,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         Some((result, staged))
     }
 
-    /// What the machine of a host wants on the wire, as a packet.
+    /// Packet for what the machine of a host wants on the wire.
     fn rack_packet(&mut self, now: Time, host: HostId, staged: ReservePacket<RackHandle>) -> Option<PacketId> {
         match staged {
             ReservePacket::Data { mark, body } => {

@@ -4,15 +4,16 @@
 //! (§4.6.1) has loops, from a rule that is new at one switch and old at the next. A [`FaultyRule`] stands in a switch's ingress,
 //! before its meters: what it drops is lost between the switch before and this one.
 //!
-//! Where a rule leads a packet off its route, its list of hops is of no use. Then all packets are forwarded as switches do
-//! it, each by its own table, and count the hops; for the others the tables give the same ways as the lists.
+//! A rule that leads a packet off its route makes its list of hops useless. Then all packets are forwarded as switches
+//! forward them, each switch by its own table, and count the hops; for packets that no rule touches the tables give the
+//! same paths as the lists.
 
 use units::Time;
 
 use super::setup::NetworkSetup;
 use crate::topology::{DirectedLink, NodeId, NodeKind};
 
-/// What a switch does to packets for one host, for a time.
+/// Wrong treatment of packets for one host by a switch, for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultyRule {
     pub switch: NodeId,
@@ -38,7 +39,7 @@ pub(super) struct SwitchRules {
     rules: Vec<(FaultyRule, u64)>,
     /// By node: which of them are its own.
     of: Vec<Vec<usize>>,
-    /// Whether any of them leads packets off their routes.
+    /// True if any of them leads packets off their routes.
     pub detours: bool,
     pub expired: u64,
 }

@@ -1,4 +1,4 @@
-//! What to simulate: a network, what is wrong with it, and who sends what to whom.
+//! Setup of a simulation: a network, its faults, and its traffic.
 
 use faults::{FaultSchedule, Random};
 use roce::repeat;
@@ -28,7 +28,7 @@ pub struct NetworkSetup {
     pub switches: SwitchSettings,
     /// ECN at every switch port.
     pub marking: Option<Marking>,
-    /// What switches repeat of what their hosts send, if anything.
+    /// Packets of their hosts that switches repeat, if any.
     pub repeat: Option<repeat::RepeaterConfig>,
     /// Telemetry that switches write on data packets, if they do.
     pub int: Option<IntSettings>,
@@ -45,7 +45,7 @@ pub struct NetworkSetup {
     /// From the last bit of a packet to a switch's having routed it.
     pub switch_latency: Span,
     pub host_latency: HostLatency,
-    /// What the processors of hosts take; if not given, part of the latency.
+    /// Processor times of hosts; part of the latency if not given.
     pub processor: Option<HostProcessor>,
     /// TCP connections begin with a handshake, and are not established from the start.
     pub handshakes: bool,
@@ -53,10 +53,10 @@ pub struct NetworkSetup {
     pub fins: bool,
     /// Links with something wrong or something that helps; all others are clean and bare.
     pub links: Vec<LinkSetup>,
-    /// What is wrong with the tables of switches.
+    /// Wrong rules in the tables of switches.
     pub rules: Vec<FaultyRule>,
     pub traffic: Vec<TrafficSetup>,
-    /// When to stop, if traffic has not come to its end before.
+    /// Time at which the run stops, if traffic has not ended before.
     pub until: Time,
     pub sampling: Option<Sampling>,
     /// Measure how long the queue of every switch port is, over time.
@@ -101,16 +101,16 @@ impl NetworkSetup {
 }
 
 impl NetworkSetup {
-    /// Whether a link protocol runs on this link.
+    /// True if a link protocol runs on this link.
     pub fn protects(&self, link: TopologyLinkId) -> bool {
         self.links.iter().any(|setup| setup.link == link && !matches!(setup.protection, Protection::None))
     }
 }
 
-/// How switches write telemetry.
+/// Settings for the telemetry that switches write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntSettings {
-    /// What it costs on the wire.
+    /// Cost of telemetry on the wire.
     pub charge: IntCharge,
     /// Ports that report another rate than their own.
     pub rates: Vec<(DirectedLink, Rate)>,
@@ -120,14 +120,14 @@ pub struct IntSettings {
     pub room: [u16; 2],
 }
 
-/// What telemetry costs on the wire.
+/// Cost of telemetry on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IntCharge {
     /// Room for five switches, 42 bytes, in every data packet and acknowledgement from its sender on; longer ways have room
     /// for each of their switches.
     #[default]
     Room,
-    /// What is filled: 2 bytes, and 8 more for each switch passed.
+    /// Only what is filled: 2 bytes, and 8 more for each switch passed.
     Filled,
 }
 
@@ -179,12 +179,12 @@ impl HostLatency {
         }
     }
 
-    /// Whether packets that are processed together are drawn for one by one.
+    /// True if packets that are processed together are drawn for one by one.
     pub(crate) fn is_per_packet(&self) -> bool {
         matches!(self, Self::Normal { .. })
     }
 
-    /// What it is in most cases.
+    /// Typical latency.
     pub fn typical(&self) -> Span {
         match *self {
             Self::None => Span::ZERO,
@@ -207,7 +207,7 @@ pub struct LinkSetup {
     pub forward: FaultSchedule,
     pub reverse: FaultSchedule,
     pub protection: Protection,
-    /// When it is switched on; from the start if not given.
+    /// Time at which it is switched on; from the start if not given.
     pub activate_at: Option<Span>,
 }
 
@@ -236,7 +236,7 @@ impl TrafficSetup {
     }
 }
 
-/// What is looked at while it runs.
+/// Values that are sampled during the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampling {
     pub every: Span,

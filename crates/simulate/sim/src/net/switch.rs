@@ -27,7 +27,7 @@ pub struct SwitchSettings {
     pub buffer: Bytes,
     /// Share of what is left that one queue may take.
     pub alpha: f64,
-    /// What one queue may take at most; not with PFC, which is there to lose nothing.
+    /// Limit of one queue. PFC, which is there to lose nothing, ignores it.
     pub port_limit: Option<Bytes>,
     pub pfc: Option<Pfc>,
 }
@@ -52,7 +52,7 @@ pub(super) struct SimSwitch {
     pub pauses: u64,
 }
 
-/// What came in by one port and has not left, by class.
+/// Bytes that came in by one port and have not left, by class.
 #[derive(Debug)]
 #[repr(C)] // what every packet needs comes first, and most of the time in one cache line
 pub(super) struct Ingress {
@@ -67,7 +67,7 @@ impl Ingress {
     }
 }
 
-/// Whether a sender is to be paused or may go on.
+/// Change for a sender: pause, or go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PauseChange {
     None,
@@ -81,7 +81,7 @@ impl SimSwitch {
         Self { settings, ports, bound: 0, shared: 0, kept, pauses: 0 }
     }
 
-    /// Whether the buffer has room for `bytes` more at the port `at`; if so, they are counted.
+    /// Decides whether the buffer has room for `bytes` more at the port `at`, and counts them if so.
     #[inline]
     pub(super) fn admits(&mut self, now: Time, all: &Ports, at: DirectedLink, bytes: u64) -> bool {
         let port = &all[at];
@@ -92,7 +92,7 @@ impl SimSwitch {
         admitted
     }
 
-    /// What a queue may hold, going by the bound.
+    /// Limit of a queue, computed from the bound.
     #[inline]
     fn limit(&self) -> u64 {
         let free = self.settings.buffer.get().saturating_sub(self.bound);
@@ -124,7 +124,7 @@ impl SimSwitch {
         self.settings.pfc.is_some() || all[at].backlog_bytes(now) + bytes <= self.limit()
     }
 
-    /// What all ports have to send.
+    /// Bytes that all ports have to send.
     fn occupied(&self, now: Time, all: &Ports) -> u64 {
         self.ports.iter().map(|port| all[*port].backlog_bytes(now)).sum()
     }
@@ -149,7 +149,7 @@ impl SimSwitch {
         self.pause_change(ingress, class, beyond)
     }
 
-    /// What it means for a sender that this much is held for it beyond what is reserved.
+    /// Change for a sender of which this much is held beyond what is reserved.
     fn pause_change(&mut self, ingress: &mut Ingress, class: u8, beyond: u64) -> PauseChange {
         let Some(pfc) = self.settings.pfc else { return PauseChange::None };
         let free = self.settings.buffer.get().saturating_sub(self.kept + self.shared);

@@ -46,24 +46,24 @@ pub use melo::MeloSetup;
 pub use tcp::HEADERS as TCP_HEADERS;
 pub(crate) use tcp::config_of as tcp_config_of;
 
-/// What the simulator must know of a transport.
+/// Connects a transport's machine to the simulator.
 pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
-    /// What a connection is made from.
+    /// Setup that a connection is made from.
     type Setup: Clone + std::fmt::Debug;
 
-    /// What a scenario calls it: `transport = …`.
+    /// Names in a scenario: `transport = …`.
     const NAMES: &'static [&'static str];
-    /// Which `recovery` of that transport it is, where one name stands for several.
+    /// `recovery` of that transport, where one name stands for several.
     const RECOVERY: Option<&'static str> = None;
     /// Keys of `[[traffic]]` that it reads, apart from those of transports before it in the list.
     const KEYS: Keys;
-    /// Whether it sends messages that the interface handles without its host, and the sender waits for acknowledgements.
+    /// True if it sends messages that the interface handles without its host, and the sender waits for acknowledgements.
     const IS_RDMA: bool = false;
-    /// Whether a connection may begin with a handshake.
+    /// True if a connection may begin with a handshake.
     const SHAKES_HANDS: bool = false;
-    /// Whether what is lost is sent again.
+    /// True if lost data is sent again.
     const IS_RELIABLE: bool = true;
-    /// Whether a call to one end may give another end of its host something to send.
+    /// True if a call to one end may give another end of its host something to send.
     const WAKES_OTHERS: bool = false;
     /// The IP protocol.
     const PROTOCOL: u8 = ipv4::UDP;
@@ -84,17 +84,17 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
         u64::MAX
     }
 
-    /// How long its headers are, where that can be set.
+    /// Lengths of its headers, where they can be set.
     fn framing_mut(_setup: &mut Self::Setup) -> Option<&mut RdmaFraming> {
         None
     }
 
-    /// What controls its windows and paces, to be changed.
+    /// Configuration of its congestion control, to be changed.
     fn congestion_mut(_setup: &mut Self::Setup) -> Option<&mut ControllerConfig> {
         None
     }
 
-    /// What controls its windows and paces.
+    /// Configuration of its congestion control.
     fn congestion(_setup: &Self::Setup) -> ControllerConfig {
         ControllerConfig::None
     }
@@ -104,12 +104,12 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
         None
     }
 
-    /// How a host schedules the messages that it receives, if it does.
+    /// Policy by which a host schedules the messages that it receives, if it does.
     fn grant_policy(_setup: &Self::Setup) -> Option<GrantPolicy> {
         None
     }
 
-    /// Whether its segments have priorities of their own, beside the class of their traffic.
+    /// True if its segments have priorities of their own, beside the class of their traffic.
     fn has_levels(_setup: &Self::Setup) -> bool {
         false
     }
@@ -146,37 +146,37 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
         self.on_frame(now, Port(0), frame, out);
     }
 
-    /// Whether switches write telemetry on a segment, or it brings some back.
+    /// Telemetry of a segment: switches write some on it, or it brings some back.
     #[inline]
     fn telemetry(_frame: &Self::Frame) -> Telemetry {
         Telemetry::None
     }
 
-    /// Whether a segment is an acknowledgement or the like, which go before data and may have a class of their own.
+    /// True for acknowledgements and other control segments, which go before data and may have a class of their own.
     #[inline]
     fn is_control(_frame: &Self::Frame) -> bool {
         false
     }
 
-    /// Whether such a segment is the next to be sent.
+    /// True if a control segment is the next to be sent.
     #[inline]
     fn owes_control(&self) -> bool {
         false
     }
 
-    /// What is added to the class of a segment.
+    /// Offset that is added to the class of a segment.
     #[inline]
     fn level(_frame: &Self::Frame) -> u8 {
         0
     }
 
-    /// That of the segment that it would send next.
+    /// Offset of the segment that it would send next.
     #[inline]
     fn next_level(&self) -> u8 {
         0
     }
 
-    /// How long the data packet took that a segment acknowledges, there and back.
+    /// Round trip of the data packet that a segment acknowledges.
     #[inline]
     fn round_trip(_frame: &Self::Frame, _now: Time) -> Option<Span> {
         None
@@ -188,7 +188,7 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
         None
     }
 
-    /// How often the controller could not use telemetry because the path had changed, or something else.
+    /// Times that the controller could not use telemetry, because the path had changed or for another reason.
     fn telemetry_resets(&self) -> u64 {
         0
     }
@@ -196,18 +196,18 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
     /// Source and destination port.
     fn ports(who: Conversation) -> [u16; 2];
 
-    /// What distinguishes a segment from others of its flow: TCP's numbers, and a word that stands for its content.
+    /// Distinguishes a segment from others of its flow: TCP's numbers, and a word that stands for its content.
     fn signature(frame: &Self::Frame) -> (Option<StreamSegment>, u64);
 
     /// Writes the headers that it would have on a real wire.
     fn write_headers(frame: &Self::Frame, writer: &mut HeaderWriter<'_>);
 }
 
-/// Where and when a connection begins.
+/// Place and time at which a connection begins.
 #[derive(Debug)]
 pub(crate) struct Site<'a> {
     pub now: Time,
-    /// What a handshake would have measured.
+    /// Round trip that a handshake would have measured.
     pub round_trip: Span,
     /// A round trip as congestion control is to assume it.
     pub base_rtt: Span,
@@ -217,7 +217,7 @@ pub(crate) struct Site<'a> {
     pub seed: u32,
     /// The interface of the host; the first connection that shares its pools brings them along.
     pub nic: &'a mut Option<Nic<u16>>,
-    /// What schedules messages to the host; the first connection that needs it brings it along.
+    /// Scheduler of messages to the host; the first connection that needs it makes it.
     pub grants: &'a mut Option<GrantScheduler>,
     /// The number of this end, and the host at the other one.
     pub end: u32,
@@ -273,7 +273,7 @@ impl HeaderWriter<'_> {
     }
 }
 
-/// How a packet's body holds the segments of a transport.
+/// Conversion between the segments of a transport and a packet's body.
 pub(crate) trait Carried: SimTransport {
     fn wrap(frame: Self::Frame) -> Body;
     fn unwrap(body: Body) -> Option<Self::Frame>;

@@ -22,7 +22,7 @@ use crate::engine::EventQueue;
 use crate::protocols::each_protocol;
 use crate::topology::{DirectedLink, Unreachable};
 
-/// How often a run looks up from its work.
+/// Events between two checks for an interruption.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 
 /// A network: four owners, what is in flight between them, and the program of its switches.
@@ -37,14 +37,14 @@ pub(super) struct Network<'p, P: NetworkProgram> {
     pub(super) tags: Tags<P::Tag>,
     /// By end: the tag of the latest data packet that collected telemetry, for its acknowledgement.
     pub(super) echoes: Tags<P::Tag, EndId>,
-    /// How telemetry is charged, if there is any.
+    /// Charge for telemetry, if there is any.
     pub(super) int: Option<(IntCharge, [u16; 2])>,
     /// T of congestion control, if it is the same for all.
     pub(super) base_rtt: Option<Span>,
     /// Packets that switches hold for the program, each with the port that it was routed to.
     pub(super) held: BTreeMap<PacketId, DirectedLink>,
     pub(super) program: &'p mut P,
-    /// When the program acts next, as far as an event is scheduled.
+    /// Time of the program's next action for which an event is scheduled.
     pub(super) program_wakes: Time,
     pub(super) link_actions: LinkActions,
     /// For ECN marks.

@@ -62,7 +62,7 @@ impl<B: FrameBody> LinkMachine for Endpoint<B> {
     }
 }
 
-/// As `sim link` has it: mode, profile and parameters are taken from this, the rest from the network.
+/// Configuration as of `sim link`: mode, profile and parameters are taken from it, the rest from the network.
 #[derive(Clone, Debug)]
 pub struct GuardSetup(pub Box<LinkSimConfig>);
 

@@ -49,7 +49,7 @@ impl<B: FrameBody> LinkMachine for llr::LlrEndpoint<B> {
     fn limit_reorder<O: Out<Self>>(&mut self, _share: PoolShare, _out: &mut O) {}
 }
 
-/// As `sim link` has it; rate and delay are taken from the network.
+/// Configuration as of `sim link`; rate and delay are taken from the network.
 #[derive(Clone, Debug)]
 pub struct LlrSetup(pub Box<LinkSimConfig>);
 

@@ -3,8 +3,8 @@
 //! Every frame is sent twice, with a number. The receiver delivers the copy that arrives first and drops the other. A frame
 //! is lost only if both copies are: a loss of p becomes p², for half of the link's speed.
 //!
-//! What it takes: this file, and one line in the list of `protocols.rs`. A protocol that also runs elsewhere has its machine
-//! in the `guard` crate.
+//! Adding it took this file, and one line in the list of `protocols.rs`. A protocol that also runs elsewhere has its
+//! machine in the `guard` crate.
 
 use guard::pool::PoolShare;
 use guard::{Counters, EndpointNote, FrameBody};
@@ -17,7 +17,7 @@ use crate::link::LinkSimConfig;
 use crate::net::{EndpointPair, LinkSetup, PacketHandle};
 use settings::{Keys, ReadResult, ScenarioReader};
 
-/// What the number takes on the wire.
+/// Bytes of the number on the wire.
 const NUMBER: u32 = 4;
 
 /// A frame with its number, from 1. It has 64 bits, so that it never wraps in a simulation.

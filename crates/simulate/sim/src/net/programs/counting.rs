@@ -19,11 +19,11 @@ use crate::net::address;
 use crate::net::packet::SimPacket;
 use crate::topology::{DirectedLink, NodeId, Topology};
 
-/// What all nodes counted in one slot.
+/// Counts of all nodes in one slot.
 #[derive(Debug)]
 pub struct CountedSlot<'a> {
     pub number: u64,
-    /// When it ended.
+    /// Time at which it ended.
     pub end: Time,
     /// By node.
     pub flowsets: &'a [Flowset],

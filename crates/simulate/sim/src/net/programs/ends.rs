@@ -1,4 +1,4 @@
-//! What a program may see of the ends of connections: every call of their machines, in order.
+//! Calls of machines at the ends of connections, in order, as a program may see them.
 
 use deter::DecisionLog;
 use machine::SwitchProgram;
@@ -12,7 +12,7 @@ use crate::topology::NodeId;
 
 /// A program of the simulator: it may also watch the machines at the ends of connections. Most do not, and pay nothing.
 pub trait NetworkProgram: SwitchProgram<Frame = SimPacket> {
-    /// Whether it wants to know when packets leave their hosts.
+    /// True if it wants to know when packets leave their hosts.
     #[inline]
     fn watches_ends(&self) -> bool {
         false
@@ -26,7 +26,7 @@ pub trait NetworkProgram: SwitchProgram<Frame = SimPacket> {
     #[inline]
     fn on_call(&mut self, _now: Time, _end: EndId, _call: EndCall<'_>, _tag: Option<&Self::Tag>) {}
 
-    /// Where the answers of time go that an end's machine asks for during a call; `None` if nobody wants them.
+    /// Log of the answers about time that an end's machine asks for during a call; `None` if nobody wants them.
     #[inline]
     fn decisions(&mut self, _end: EndId) -> Option<&mut DecisionLog> {
         None
@@ -50,14 +50,14 @@ pub struct BegunConnection<'a> {
     pub number: u32,
     /// The host that began it, and the other.
     pub hosts: [NodeId; 2],
-    /// What its ends are made from.
+    /// Setup that its ends are made from.
     pub transport: &'a TransportSetup,
-    /// What a handshake would have measured, and what its machines are seeded with.
+    /// Round trip that a handshake would have measured, and seed of its machines.
     pub round_trip: Span,
     pub seed: u32,
 }
 
-/// What was asked of an end.
+/// Call that was made to an end.
 #[derive(Clone, Copy, Debug)]
 pub enum EndCall<'a> {
     /// To send this many bytes more.

@@ -13,7 +13,7 @@
 //! a DM has a meter for each UM that it hears from.
 //!
 //! Within a switch the UM comes before the DM, and the packet carries the old tag until the DM has read it (§5.6.2).
-//! What a switch drops on purpose has passed its DM and no UM: it is in nobody's losses (§5.6.2, *pre-filtering*).
+//! A packet that a switch drops on purpose has passed its DM and no UM: it is in nobody's losses (§5.6.2, *pre-filtering*).
 //!
 //! A collector subtracts the digests of downstream meters from that of their upstream meter. Sums do not mind the order, so here
 //! each packet is taken out of the upstream digest when it passes a downstream meter: the same cells, and half the memory.
@@ -61,7 +61,7 @@ const NO_METER: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeteringConfig {
     pub batch: Span,
-    /// How long after its end a batch is looked at; no longer than a batch.
+    /// Time from the end of a batch until it is looked at; no longer than a batch.
     pub timeout: Span,
     /// Cells of each digest.
     pub cells: usize,
@@ -88,7 +88,7 @@ impl Default for MeteringConfig {
     }
 }
 
-/// What the meters found.
+/// Findings of the meters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeteringResult {
     /// By batch, then by segment, then by time.
@@ -104,7 +104,7 @@ pub struct MeteringResult {
     /// Digests that were looked at, of all segments and batches; and how many of these had a loss.
     pub batches: u64,
     pub lossy_batches: u64,
-    /// What passed later than this was not looked at; by the upstream meter's clock, if clocks cut the batches.
+    /// Time after which packets were not looked at, by the upstream meter's clock if clocks cut the batches.
     pub until: Time,
     /// Meters that a real network would have, and cells of each of their digests.
     pub meters: u64,
@@ -128,7 +128,7 @@ pub struct UnnamedLosses {
     pub left: UndecodedPackets,
 }
 
-/// What a packet carries from one meter to the next; what it is, is only here to be computed once.
+/// Tag that a packet carries from one meter to the next; its signature is here only to be computed once.
 #[derive(Clone, Copy)]
 pub(crate) struct MeterTag {
     signature: Signature,
@@ -189,7 +189,7 @@ impl Metering {
         }
     }
 
-    /// What was found, when the run is over.
+    /// Closes all batches at the end of the run, and returns the findings.
     pub(crate) fn finish(mut self, ended: Time) -> MeteringResult {
         self.look_until(ended);
         self.found
@@ -337,7 +337,7 @@ impl MeterTag {
 }
 
 impl Default for MeterTag {
-    /// Of a packet that has passed no meter.
+    /// Tag of a packet that has passed no meter.
     fn default() -> Self {
         let [src, dst] = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); 2];
         let flow = Flow { src, dst, protocol: 0, src_port: 0, dst_port: 0 };

@@ -23,13 +23,13 @@ use crate::topology::{DirectedLink, NodeId};
 /// Blocks are handed over when they are this long together.
 const HAND_OVER: usize = 1 << 12;
 
-/// Where logs go.
+/// Destination of logs.
 pub trait LogStore {
     /// These whole blocks follow what there is of a connection's log.
     fn append(&mut self, flow: u32, blocks: &[u8]);
 }
 
-/// Whether there is anything to record.
+/// True if there is anything to record.
 pub fn has_tcp(setup: &NetworkSetup) -> bool {
     setup.traffic.iter().any(|traffic| matches!(traffic.transport, TransportSetup::Tcp(_)))
 }
@@ -60,7 +60,7 @@ struct LoggedConnection {
 }
 
 impl<'s> Recording<'s> {
-    /// Of this point of a sweep; [`refused_control`] finds nothing at this level.
+    /// Records this point of a sweep; [`refused_control`] finds nothing at this level.
     pub fn new(setup: &NetworkSetup, point: u32, level: LogLevel, store: &'s mut dyn LogStore) -> Self {
         Self { level, point, seed: setup.seed, store, connections: Vec::new() }
     }

@@ -28,7 +28,7 @@ impl RepeaterProgram {
         Self { switches, from_host, to_host }
     }
 
-    /// Of all switches together.
+    /// Counters of all switches together.
     pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.switches.iter().flatten().for_each(|switch| sum += switch.counters());

@@ -4,9 +4,9 @@
 //! answer, or held until its answer is due. What the switch sends by itself (copies of GRTs for receivers) leaves when the
 //! program is woken, at once. Packets that come from other racks carry marks of those: here they are not reserved.
 //!
-//! What the data of a port takes in its queue is compared with the bound in every run. A queue beyond it is an error of
-//! this program, except with the scheduler of the paper, which has none, and above links that are protected: one that
-//! repeats frames or holds them back carries less than slots reckon with.
+//! Every run compares the data in the queue of a port with the bound. A queue beyond it is an error of this program, except
+//! with the scheduler of the paper, which has no bound, and above protected links: a link that repeats frames or holds them
+//! back carries less than slots assume.
 
 use machine::{DropReason, Forward, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 use reserve::{
@@ -24,17 +24,17 @@ use crate::net::setup::NetworkSetup;
 use crate::net::transports::Body;
 use crate::topology::{DirectedLink, NodeId};
 
-/// What is written on a packet.
+/// Tag on a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReserveTag {
     header: Option<ReserveHeader>,
-    /// What it is charged with while it is in a queue.
+    /// Charge while it is in a queue.
     charge: Charge,
     /// Bytes that it takes in a queue of data.
     queued: u16,
 }
 
-/// What the racks of a network did.
+/// Totals of the racks of a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RackOutcome {
     /// All switches together, over all their runs.
@@ -49,7 +49,7 @@ pub struct RackOutcome {
     pub violations: u64,
     /// For how long the fullest port is still reserved at the end.
     pub reserved_left: Span,
-    /// What counters of ports are from zero at the end, in frames or bytes: the largest, with its sign.
+    /// Distance of port counters from zero at the end, in frames or bytes: the largest, with its sign.
     pub counted_left: i64,
     /// Messages that found no room in a queue.
     pub messages_dropped: u64,
@@ -64,9 +64,9 @@ struct SimRack {
     params: RackParams,
     /// No queue up to this is too long.
     least_bound: u64,
-    /// Whether a link of its may fall behind its slots, because it repeats frames or holds them back.
+    /// True if one of its links may fall behind its slots, because it repeats frames or holds them back.
     falls_behind: bool,
-    /// Of runs that are over.
+    /// Counters of runs that are over.
     before: SwitchCounters,
     restarts: u64,
     /// By port.
@@ -91,7 +91,7 @@ pub(crate) struct ReservingProgram {
     /// By directed link: the place of a port among those of its switch; and the host that sends by it, if one does.
     places: Vec<u16>,
     hosts: Vec<Option<HostKey>>,
-    /// Whether receivers are shown what is granted to their senders.
+    /// Shows receivers what is granted to their senders.
     copies_grants: bool,
     /// Frames to make, held frames to drop, and what is to be written on frames that leave.
     copies: Vec<(SwitchPort, SimPacket)>,
@@ -101,7 +101,7 @@ pub(crate) struct ReservingProgram {
     wake_at: Time,
     until: Time,
     quarters: [u64; 4],
-    /// Which quarter it is, and when it ends.
+    /// Current quarter of the run, and its end.
     quarter: usize,
     quarter_ends: Time,
     violations: u64,
@@ -177,7 +177,7 @@ impl ReservingProgram {
         program
     }
 
-    /// What was found, with the time at which the run ended.
+    /// Totals, for a run that ended at this time.
     pub(crate) fn finish(self, ended: Time) -> RackOutcome {
         let racks = || self.racks.iter().flatten();
         let mut switches = SwitchCounters::default();
@@ -296,7 +296,7 @@ impl ReservingProgram {
     }
 }
 
-/// When a quarter of a run's time is over.
+/// End of a quarter of a run's time.
 fn end_of_quarter(quarter: usize, until: Time) -> Time {
     Time::from_ps(until.as_ps() / 4 * (quarter as u64 + 1))
 }

@@ -5,8 +5,8 @@
 //! those of the wire, with preamble and gap, so that rate and bytes have the same unit. Acknowledgements carry what they bring
 //! back and are not stamped; nor do hosts stamp.
 //!
-//! What a hop costs is charged in advance, as room for five switches, unless only what is filled is charged: then every switch
-//! makes the packet longer when it routes it.
+//! Telemetry is charged in advance, as room for five switches. If only what is filled is charged, every switch makes the
+//! packet longer when it routes it.
 
 use machine::{Forward, SwitchPort, SwitchProgram, Visit};
 use units::Time;
@@ -17,7 +17,7 @@ use super::NetworkProgram;
 use crate::net::packet::SimPacket;
 use crate::net::setup::{IntCharge, IntSettings, NetworkSetup};
 
-/// What a packet has collected. Room for `N` switches; a longer way is not written down.
+/// Telemetry that a packet has collected, with room for `N` switches; a longer path is not written down.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct IntStack<const N: usize> {
@@ -40,7 +40,7 @@ pub(crate) struct TelemetryProgram<const N: usize> {
     framing: WireFraming,
 }
 
-/// What a port knows of itself.
+/// Telemetry of a port.
 #[derive(Clone, Copy, Debug)]
 struct PortTelemetry {
     tx_bytes: u64,

@@ -1,4 +1,4 @@
-//! How far a replay is from the run: li-thesis §6.5.4.
+//! Differences between a replay and the run: li-thesis §6.5.4.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,12 +23,12 @@ pub struct QueueComparison {
 pub struct QueueDifference {
     /// Packets at queues that were compared.
     pub views: u64,
-    /// What the queues held in the run.
+    /// Mean length of the queues in the run.
     pub mean_length: f64,
-    /// Of each view the sum over flows of |run − replay|.
+    /// Mean, over views, of the sum over flows of |run − replay|.
     pub mean: f64,
     pub p99: f64,
-    /// As the thesis prints it, without the absolute value of each flow: how much longer or shorter the whole queue is.
+    /// Mean as the thesis prints it, without the absolute value of each flow: the difference in length of the whole queue.
     pub mean_of_lengths: f64,
     pub p99_of_lengths: f64,
 }

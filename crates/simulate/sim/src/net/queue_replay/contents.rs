@@ -1,4 +1,4 @@
-//! What queues hold, by flow, and what packets that join them see of it.
+//! Contents of queues, by flow, and what packets that join them see of it.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use crate::topology::DirectedLink;
 pub struct StreamId(pub u32);
 
 impl StreamId {
-    /// Of the connection with this number, in the order of their starts.
+    /// Identifies a direction of the connection with this number, in the order of their starts.
     pub fn new(connection: u32, forward: bool) -> Self {
         Self(connection * 2 + u32::from(!forward))
     }
@@ -22,11 +22,11 @@ impl StreamId {
     }
 }
 
-/// What one stream has in a queue.
+/// Bytes of one stream in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowBytes {
     pub stream: StreamId,
-    /// Of its frames, check included.
+    /// Bytes of its frames, check included.
     pub bytes: u32,
 }
 
@@ -40,26 +40,26 @@ pub struct QueueView {
     pub number: u32,
     /// Switches that it has passed before.
     pub hop: u8,
-    /// Where the contents of the queue begin, and how many streams are in it.
+    /// First index of the queue's contents, and number of streams in it.
     from: u32,
     streams: u32,
 }
 
 impl QueueView {
-    /// What makes it the same in another run.
+    /// Key that is the same in another run.
     pub(super) fn key(&self) -> (u32, u32, u8) {
         (self.stream.0, self.number, self.hop)
     }
 }
 
-/// Who is in a queue at a time?
+/// Question for the contents of a queue at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueQuestion {
     pub at: Time,
     pub port: DirectedLink,
 }
 
-/// What packets saw, in the order in which they did.
+/// Queue contents that packets saw, in the order in which they did.
 #[derive(Clone, Debug, Default)]
 pub struct QueueViews {
     pub views: Vec<QueueView>,
@@ -67,13 +67,14 @@ pub struct QueueViews {
 }
 
 impl QueueViews {
-    /// What waited in the queue that a packet was about to join, without what was being sent; in no particular order.
+    /// Contents of the queue that a packet was about to join, without the packet that was being sent; in no particular
+    /// order.
     pub fn content(&self, view: &QueueView) -> &[FlowBytes] {
         &self.contents[view.from as usize..][..view.streams as usize]
     }
 }
 
-/// What is written on a packet: which it is, and how far it has come.
+/// Tag on a packet: its identity, and how far it has come.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PacketTag {
     pub stream: StreamId,
@@ -85,7 +86,7 @@ pub(super) struct PacketTag {
 #[derive(Debug)]
 pub(super) struct QueueContents {
     ports: Vec<Vec<FlowBytes>>,
-    /// Of how many packets one is looked at; always the same ones.
+    /// Samples one packet in this many; always the same ones.
     one_in: u32,
     views: QueueViews,
     question: Option<QueueQuestion>,
@@ -98,7 +99,7 @@ impl QueueContents {
         Self { ports: vec![Vec::new(); ports], one_in: one_in.max(1), views, question, answer }
     }
 
-    /// What packets saw, and of the queue that was asked about the streams that had most in it first.
+    /// Views of packets, and the answer about the queue that was asked about: its streams, the largest first.
     pub(super) fn finish(mut self) -> (QueueViews, Vec<FlowBytes>) {
         self.answer_before(Time::NEVER);
         (self.views, self.answer)
@@ -145,7 +146,7 @@ impl QueueContents {
     }
 }
 
-/// Whether a packet is one of those that are looked at.
+/// True if a packet is one of those that are sampled.
 fn is_chosen(tag: &PacketTag, one_in: u32) -> bool {
     let mixed = (u64::from(tag.stream.0) << 32 | u64::from(tag.number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ mixed >> 32) as u32).wrapping_mul(0x85eb_ca6b) >> 8 < (1 << 24) / one_in

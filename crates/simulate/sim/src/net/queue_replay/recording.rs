@@ -14,7 +14,7 @@ use crate::net::setup::NetworkSetup;
 use crate::net::world::Network;
 use crate::topology::{DirectedLink, NodeId};
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketFate {
     Delivered,
@@ -29,9 +29,9 @@ pub enum PacketFate {
 /// A packet that a host sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedPacket {
-    /// When its first bit left the interface, behind what that was sending.
+    /// Time at which its first bit left the interface, behind what that was sending.
     pub at: Time,
-    /// As a frame, check included.
+    /// Length as a frame, check included.
     pub len: u16,
     pub class: u8,
     pub fate: PacketFate,
@@ -46,13 +46,13 @@ pub struct RecordedConnection {
     pub packets: [Vec<RecordedPacket>; 2],
 }
 
-/// What was recorded of a run.
+/// Recording of a run.
 #[derive(Debug, Default)]
 pub struct QueueRecording {
     /// In the order of their starts, as they must be replayed: routes are drawn in that order.
     pub connections: Vec<RecordedConnection>,
     pub views: QueueViews,
-    /// Of the queue that was asked about, the streams that had most in it first.
+    /// Streams of the queue that was asked about, the largest first.
     pub answer: Vec<FlowBytes>,
 }
 
@@ -75,7 +75,7 @@ pub fn record(
     record_asked(setup, one_in, None, progress)
 }
 
-/// As [`record`], and says who was in a queue at a time.
+/// Records as [`record`] does, and answers who was in a queue at a time.
 pub fn record_asked(
     setup: NetworkSetup,
     one_in: u32,

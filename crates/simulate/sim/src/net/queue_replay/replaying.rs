@@ -19,7 +19,7 @@ use crate::net::world::Network;
 use crate::topology::DirectedLink;
 use crate::workload::{FlowSchedule, Workload, WorkloadFlow};
 
-/// Whether hosts tag what was dropped.
+/// Tags of packets that were dropped in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayTags {
     /// Tagged packets are dropped near full queues, and no others.
@@ -28,7 +28,7 @@ pub enum ReplayTags {
     Ignored,
 }
 
-/// How packets are replayed.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayOptions {
     pub tags: ReplayTags,
@@ -37,7 +37,7 @@ pub struct ReplayOptions {
     pub question: Option<QueueQuestion>,
 }
 
-/// What came of a replay.
+/// Result of a replay.
 #[derive(Debug, Default)]
 pub struct QueueReplay {
     pub views: QueueViews,
@@ -45,7 +45,7 @@ pub struct QueueReplay {
     pub dropped: Vec<(StreamId, u32, DirectedLink)>,
     /// Packets without a tag that joined a queue which had no room for them.
     pub overflows: u64,
-    /// Of the port that was asked about, the streams that had most in it first.
+    /// Streams of the port that was asked about, the largest first.
     pub answer: Vec<FlowBytes>,
     pub interrupted: bool,
 }
@@ -97,7 +97,7 @@ struct ReplayProgram<'a> {
     replay: QueueReplay,
 }
 
-/// What is written on a packet that is replayed.
+/// Tag on a packet that is replayed.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReplayTag {
     packet: PacketTag,

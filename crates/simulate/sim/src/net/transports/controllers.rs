@@ -117,7 +117,7 @@ fn plus_window(table: &ScenarioReader<'_>) -> ReadResult<bool> {
     Ok(table.flag("plus_window")?.unwrap_or(false))
 }
 
-/// What the table of a controller says, or what holds if there is none.
+/// Settings from the table of a controller, or the defaults if there is none.
 fn inner<T>(
     table: &ScenarioReader<'_>,
     key: &str,

@@ -28,7 +28,7 @@ pub struct SimDatagram {
 pub struct DatagramConfig {
     /// Payload of a full packet.
     pub payload: u32,
-    /// As fast as the wire if not given.
+    /// Rate; as fast as the wire if not given.
     pub rate: Option<Rate>,
     pub gaps: DatagramGaps,
 }
@@ -60,7 +60,7 @@ impl DatagramGenerator {
         Self { config, asked: 0, sent: 0, received: 0, next: Time::ZERO, random: Random::new(seed, 0) }
     }
 
-    /// When the next may leave after one of `len` bytes that leaves now.
+    /// Time at which the next datagram may leave after one of `len` bytes that leaves now.
     fn next_after(&mut self, now: Time, len: u32) -> Time {
         let Some(rate) = self.config.rate else { return now };
         let even = rate.span_of(Bytes::new(u64::from(on_wire(len + HEADERS))));
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    /// When each of 2,000 packets leaves, over a wire that is always free.
+    /// Departures of 2,000 packets over a wire that is always free.
     fn departures(gaps: DatagramGaps, seed: u64) -> Vec<Time> {
         let config = DatagramConfig { payload: 1_000, rate: Some(Rate::gbps(10)), gaps };
         let mut sender = DatagramGenerator::new(config, seed);

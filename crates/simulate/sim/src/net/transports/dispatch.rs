@@ -4,7 +4,7 @@
 /// Makes them; the first argument is a dollar sign, for the macro that is made too.
 macro_rules! transports {
     (($d:tt) $($(#[$when:meta])* $name:ident: $machine:ty, from $setup:ty;)*) => {
-        /// What a packet carries.
+        /// Body of a packet.
         #[derive(Clone, Copy, Debug)]
         pub enum Body {
             $($(#[$when])* $name(<$machine as Machine>::Frame),)*
@@ -66,17 +66,17 @@ macro_rules! transports {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::largest_message(setup),)* }
             }
 
-            /// How long its headers are, where that can be set.
+            /// Lengths of its headers, where they can be set.
             pub fn framing_mut(&mut self) -> Option<&mut RdmaFraming> {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::framing_mut(setup),)* }
             }
 
-            /// What controls windows and paces of its connections, of RDMA, to be changed.
+            /// Configuration of the congestion control of its RDMA connections, to be changed.
             pub fn congestion_mut(&mut self) -> Option<&mut ControllerConfig> {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::congestion_mut(setup),)* }
             }
 
-            /// What controls windows and paces of its connections.
+            /// Configuration of the congestion control of its connections.
             pub fn congestion(&self) -> ControllerConfig {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::congestion(setup),)* }
             }
@@ -86,34 +86,34 @@ macro_rules! transports {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::shared_pool(setup),)* }
             }
 
-            /// How a host schedules the messages that it receives, if it does.
+            /// Policy by which a host schedules the messages that it receives, if it does.
             pub fn grant_policy(&self) -> Option<GrantPolicy> {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::grant_policy(setup),)* }
             }
 
-            /// Whether its segments have priorities of their own.
+            /// True if its segments have priorities of their own.
             pub fn has_levels(&self) -> bool {
                 match self { $($(#[$when])* Self::$name(setup) => <$machine>::has_levels(setup),)* }
             }
 
-            /// Whether it sends messages that the interface handles without its host.
+            /// True if it sends messages that the interface handles without its host.
             pub fn is_rdma(&self) -> bool {
                 match self { $($(#[$when])* Self::$name(_) => <$machine>::IS_RDMA,)* }
             }
 
-            /// Whether a connection may begin with a handshake.
+            /// True if a connection may begin with a handshake.
             pub(crate) fn shakes_hands(&self) -> bool {
                 match self { $($(#[$when])* Self::$name(_) => <$machine>::SHAKES_HANDS,)* }
             }
 
-            /// Whether what is lost is sent again.
+            /// True if lost data is sent again.
             pub fn is_reliable(&self) -> bool {
                 match self { $($(#[$when])* Self::$name(_) => <$machine>::IS_RELIABLE,)* }
             }
         }
 
         impl Body {
-            /// Whether the interface handles it without its host.
+            /// True if the interface handles it without its host.
             #[inline]
             pub(crate) fn is_rdma(&self) -> bool {
                 match self {
@@ -122,7 +122,7 @@ macro_rules! transports {
                 }
             }
 
-            /// Whether switches write telemetry on it, or it brings some back.
+            /// Telemetry: switches write some on it, or it brings some back.
             #[inline]
             pub(crate) fn telemetry(&self) -> Telemetry {
                 match self {
@@ -131,7 +131,7 @@ macro_rules! transports {
                 }
             }
 
-            /// Whether switches write telemetry on it.
+            /// True if switches write telemetry on it.
             #[inline]
             pub(crate) fn collects_telemetry(&self) -> bool {
                 self.telemetry() == Telemetry::Collects

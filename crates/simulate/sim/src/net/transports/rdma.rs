@@ -1,4 +1,4 @@
-//! What the transports of RDMA have in common: keys of a scenario, and headers of RoCEv2.
+//! Common parts of the RDMA transports: keys of a scenario, and headers of RoCEv2.
 
 use congestion::{ControlSite, ControllerConfig};
 use machine::Conversation;
@@ -16,7 +16,7 @@ use settings::{ReadResult, ScenarioReader};
 /// Bytes of an Ethernet header, before what the invariant check covers.
 const ETHERNET: usize = 14;
 
-/// What all queue pairs have, whichever way they recover.
+/// Settings that all queue pairs have, whichever way they recover.
 pub(super) fn read(table: &ScenarioReader<'_>) -> ReadResult<roce::RoceConfig> {
     let usual = roce::RoceConfig::default();
     let timeouts = Span::from_ps(1)..=roce::RoceConfig::timeout_for(u8::MAX);
@@ -63,7 +63,7 @@ pub(super) fn sizes(mtu: u32, framing: &RdmaFraming, congestion: &ControllerConf
     PacketSizes { payload: mtu, frame, longest: frame + u32::from(framing.first), acknowledge }
 }
 
-/// Where a connection runs, as its controller must know it.
+/// Site of a connection, as its controller needs it.
 pub(super) fn control_site(at: &Site<'_>, mtu: u32) -> ControlSite {
     ControlSite { line_rate: at.line_rate, base_rtt: at.base_rtt, mtu, hops: at.hops }
 }
@@ -109,7 +109,7 @@ fn write_notification(queue_pair: u32, writer: &mut HeaderWriter<'_>) {
     format::append_icrc(writer.out, ETHERNET);
 }
 
-/// That of a packet which is not a notification.
+/// Opcode of a packet that is not a notification.
 fn opcode(opcode: RoceOperation) -> format::Opcode {
     use format::Opcode as Wire;
     let by_part = |part, [first, middle, last, only]: [Wire; 4]| match part {

@@ -17,9 +17,9 @@ use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
 use crate::net::end::{FlowCounters, FlowProgress};
 use settings::{Keys, ReadResult, ScenarioReader};
 
-/// What is particular to one way of remembering.
+/// Particulars of one way of remembering gaps.
 pub(crate) trait SimRecovery: LossRecovery + Sized {
-    /// What it is made from.
+    /// Configuration that it is made from.
     type Memory: Clone + std::fmt::Debug;
 
     const NAME: &'static str;
@@ -40,7 +40,7 @@ pub(crate) trait SimRecovery: LossRecovery + Sized {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SelectiveSetup<M> {
     pub config: SelectiveConfig,
-    /// Where it keeps what it knows of gaps.
+    /// Memory of the gaps.
     pub memory: M,
 }
 
@@ -174,7 +174,7 @@ impl<R: SimRecovery> SimTransport for SelectiveConnection<R> {
     }
 }
 
-/// As RoCE has it. What a NACK says of its gaps has no place there; it follows as zeros.
+/// Converts a packet to RoCE. The gaps that a NACK names have no field there; they follow as zeros.
 fn as_roce(packet: &SelectivePacket) -> RocePacket {
     let (opcode, payload, ack_request) = match packet.kind {
         SelectivePacketKind::Data { part, payload, ack_request } => (RoceOperation::Write(part), payload, ack_request),

@@ -3,7 +3,7 @@
 //! The sender sends one packet and waits for its acknowledgement, or for the timer, and then sends it again. The receiver
 //! acknowledges what it has and counts what it had not.
 //!
-//! What it takes: this file, and one line in the list of `transports.rs`.
+//! Adding it took this file, and one line in the list of `transports.rs`.
 
 use machine::{Conversation, Machine, Out, Port, Pull};
 use radar::packet::TcpFields as StreamSegment;
@@ -21,7 +21,7 @@ const HEADERS: u32 = 14 + 20 + 8 + 4;
 const PAYLOAD: u32 = 1_000;
 const SERVED_PORT: u16 = 7_777;
 
-/// What travels: bytes from this offset on, or the acknowledgement of all bytes before it.
+/// Packet on the wire: bytes from this offset on, or the acknowledgement of all bytes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitingPacket {
     Data { offset: u64, len: u32 },
@@ -38,7 +38,7 @@ impl From<RetransmissionTimer> for usize {
     }
 }
 
-/// What it does besides sending.
+/// Reports a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentAgain;
 
@@ -110,7 +110,7 @@ impl Machine for StopAndWait {
 }
 
 impl SimTransport for StopAndWait {
-    /// How long it waits for an acknowledgement.
+    /// Time that it waits for an acknowledgement.
     type Setup = Span;
 
     const NAMES: &'static [&'static str] = &["stop-and-wait"];

@@ -20,7 +20,7 @@ use settings::{Keys, ReadResult, ScenarioReader};
 
 /// Ethernet with its check, IP, TCP with timestamps. SACK blocks come on top.
 pub const HEADERS: u32 = 18 + 20 + 32;
-/// What of it is timestamps.
+/// Part of the headers that is timestamps.
 const TIMESTAMPS: u32 = 12;
 const SACK_OPTION: u32 = 4;
 const SACK_BLOCK: u32 = 8;
@@ -31,7 +31,7 @@ const MOST_LATE_TICKS: u8 = 100;
 /// RFC 7323's scale of the window.
 const WINDOW_SCALE: u32 = 8;
 
-/// What RFC 6298 lets the timeout grow to at least.
+/// Upper limit of the timeout, the least that RFC 6298 allows.
 pub(super) const LONGEST_RTO: Span = Span::from_ms(60_000);
 
 /// A SYN stands before the first byte, whose position is 0.
@@ -171,7 +171,7 @@ impl SimTransport for TcpConnection {
     }
 }
 
-/// How an end is set that begins with this round trip and seed.
+/// Configuration of an end that begins with this round trip and seed.
 pub(crate) fn config_of(setup: &TcpConfig, round_trip: Span, seed: u32) -> TcpConfig {
     TcpConfig { seed, handshake_rtt: setup.handshake_rtt.or(Some(round_trip)), ..*setup }
 }

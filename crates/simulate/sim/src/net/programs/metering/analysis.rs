@@ -13,15 +13,15 @@ use crate::topology::{DirectedLink, NodeId, Topology};
 /// Why each loss happened, and who is to blame.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LossAnalysis {
-    /// Of each of [`MeteringResult::losses`].
+    /// Cause of each of [`MeteringResult::losses`].
     pub causes: Vec<LossCause>,
     /// At most one for each segment, which is known by its directed link.
     pub accused: Vec<Culprit<u32>>,
 }
 
 impl MeteringResult {
-    /// What became of a segment has mostly one reason (li-thesis §5.5.1), so it is accused of the one that cost it most: the
-    /// rest of a blackhole's losses, spread out as retransmissions are, would pass for random drops.
+    /// Judges each segment. Its losses mostly have one reason (li-thesis §5.5.1), so it is accused of the one that cost it
+    /// most: the rest of a blackhole's losses, spread out as retransmissions are, would pass for random drops.
     pub fn judge(&self, topology: &Topology, thresholds: &CauseThresholds) -> LossAnalysis {
         let mut segments: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (at, lost) in self.losses.iter().enumerate() {

@@ -28,21 +28,21 @@ pub(super) struct ClockedMeters {
     batch: u64,
     error: Span,
     patience: u64,
-    /// Of each directed link, what the clocks of its two meters are ahead of true time, in nanoseconds.
+    /// Nanoseconds by which the clocks of the two meters of each directed link are ahead of true time.
     ahead: Vec<[i64; 2]>,
     segments: Vec<Option<ClockedSegment>>,
     next: u64,
     pub(super) look_at: Time,
 }
 
-/// What both meters of a segment have seen: upstream added, downstream taken out.
+/// Digests of both meters of a segment: upstream added, downstream taken out.
 #[derive(Debug)]
 struct ClockedSegment {
     open: [Digest; OPEN],
     rolling: RollingDifference,
 }
 
-/// Which meter of a segment.
+/// Meter of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MeterEnd {
     Upstream,
@@ -147,7 +147,7 @@ impl ClockedSegment {
     }
 }
 
-/// What a node's clock is ahead, in nanoseconds: anything within ± ε, always the same.
+/// Nanoseconds by which a node's clock is ahead: anything within ± ε, always the same.
 fn clock_of(node: u64, error: Span, seed: u64) -> i64 {
     let most = error.as_ps() / 1_000;
     let drawn = Random::new(seed ^ node.wrapping_mul(0x9e37_79b9_7f4a_7c15), 5).below(2 * most + 1);

@@ -1,4 +1,4 @@
-//! Where meters sit: li-thesis §5.4.1 and, around black boxes, §5.4.2.
+//! Places of meters: li-thesis §5.4.1 and, around black boxes, §5.4.2.
 //!
 //! An upstream meter stands at every output port of every node, a downstream meter at every input port, hosts included;
 //! none at black boxes. A node behind a black box has a downstream meter for each upstream meter that it can hear from
@@ -50,13 +50,13 @@ impl Placement {
         [up.count(), down.count()]
     }
 
-    /// Of all nodes.
+    /// Number of meters of all nodes.
     pub fn meters(&self) -> usize {
         self.upstream.iter().filter(|has| **has).count() + self.downstream.len()
     }
 }
 
-/// Where packets for a host that enter a black box by a link come out of it.
+/// Links by which packets for a host that enter a black box come out of it.
 fn follow(
     topology: &Topology,
     routes: &Routes,

@@ -1,4 +1,4 @@
-//! What was really lost, as the network itself reports it. Results are compared with it, never derived from it.
+//! Ground truth: the packets that the network itself reports as lost. Results are compared with it, never derived from it.
 
 use machine::DropReason;
 use radar::signature::Signature;
