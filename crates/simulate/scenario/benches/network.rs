@@ -1,4 +1,4 @@
-//! What a hop costs: small networks whose whole run is timed, so that a change to the hot path shows.
+//! Cost of a hop: small networks whose whole run is timed, so that a change to the hot path shows.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use scenario::bench::CASES;

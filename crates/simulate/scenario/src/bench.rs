@@ -18,7 +18,7 @@ use sim::workload::{ArrivalStop, FlowSchedule, Poisson, SizeTrace, Workload, Wor
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimBenchCase {
     pub name: &'static str,
-    /// What it is, in a line.
+    /// Description in a line.
     pub about: &'static str,
     work: SimBenchWork,
 }

@@ -1,4 +1,4 @@
-//! Which keys of a scenario had an effect.
+//! Keys of a scenario that had an effect.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ pub(crate) fn unused(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> Opti
     })
 }
 
-/// Whether the command line decided what the rest of a table means: then the file may say more than is needed.
+/// True if the command line decided the meaning of the rest of a table: then the file may have more keys than are needed.
 fn is_overruled(table: &TreeNode) -> bool {
     let said = |(key, value): &(String, TreeNode)| {
         DECIDING.contains(&key.as_str()) && matches!(value.place, SourceLocation::Set(_))

@@ -1,10 +1,10 @@
-//! What no scenario may be, and where it says so.
+//! Errors of a scenario, with their place in its file.
 
 use std::fmt;
 
 use settings::{KeyError, SourceLocation};
 
-/// What is wrong with a scenario: where, at which key, and what was expected.
+/// Error of a scenario: its place, its key, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     pub(crate) file: String,

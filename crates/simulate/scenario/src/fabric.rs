@@ -17,7 +17,7 @@ const DELAY: Span = Span::from_ns(50);
 /// Nothing on earth is farther away.
 const LONGEST_DELAY: Span = Span::from_ms(1_000);
 
-/// What segmentation offload joins at most.
+/// Largest burst that segmentation offload joins.
 const LARGEST_BURST: u32 = 65_536;
 
 /// Beyond this and with the largest sigma, an unlucky draw would not fit the clock.
@@ -59,7 +59,7 @@ const SHAPES: [(&str, FabricShape); 11] = [
     ("custom", FabricShape::Custom),
 ];
 
-/// What is connected to what; a file may also say how much links lose.
+/// Topology of a scenario; a file may also give the losses of links.
 pub(crate) fn topology(table: &ScenarioReader<'_>, folder: &Path) -> ReadResult<LossyTopology> {
     let kind = table.needed("kind", table.choice("kind", &SHAPES)?, "a topology such as testbed or leaf-spine")?;
     let rate = || table.needed("rate", table.parsed("rate")?, "a rate such as 100G");
@@ -170,7 +170,7 @@ const MOST_COPIES: u32 = 16;
 /// Most switches take about as long from a packet's last bit to its having been routed.
 const SWITCH_LATENCY: Span = Span::from_ns(400);
 
-/// What a switch takes if the scenario does not say it: nothing where the delays of links include it.
+/// Latency of a switch if the scenario does not give it: none where the delays of links include it.
 pub(crate) fn usual_latency(topology: &ScenarioReader<'_>) -> ReadResult<Span> {
     Ok(match topology.choice("kind", &SHAPES)? {
         Some(FabricShape::HpccTestbed) => Span::ZERO,
@@ -207,12 +207,12 @@ fn repeating(table: &ScenarioReader<'_>) -> ReadResult<Option<repeat::RepeaterCo
     Ok((naks + requested > 0).then(|| repeat::RepeaterConfig::new(naks, requested)))
 }
 
-/// Of what is free, how much one port may take.
+/// Share of the free buffer that one port may take.
 fn alpha(table: &ScenarioReader<'_>) -> ReadResult<Option<f64>> {
     table.number("alpha", |alpha| alpha > 0.0 && alpha <= 1_024.0, "more than 0 and at most 1024")
 }
 
-/// How far a queue may fill until something happens.
+/// Length of a queue at which something happens.
 fn level(table: &ScenarioReader<'_>, key: &str) -> ReadResult<Option<Bytes>> {
     table.bytes(key, Bytes::ZERO..=LARGEST_BUFFER)
 }
@@ -318,7 +318,7 @@ mod tests {
     use crate::Scenario;
     use sim::net::NetworkSetup;
 
-    /// What a scenario with this `[switch]` and `[topology]` simulates, or what is wrong with it.
+    /// Setup of a scenario with this `[switch]` and `[topology]`, or its error.
     fn setup(topology: &str, switch: &str) -> Result<NetworkSetup, String> {
         let text = format!(
             "[topology]\n{topology}\n[switch]\n{switch}\n\

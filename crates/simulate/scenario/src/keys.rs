@@ -1,4 +1,4 @@
-//! What a scenario may say: every key of every table, and what shape its value has.
+//! Keys of a scenario: every key of every table, and the shape of its value.
 
 use settings::KeyShape::{self, Names, One, OneOr, Pairs, Several, Table, Tables};
 use settings::Keys;

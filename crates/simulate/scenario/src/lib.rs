@@ -27,7 +27,7 @@
 //! | `keys`, `effect` | which keys a scenario has; which of them had an effect |
 //! | `fabric`, `files`, `links`, `faulty`, `meters`, `pl2`, `traffic`, `work`, `plan` | tables to a [`NetworkSetup`] |
 //!
-//! What is particular to a transport or a link protocol is read in its own file: [`sim::net::transports`], [`sim::protocols`].
+//! Each transport and link protocol reads its own keys, in its own file: [`sim::net::transports`], [`sim::protocols`].
 //!
 //! Everything that can be wrong is found before anything runs: each point's setup is made once to see whether it can
 //! be.
@@ -110,7 +110,7 @@ pub struct SweepPoint {
     /// `protect=ordered loss=1e-3`; empty if the file has no lists.
     pub label: String,
     pub seeds: Seeds,
-    /// What a user should know before it runs.
+    /// Warnings for the user, before it runs.
     pub warnings: Vec<String>,
     config: TreeNode,
     /// All that no seed changes.
@@ -119,17 +119,17 @@ pub struct SweepPoint {
     watched: Vec<DirectedLink>,
 }
 
-/// What traffic must know of the rest.
+/// Parts of the scenario that traffic depends on.
 #[derive(Debug)]
 struct TrafficContext<'a> {
     topology: &'a Topology,
     until: Span,
     until_given: bool,
-    /// Where the scenario's file is.
+    /// Folder of the scenario's file.
     folder: &'a Path,
 }
 
-/// When everything has an end of its own, this is only to be safe from flows that never get through.
+/// Limit for a scenario in which everything ends by itself: it only guards against flows that never get through.
 const LONGEST_WITHOUT_UNTIL: Span = Span::from_ms(3_600_000);
 
 const MOST_SAMPLES: u64 = 10_000_000;
@@ -158,7 +158,7 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// What a user should know, each once.
+    /// Warnings for the user, each once.
     pub fn warnings(&self) -> impl Iterator<Item = &str> {
         let unique: BTreeSet<&str> = self.points.iter().flat_map(|point| &point.warnings).map(String::as_str).collect();
         unique.into_iter()
@@ -340,7 +340,7 @@ fn ports(measure: &ScenarioReader<'_>, key: &str, topology: &Topology) -> ReadRe
 }
 
 impl SweepPoint {
-    /// What to simulate with this seed.
+    /// Setup of the simulation with this seed.
     pub fn setup(&self, seed: u64) -> NetworkSetup {
         let traffic = self.traffic.iter().enumerate().map(|(number, kind)| kind.traffic(number, seed));
         NetworkSetup { traffic: traffic.collect(), seed, ..self.frame.clone() }
@@ -350,12 +350,12 @@ impl SweepPoint {
         &self.frame.topology
     }
 
-    /// Of each traffic, by its number.
+    /// Names of the traffic, by number.
     pub fn traffic_names(&self) -> impl Iterator<Item = &str> {
         self.traffic.iter().map(|kind| kind.name.as_str())
     }
 
-    /// Whether switches write telemetry on data packets.
+    /// True if switches write telemetry on data packets.
     pub fn has_telemetry(&self) -> bool {
         self.frame.int.is_some()
     }
@@ -365,7 +365,7 @@ impl SweepPoint {
         self.frame.base_rtt
     }
 
-    /// Whether it is looked at while it runs.
+    /// True if values are sampled during the run.
     pub fn is_sampled(&self) -> bool {
         self.frame.sampling.is_some()
     }
@@ -375,7 +375,7 @@ impl SweepPoint {
         &self.watched
     }
 
-    /// Whether the lengths of queues are measured.
+    /// True if the lengths of queues are measured.
     pub fn measures_queues(&self) -> bool {
         self.frame.queues
     }

@@ -117,7 +117,7 @@ pub(crate) fn read(
     Ok(setup)
 }
 
-/// What every protocol must know of the link.
+/// Properties of the link that every protocol needs.
 fn path_of(setup: &LinkSetup, topology: &Topology, longest: u32) -> LinkSimConfig {
     let link = topology.link(setup.link);
     LinkSimConfig {

@@ -22,7 +22,7 @@ const USUAL_FRAME: u32 = 1_500 + HEADER_AND_CHECK;
 /// The word for a context of each destination.
 const PER_DESTINATION: &str = "per-destination";
 
-/// How a burst may leave without waiting.
+/// Rule by which a burst may leave without waiting.
 #[derive(Clone, Copy, PartialEq)]
 enum UnsolicitedWay {
     Off,
@@ -30,11 +30,11 @@ enum UnsolicitedWay {
     Safe,
 }
 
-/// What a rack is made of besides `[pl2]`.
+/// Parts of a rack besides `[pl2]`.
 pub(crate) struct RackSite<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) switches: &'a SwitchSettings,
-    /// Whether switches repeat packets.
+    /// True if switches repeat packets.
     pub(crate) repeats: bool,
     /// The longest frame of all traffic.
     pub(crate) longest: u32,
@@ -72,7 +72,7 @@ pub(crate) fn read(reader: &ScenarioReader<'_>, site: &RackSite<'_>) -> ReadResu
     }))
 }
 
-/// What a user should know of a rack's bound.
+/// Warning for the user about a rack's bound.
 pub(crate) fn warning(network: &NetworkSetup) -> Option<String> {
     let scheduler = network.rack.as_ref().map(|rack| rack.params.scheduler)?;
     let protected = network.topology.link_ids().any(|link| network.protects(link));
@@ -89,7 +89,7 @@ pub(crate) fn dead(reader: &ScenarioReader<'_>, topology: &Topology) -> ReadResu
     reader.tables("dead").iter().map(|table| event(table, "host", topology)).collect()
 }
 
-/// What happens to a host or a switch, and when.
+/// Event at a host or a switch, with its time.
 fn event(table: &ScenarioReader<'_>, key: &str, topology: &Topology) -> ReadResult<(Time, NodeId)> {
     let node = node(table, key, topology, key == "host")?;
     let at = table.needed("at", table.span("at", Span::ZERO..=LONGEST_SPAN)?, "when, such as 1ms")?;
@@ -173,7 +173,7 @@ fn answer(table: &ScenarioReader<'_>) -> ReadResult<HostLatency> {
     Ok(if sigma == 0.0 { HostLatency::Fixed(median) } else { HostLatency::LogNormal { median, sigma } })
 }
 
-/// That every rack can do what is promised.
+/// Checks that every rack can keep the promise of its parameters.
 fn check(table: &ScenarioReader<'_>, topology: &Topology, params: &RackParams) -> ReadResult<()> {
     let blame = |error: RackParamError| {
         let key = if matches!(error.key, "rate" | "ports") { "scheduler" } else { error.key };

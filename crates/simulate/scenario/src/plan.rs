@@ -1,11 +1,11 @@
-//! What a scenario makes flows from: checked once, carried out for every seed.
+//! Plans of flows: checked once, carried out for every seed.
 
 use faults::Random;
 use sim::topology::NodeId;
 use sim::workload::{BurstPace, FlowRounds, FlowSchedule, FlowSeries, Incast, Poisson, Workload, WorkloadError};
 use units::Time;
 
-/// What every run makes its flows from.
+/// Plan from which every run makes its flows.
 #[derive(Clone, Debug)]
 pub(crate) enum TrafficPlan {
     Series(FlowSeries),

@@ -44,7 +44,7 @@ timely = { min_rate = "1G" }
 dctcp = { min_rate = "1G" }
 "#;
 
-/// What TIMELY measures round trips by, in every data packet. It fits into the padding of acknowledgements.
+/// Bytes of TIMELY's time stamp in every data packet. It fits into the padding of acknowledgements.
 const TIME_STAMP: u16 = 8;
 
 /// HPCC's additive step of run.py, for a NIC of 25G.
@@ -80,7 +80,7 @@ pub(crate) fn filled(scenario: &TreeNode) -> ReadResult<TreeNode> {
     Ok(scenario)
 }
 
-/// What `[switch]` says if the scenario does not, where hosts have these controllers among others.
+/// Default `[switch]` where hosts have these controllers among others.
 fn switch(scenario: &TreeNode, controllers: &[&str]) -> ReadResult<TreeNode> {
     // Thresholds that are given are meant as they are, and not per rate.
     let has_marking = scenario.entry("switch").is_some_and(|switch| switch.entry("ecn").is_some());
@@ -135,7 +135,7 @@ pub(crate) fn longest_round_trip(topology: &Topology, payload: u32) -> Span {
     longest
 }
 
-/// What HPCC has where nothing is given: as additive step the authors' rate for the NIC times T, and their telemetry.
+/// Sets HPCC's defaults: the authors' rate for the NIC times T as additive step, and their telemetry.
 pub(crate) fn set_hpcc(traffic: &mut [TrafficTemplate], topology: &Topology, t: Span) {
     let first = topology.hosts().next();
     let nic = topology.links.iter().find(|link| Some(link.a) == first || Some(link.b) == first);

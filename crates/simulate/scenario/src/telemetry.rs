@@ -1,4 +1,4 @@
-//! What congestion control needs of the network: telemetry, and how long a round trip takes at least.
+//! Support of the network for congestion control: telemetry, and the shortest round trip.
 //!
 //! `[switch] int = true`, or `int = { charge = "filled" }`; `int_rate` of a `[[link]]` is what its ports report instead of their
 //! rate. T is the longest round trip between two hosts: a full packet there and an acknowledgement back, without queues.
@@ -16,7 +16,7 @@ use wire::int::{IntHeader, IntWord};
 use crate::profile;
 use crate::traffic::TrafficTemplate;
 
-/// As many as telemetry can count.
+/// Most hops that telemetry can count.
 const MOST_HOPS: usize = IntHeader::MAX_HOPS;
 /// Packets have room for as many.
 const USUAL_HOPS: usize = 5;
@@ -52,7 +52,7 @@ pub(crate) fn longest_way(topology: &Topology, latency: Span, [data, ack]: [u32;
     longest
 }
 
-/// Of the hosts at one switch, two of each rate and delay: others have the same ways.
+/// Two hosts of each rate and delay at each switch: the others have the same paths.
 pub(crate) fn one_host_of_each_kind(topology: &Topology) -> Vec<NodeId> {
     let mut kinds: Vec<(NodeId, Rate, Span, u32)> = Vec::new();
     let mut hosts = Vec::new();
@@ -76,21 +76,21 @@ fn hpcc(transport: &TransportSetup) -> Option<HpccConfig> {
     }
 }
 
-/// What the network does for congestion control.
+/// Functions of the network for congestion control.
 #[derive(Debug, Default)]
 pub(crate) struct ControlSupport {
     pub int: Option<IntSettings>,
     /// T, if any traffic has a controller.
     pub base_rtt: Option<Span>,
-    /// What a user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// What a round trip takes besides links.
+/// Parts of a round trip besides links.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeLatencies {
     pub switch: Span,
-    /// Of a host, typically.
+    /// Typical latency of a host.
     pub host: Span,
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn read(
     Ok(TrafficTemplate { name, transport, plan, reply, acknowledged, class, ack_class, queue_pairs })
 }
 
-/// That a host is not to have two sizes of the pool that its connections share.
+/// Checks that no host has two sizes of the pool that its connections share.
 pub(crate) fn check_pools(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
     let mut pools = tables.iter().zip(kinds).filter_map(|(table, kind)| Some((table, kind.transport.shared_pool()?)));
     let Some((_, first)) = pools.next() else { return Ok(()) };
@@ -77,7 +77,7 @@ pub(crate) fn check_pools(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplat
     }
 }
 
-/// That a host is not to schedule what it receives in two ways.
+/// Checks that no host schedules its arrivals in two ways.
 pub(crate) fn check_grants(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
     let mut policies =
         tables.iter().zip(kinds).filter_map(|(table, kind)| Some((table, kind.transport.grant_policy()?)));
@@ -91,7 +91,7 @@ pub(crate) fn check_grants(tables: &[ScenarioReader<'_>], kinds: &[TrafficTempla
     }
 }
 
-/// That nobody is to send more than its link carries, all traffic together.
+/// Checks that nobody sends more than its link carries, all traffic together.
 pub(crate) fn check_loads(
     tables: &[ScenarioReader<'_>],
     kinds: &[TrafficTemplate],

@@ -127,7 +127,7 @@ impl WorkloadReader<'_> {
         Ok(self.table.span("gap", Span::ZERO..=LONGEST_SPAN)?.unwrap_or(Span::ZERO))
     }
 
-    /// That what is waited for arrives.
+    /// Checks that work which others wait for arrives.
     fn check_reliable(&self) -> ReadResult<()> {
         if self.transport.is_reliable() {
             return Ok(());
@@ -340,14 +340,14 @@ impl WorkloadReader<'_> {
     }
 }
 
-/// What one flow may have: an hour of the slowest link.
+/// Largest flow: an hour of the slowest link.
 pub(crate) fn largest(transport: &TransportSetup, topology: &Topology) -> Bytes {
     let slowest = topology.links.iter().map(|link| link.rate).min().unwrap_or(Rate::gbps(1));
     let sizes = transport.sizes();
     Bytes::new(slowest.bytes_in(LONGEST_FLOW).get() / u64::from(on_wire(sizes.frame)) * u64::from(sizes.payload))
 }
 
-/// What a flow may have that is answered, and its answer: one message.
+/// Largest flow that is answered, and largest answer: one message.
 pub(crate) fn largest_answered(transport: &TransportSetup, topology: &Topology) -> Bytes {
     largest(transport, topology).min(Bytes::new(transport.largest_message()))
 }

@@ -60,7 +60,7 @@ fn dropped(outcome: &NetworkOutcome) -> u64 {
     outcome.ports.iter().map(|port| port.dropped).sum()
 }
 
-/// Of packets of 1500 bytes, of which 28 are headers.
+/// Goodput of packets of 1500 bytes, of which 28 are headers.
 fn gbps(outcome: &NetworkOutcome) -> f64 {
     let bytes: u64 = outcome.flows.iter().map(|flow| flow.received).sum();
     bytes as f64 / 1_472.0 * 1_500.0 * 8.0 / outcome.ended.since(Time::ZERO).as_secs() / 1e9
@@ -80,7 +80,7 @@ fn completion(outcome: &NetworkOutcome, traffic: u16) -> (usize, f64, f64) {
     (us.len(), us[us.len() / 2], us[us.len() * 99 / 100])
 }
 
-/// Whether the first quarter's queue is about the last one's.
+/// True if the first quarter's queue is about the last one's.
 fn is_steady(rack: &RackOutcome) -> bool {
     let [first, .., last] = rack.quarters.map(|bytes| bytes.get());
     last <= (first + 8_000).max(first * 13 / 10)

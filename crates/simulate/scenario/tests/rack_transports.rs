@@ -15,7 +15,7 @@ fn run(text: &str, sets: &[&str]) -> NetworkOutcome {
     net::run(scenario.points[0].setup(1), &Unwatched).unwrap()
 }
 
-/// Of flows of the first traffic that came to their end.
+/// Completion time at this share of the flows of the first traffic that ended.
 fn completion(outcome: &NetworkOutcome, share: f64) -> Span {
     let ended = outcome.flows.iter().filter(|flow| flow.traffic == 0);
     let mut times: Vec<Span> = ended.filter_map(|flow| Some(flow.finish?.since(flow.start))).collect();

@@ -60,7 +60,7 @@ fn name(topology: &Topology, link: u32) -> String {
     format!("{} to {}", topology.name(topology.from(link)), topology.name(topology.to(link)))
 }
 
-/// What meters find in the example, segment by segment; a change of behaviour shows here.
+/// Findings of the meters in the example, segment by segment; a change of behaviour shows here.
 #[test]
 fn losses_of_the_example_are_these() {
     let scenario = parse(LOSSES, &["run.until=125ms"]).unwrap();

@@ -1,4 +1,4 @@
-//! What an event costs, at the numbers of pending events that simulations have.
+//! Cost of an event, at the numbers of pending events that simulations have.
 
 use std::hint::black_box;
 

@@ -42,8 +42,8 @@ impl<E> QueueEntry<E> {
         self.at.as_ps() >> WIDTH
     }
 
-    /// What the events of one bucket are sorted by: their times, and their places in its list, where those that were
-    /// scheduled earlier come first.
+    /// Sort key of an event in its bucket: its time, then its place in the bucket's list, where events that were scheduled
+    /// earlier come first.
     #[inline]
     fn rank(&self, place: usize) -> u64 {
         (self.at.as_ps() & ((1 << WIDTH) - 1)) << 32 | place as u64

@@ -1,4 +1,4 @@
-//! What the paper's switch adds to the protocol: latencies of recirculation and of PFC.
+//! Delays of the paper's switch that the protocol does not have: recirculation and PFC.
 //!
 //! LinkGuardian (SIGCOMM'23) App. B.1 and Fig. 19. A frame that is to be sent again circulates in the
 //! sender's buffer and is found when it comes round, so recovering it takes anything from 2 to 5.5 µs at
@@ -42,7 +42,7 @@ impl Hardware {
         }
     }
 
-    /// How long this copy takes to be found.
+    /// Time until this copy is found.
     pub(crate) fn draw(&self, random: &mut Random) -> Span {
         let (least, most) = self.find_copy;
         least + Span::from_ps(random.below((most - least).as_ps() + 1))
@@ -65,7 +65,7 @@ impl<F> CopiesInFlight<F> {
         self.coming.is_empty()
     }
 
-    /// When the next one is there.
+    /// Arrival of the next one.
     pub(crate) fn next(&self) -> Option<Time> {
         self.coming.front().map(|(at, _)| *at)
     }
@@ -95,7 +95,7 @@ impl<F> CopiesInFlight<F> {
     }
 }
 
-/// When what arrives takes effect: PFC is slow, and holds up what comes behind it.
+/// Delays the effect of what arrives: PFC is slow, and holds up what comes behind it.
 #[derive(Debug)]
 pub(crate) struct PauseReaction {
     last: FlowControl,

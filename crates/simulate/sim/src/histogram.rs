@@ -33,12 +33,12 @@ impl SpanHistogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many times were counted.
+    /// Number of times that were counted.
     pub fn len(&self) -> u64 {
         self.total
     }
 
-    /// Whether none was.
+    /// True if none was counted.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }

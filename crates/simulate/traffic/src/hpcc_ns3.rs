@@ -1,10 +1,10 @@
-//! What the topology and flow files of HPCC's authors have in common (their ns-3 simulator, `simulation/mix`).
+//! Common format of the topology and flow files of HPCC's authors (their ns-3 simulator, `simulation/mix`).
 //!
 //! Numbers between spaces, a count before what it counts. Some of the authors' samples end with a legend that begins with
 //! `First line:`; their simulator stops reading before it, and in front of the legend there may be more lines than the
 //! count says. A file without a legend has exactly as many lines as it says.
 
-/// What the legend begins with.
+/// First words of the legend.
 const LEGEND: &str = "First line:";
 
 /// The lines of a file that are not empty, with their numbers, up to the legend.

@@ -1,5 +1,5 @@
-//! What is connected to what, and who sends what to whom: [`topology`] has hosts, switches, links and the routes between
-//! them, [`workload`] flows with their sizes and arrivals.
+//! Networks and their traffic: [`topology`] has hosts, switches, links and the routes between them, [`workload`] flows with
+//! their sizes and arrivals.
 //!
 //! Both are data: nothing here simulates or acts.
 

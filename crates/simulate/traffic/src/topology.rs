@@ -1,4 +1,4 @@
-//! What is connected to what: hosts, switches and the full-duplex links between them.
+//! Topologies: hosts, switches and the full-duplex links between them.
 //!
 //! A [`Topology`] is data. It comes from one of the builders (`testbed`, `leaf_spine`, `fat_tree`, …) or, node by
 //! node, through [`Topology::new`], which refuses what no builder makes. [`Routes`] are the equal-cost shortest paths
@@ -97,7 +97,7 @@ impl DirectedLink {
         Self(self.0 ^ 1)
     }
 
-    /// Which side of the link sends in this direction: 0 is a, 1 is b.
+    /// Side of the link that sends in this direction: 0 is a, 1 is b.
     pub const fn side(self) -> usize {
         self.0 as usize % 2
     }

@@ -1,4 +1,4 @@
-//! Who sends how much to whom, and when.
+//! Flows: who sends how much to whom, and when.
 //!
 //! [`FlowSchedule`] are lazy: a run of a million flows holds one at a time. They come sorted by their start, and the same
 //! configuration and randomness give the same flows. [`FlowSizes`] are distributions of flow sizes.
@@ -39,7 +39,7 @@ pub struct WorkloadFlow {
     pub src: NodeId,
     pub dst: NodeId,
     pub bytes: u64,
-    /// What it is counted with: background, incast, …
+    /// Group that it is counted with: background, incast, …
     pub group: u16,
 }
 

@@ -23,7 +23,7 @@ const RESERVATIONS: &str = "
     software = '3.8us'
     answer = '950ns'
 ";
-/// How long it is simulated.
+/// Simulated time.
 const MICROSECONDS: u64 = 30_000;
 
 /// The network; of the time, one part in `shrink`.

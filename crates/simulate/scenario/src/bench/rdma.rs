@@ -17,12 +17,12 @@ use sim::workload::{ArrivalStop, BurstPace, FlowSchedule, Incast, Poisson, SizeT
 const RATE: Rate = Rate::gbps(100);
 /// Base round trip and a little more, as the thesis has it.
 const T: Span = Span::from_us(13);
-/// How long flows arrive.
+/// Time during which flows arrive.
 const ARRIVALS: Span = Span::from_ms(1);
 /// Packets of a base round trip: what a queue pair without a controller may have outstanding.
 const WINDOW: u32 = 163;
 
-/// What is sent, and what controls it.
+/// Traffic, and the control of its congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RdmaCase {
     /// Flows of this trace at 30 % load, under HPCC.
@@ -65,7 +65,7 @@ pub(super) fn setup(case: RdmaCase, shrink: u64, controlled: bool) -> Result<Net
     Ok(setup)
 }
 
-/// What switches must do for a controller.
+/// Sets the functions of switches that a controller needs.
 fn support(setup: &mut NetworkSetup, congestion: &ControllerConfig) {
     if congestion.wants_telemetry() {
         let room = RdmaFraming::ROCE.telemetry;

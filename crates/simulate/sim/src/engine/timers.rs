@@ -33,7 +33,7 @@ impl<K: Copy + Into<usize>, const N: usize> Timers<K, N> {
         self.deadlines[key.into()] = Time::NEVER;
     }
 
-    /// What an event comes to.
+    /// Outcome of a timer's event.
     pub fn ring(&mut self, now: Time, slot: u8) -> TimerFiring<K> {
         let slot = usize::from(slot);
         if self.scheduled[slot] != now {
@@ -60,7 +60,7 @@ impl<K: Copy + Into<usize>, const N: usize> Default for Timers<K, N> {
     }
 }
 
-/// What a timer's event comes to.
+/// Outcome of a timer's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerFiring<K> {
     Nothing,

@@ -11,10 +11,11 @@ use super::{NodeId, NodeKind, Topology, TopologyError, TopologyLink, TopologyNod
 /// Ten metres of fibre.
 const TESTBED_DELAY: Span = Span::from_ns(50);
 
-/// Of 5.4 µs, 0.72 are the packet twice at 25G and 0.08 its acknowledgement of 130 bytes; the rest is four links.
+/// Delay of a host link: of 5.4 µs, the packet twice at 25G takes 0.72 and its acknowledgement of 130 bytes 0.08; the rest
+/// is four links.
 const HPCC_TESTBED_HOST_DELAY: Span = Span::from_ns(1_150);
 
-/// Of the 3.1 µs more, 0.18 and 0.02 are both twice at 100G; the rest is four links.
+/// Delay of an uplink: of the 3.1 µs more, both packets twice at 100G take 0.18 and 0.02; the rest is four links.
 const HPCC_TESTBED_UPLINK_DELAY: Span = Span::from_ns(725);
 
 impl Topology {

@@ -1,4 +1,4 @@
-//! What no topology may be.
+//! Errors of a topology.
 
 use std::fmt;
 

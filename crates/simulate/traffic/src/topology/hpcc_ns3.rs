@@ -27,7 +27,7 @@ pub struct LossyTopology {
     pub losses: BTreeMap<TopologyLinkId, Prob>,
 }
 
-/// How many nodes, switches and links the first line promises.
+/// Numbers of nodes, switches and links that the first line promises.
 struct TopologyCounts {
     nodes: u32,
     switches: usize,

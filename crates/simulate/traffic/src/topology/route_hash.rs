@@ -1,4 +1,4 @@
-//! How a switch chooses among ports that are equally near.
+//! Choice of a switch among ports that are equally near.
 //!
 //! [`RouteHash::Mixed`] is ours: a number drawn for each flow, mixed with the switch's. [`RouteHash::HpccNs3`] is what the
 //! simulator of HPCC's authors does (`SwitchNode::GetOutDev` and `EcmpHash`): 32-bit Murmur3 over source address,
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 
 use super::{DirectedLink, NodeId, Topology};
 
-/// How a flow's hash chooses a port.
+/// Rule by which a flow's hash chooses a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RouteHash {
     /// The hash is any number that tells flows apart.
@@ -23,7 +23,7 @@ pub enum RouteHash {
 }
 
 impl RouteHash {
-    /// What Murmur3 is computed from, but for the destination: that is where the packet goes.
+    /// Input of Murmur3 but for the destination, which is where the packet goes.
     pub fn key(src: NodeId, [source_port, destination_port]: [u16; 2]) -> u64 {
         u64::from(src.0) << 32 | u64::from(destination_port) << 16 | u64::from(source_port)
     }
@@ -35,7 +35,7 @@ impl RouteHash {
         }
     }
 
-    /// Which of `ports` a flow of this hash takes at a switch on its way to a host.
+    /// Index of the port, among `ports`, that a flow of this hash takes at a switch on its way to a host.
     #[inline]
     pub(super) fn choose(self, at: NodeId, to: NodeId, hash: u64, ports: usize) -> usize {
         match self {
@@ -80,7 +80,7 @@ fn murmur3<const N: usize>(words: [u32; N], seed: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Of the words of a text, as a machine with the least significant byte first reads them.
+    /// Hash of the words of a text, read with the least significant byte first.
     fn of_text<const N: usize>(text: &[u8], seed: u32) -> u32 {
         let word = |at: usize| u32::from_le_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]]);
         murmur3(std::array::from_fn::<u32, N, _>(|at| word(4 * at)), seed)

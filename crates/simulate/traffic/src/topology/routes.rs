@@ -26,16 +26,16 @@ pub struct Routes {
     hash: RouteHash,
 }
 
-/// How a host is attached.
+/// Attachment of a host.
 #[derive(Clone, Copy, Debug)]
 struct HostAccess {
     uplink: DirectedLink,
     downlink: DirectedLink,
-    /// Which of the racks the host is in.
+    /// Rack of the host.
     rack: usize,
 }
 
-/// What one switch knows.
+/// Routes of one switch.
 #[derive(Clone, Debug, Default)]
 struct SwitchRoutes {
     /// By rack, an index into the groups.
@@ -106,7 +106,7 @@ impl Routes {
         Ok(())
     }
 
-    /// Where a flow of this hash goes next on its way to a host.
+    /// Next link of a flow of this hash on its way to a host.
     pub fn next(&self, at: NodeId, to: NodeId, hash: u64) -> Option<DirectedLink> {
         let ports = self.choices(at, to);
         ports.get(self.hash.choose(at, to, hash, ports.len())).copied()
@@ -130,7 +130,7 @@ impl Routes {
     }
 }
 
-/// How each host is attached, and the switches that hosts are attached to.
+/// Attachment of each host, and the switches that hosts are attached to.
 fn attach(topology: &Topology, ports: &[RoutePorts]) -> (Vec<Option<HostAccess>>, Vec<NodeId>) {
     let mut racks = BTreeMap::new();
     let mut access = vec![None; topology.nodes.len()];
@@ -146,12 +146,12 @@ fn attach(topology: &Topology, ports: &[RoutePorts]) -> (Vec<Option<HostAccess>>
     (access, switches.into_iter().map(|(_, switch)| switch).collect())
 }
 
-/// How a search from a rack came to a switch.
+/// Visit of a switch by a search from a rack.
 #[derive(Clone, Copy, Debug)]
 struct SwitchVisit {
     /// Links from the rack's switch.
     away: u32,
-    /// How many switches came before it.
+    /// Number of switches that came before it.
     turn: u32,
 }
 

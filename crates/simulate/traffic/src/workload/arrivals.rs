@@ -1,9 +1,9 @@
-//! When something begins: at random or in step, until it stops.
+//! Arrivals: at random or in step, until they stop.
 
 use faults::Random;
 use units::{Rate, Span, Time};
 
-/// When no more begins.
+/// End of arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalStop {
     /// Nothing begins at this time or later.

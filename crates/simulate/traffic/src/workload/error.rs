@@ -1,4 +1,4 @@
-//! What no workload may be.
+//! Errors of a workload.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::sizes::SizeTrace;
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkloadError {
     Load(f64),
-    /// What was expected instead.
+    /// Says what was expected instead.
     Expected(&'static str),
     FanIn {
         fan_in: usize,

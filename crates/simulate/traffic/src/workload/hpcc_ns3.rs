@@ -16,7 +16,7 @@ use super::{FlowSchedule, WorkloadError, WorkloadFlow};
 use crate::hpcc_ns3::{LineProblem, NumberedLines, number};
 use crate::topology::{NodeId, Topology};
 
-/// Whether a text is a file of theirs: it begins with a number alone.
+/// True if a text is a file of theirs: it begins with a number alone.
 pub(super) fn is_hpcc_ns3(text: &str) -> bool {
     let first = NumberedLines::new(text).next();
     first.is_some_and(|(_, fields)| fields.len() == 1 && number::<u64>(fields[0], "").is_ok())

@@ -26,7 +26,7 @@ pub struct Incast {
     pub stop: ArrivalStop,
 }
 
-/// How often there is a burst.
+/// Times of bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BurstPace {
     /// In step, the first at time zero.

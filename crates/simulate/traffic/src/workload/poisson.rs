@@ -15,7 +15,7 @@ use crate::topology::NodeId;
 pub struct Poisson {
     /// Share of the senders' access links, above 0 and up to 1.
     pub load: f64,
-    /// Of those links.
+    /// Rate of those links.
     pub rate: Rate,
     pub sizes: FlowSizes,
     pub senders: Vec<NodeId>,

@@ -17,7 +17,7 @@ use crate::topology::NodeId;
 pub struct RoundLane {
     pub src: NodeId,
     pub dst: NodeId,
-    /// Of each flow, in bytes.
+    /// Size of each flow, in bytes.
     pub sizes: Vec<u64>,
 }
 
@@ -102,14 +102,14 @@ impl FlowRounds {
         }
     }
 
-    /// Whether every flow has begun.
+    /// True if every flow has begun.
     pub fn is_exhausted(&self) -> bool {
         let last = |(lane, complete): (&RoundLane, &usize)| complete + 1 >= lane.sizes.len();
         self.round >= self.rounds
             || self.round + 1 == self.rounds && self.ready.is_empty() && self.lanes.iter().zip(&self.complete).all(last)
     }
 
-    /// Of all flows of all rounds.
+    /// Bytes of all flows of all rounds.
     pub fn total_bytes(&self) -> f64 {
         let round: u64 = self.lanes.iter().flat_map(|lane| &lane.sizes).sum();
         round as f64 * self.rounds as f64

@@ -1,4 +1,4 @@
-//! How large flows are.
+//! Sizes of flows.
 //!
 //! A distribution is a list of knots, each a size and the share of flows that are no larger; between two knots the
 //! cumulative distribution is a straight line, as in the generators of HPCC and pFabric. A line that begins above zero
