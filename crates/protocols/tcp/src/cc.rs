@@ -46,7 +46,7 @@ pub(crate) const MAX_WINDOW: u64 = 1 << 40;
 /// Segments that hosts cut up on the way are larger than a frame, but not than this.
 pub(crate) const MAX_MSS: u32 = 1 << 20;
 
-/// Which one.
+/// Congestion control algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// RFC 5681: halves the window at a loss.
@@ -92,7 +92,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// What an acknowledgement said. Bytes throughout.
+/// Contents of an acknowledgement, in bytes throughout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckSample {
     pub now: Time,
@@ -100,7 +100,7 @@ pub(crate) struct AckSample {
     pub delivered: u64,
     /// Newly acknowledged in order.
     pub advanced: u64,
-    /// Of `delivered`, what the receiver saw marked (DCTCP: all of it if the ACK carries an echo).
+    /// Part of `delivered` that the receiver saw marked (DCTCP: all of it if the ACK carries an echo).
     pub marked: u64,
     /// In flight before this acknowledgement, and now.
     pub flight_before: u64,
@@ -110,9 +110,9 @@ pub(crate) struct AckSample {
     pub srtt: Span,
     /// A new round trip has begun: data sent after the last round's start is acknowledged.
     pub round_start: bool,
-    /// Whether the window, and not the application, limited what was in flight.
+    /// True if the window, and not the application, limited the bytes in flight.
     pub window_limited: bool,
-    /// Whether losses are being repaired.
+    /// True while losses are being repaired.
     pub in_recovery: bool,
     pub rate: Option<RateSample>,
 }
@@ -165,7 +165,7 @@ pub(crate) trait CongestionControl {
     fn pacing(&self) -> Option<PacingRate>;
 }
 
-/// How fast segments leave. Unlike a [`units::Rate`], which a port has, it may be anything above zero.
+/// Pace of segments. Unlike a [`units::Rate`], which a port has, it may be anything above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PacingRate(u64);
 
@@ -179,7 +179,7 @@ impl PacingRate {
         self.0
     }
 
-    /// How long `bytes` take at this pace, rounded up to the next picosecond.
+    /// Time that `bytes` take at this pace, rounded up to the next picosecond.
     pub(crate) fn span_of(self, bytes: Bytes) -> Span {
         const PS_BITS: u64 = 8 * 1_000_000_000_000;
         Span::from_ps(match bytes.get().checked_mul(PS_BITS) {
@@ -199,14 +199,14 @@ pub(crate) struct CcConfig {
     pub mss: u32,
     /// Bytes that may leave before anything is acknowledged (RFC 6928: ten segments).
     pub initial_window: u64,
-    /// Where BBR's cycle of gains begins: flows with different seeds do not probe in step.
+    /// Start of BBR's cycle of gains: flows with different seeds do not probe in step.
     pub seed: u32,
-    /// What time is counted in; zero if it does not tick. Ticks are this much earlier than its multiples.
+    /// Unit in which time is counted; zero if it does not tick. Ticks are this much earlier than its multiples.
     pub tick: Span,
     pub tick_offset: Span,
-    /// Whether CUBIC counts round trips in microseconds (Linux since 5.6) instead of milliseconds.
+    /// CUBIC counts round trips in microseconds (Linux since 5.6) instead of milliseconds.
     pub fine_delays: bool,
-    /// Whether windows fall to whole segments, as a kernel counts them.
+    /// Windows fall to whole segments, as a kernel counts them.
     pub whole_segments: bool,
 }
 
@@ -239,12 +239,12 @@ impl TcpController {
         }
     }
 
-    /// Whether it reduces its window for losses.
+    /// True if it reduces its window for losses.
     pub(crate) fn reacts(&self) -> bool {
         !matches!(self, Self::Off(_))
     }
 
-    /// Whether the flight glides down to a reduced window while losses are repaired (RFC 6937).
+    /// True if the flight glides down to a reduced window while losses are repaired (RFC 6937).
     #[inline]
     pub(crate) fn reduces_gently(&self) -> bool {
         !matches!(self, Self::Bbr(_) | Self::Off(_))

@@ -1,4 +1,4 @@
-//! How the connection of a socket ends: RFC 9293 §3.6 and §3.10.7.4, as Linux has it.
+//! End of a socket's connection: RFC 9293 §3.6 and §3.10.7.4, as in Linux.
 //!
 //! ```text
 //!                 close                 FIN acknowledged              FIN arrives
@@ -21,14 +21,14 @@ use super::segment::{SegmentFlags, TcpSegment};
 use super::sites::TcpSite;
 use super::socket::TcpState;
 
-/// What a connection with a socket remembers of its end.
+/// State of the end of a connection with a socket.
 #[derive(Debug, Default)]
 pub(super) struct TcpEnding {
     /// The peer's FIN came before the own was asked for.
     peer_first: bool,
     /// The application is gone: what arrives now is for nobody.
     orphan: bool,
-    /// What was reported: the peer's FIN, and that all is over.
+    /// Reports made: the peer's FIN, and the end of the connection.
     peer_reported: bool,
     over: bool,
     /// In both directions in order, with the own FIN first: late segments are still answered.
@@ -37,7 +37,7 @@ pub(super) struct TcpEnding {
     reset: Option<ResetSegment>,
 }
 
-/// Where a RST is, and whether it acknowledges.
+/// Position of a RST, and its acknowledgement if it has one.
 #[derive(Clone, Copy, Debug)]
 struct ResetSegment {
     seq: u64,

@@ -23,33 +23,33 @@ pub struct TcpConfig {
     pub ecn: bool,
     /// Tolerance of loss detection by RACK.
     pub reordering: Reordering,
-    /// What the receiver holds beyond the next byte it expects; at least two segments. Bytes in order are consumed at
-    /// once, so the window it offers is always this.
+    /// Bytes that the receiver holds beyond the next byte that it expects; at least two segments. Bytes in order are
+    /// consumed at once, so it always offers this window.
     pub receive_buffer: u64,
     /// The round trip that the handshake took, if there was one.
     pub handshake_rtt: Option<Span>,
-    /// Whether the window is given up after an idle time of an RTO (RFC 2861, `tcp_slow_start_after_idle`).
+    /// Gives the window up after an idle time of an RTO (RFC 2861, `tcp_slow_start_after_idle`).
     pub idle_restart: bool,
-    /// Where BBR's cycle of gains begins.
+    /// Start of BBR's cycle of gains.
     pub seed: u32,
-    /// Whether the handshake agreed on selective acknowledgements (RFC 2018). Without them losses are repaired by
-    /// NewReno (RFC 6582), regardless of `detection.rack`.
+    /// The handshake agreed on selective acknowledgements (RFC 2018). Without them NewReno repairs losses (RFC 6582),
+    /// regardless of `detection.rack`.
     pub sack: bool,
-    /// Whether the handshake agreed on timestamps (RFC 7323).
+    /// The handshake agreed on timestamps (RFC 7323).
     pub timestamps: bool,
-    /// How losses are found.
+    /// Detection of losses.
     pub detection: LossDetection,
-    /// Whether the flight glides down to a window that a mark reduced (RFC 6937), as in Linux since 3.7; otherwise
-    /// nothing leaves until it has fallen.
+    /// The flight glides down to a window that a mark reduced (RFC 6937), as in Linux since 3.7; otherwise nothing leaves
+    /// until it has fallen.
     pub gentle_marks: bool,
-    /// What probe and reordering timers wait longer, since a tick may come at once; `None`: two ticks. Newer kernels have
-    /// two milliseconds (`TCP_TIMEOUT_MIN_US`).
+    /// Time that probe and reordering timers wait longer, since a tick may come at once; `None`: two ticks. Newer kernels
+    /// have two milliseconds (`TCP_TIMEOUT_MIN_US`).
     pub timer_slack: Option<Span>,
     /// Ticks by which timers are late. A processor that does not keep the time may tick before jiffies advance: its timers
     /// then go off with the next tick.
     pub late_ticks: u8,
-    /// Whether a repair speeds up with each acknowledgement that advances without a new loss (Linux since 5.14), instead
-    /// of each that delivers a copy.
+    /// A repair speeds up with each acknowledgement that advances without a new loss (Linux since 5.14), instead of each
+    /// that delivers a copy.
     pub prr_follows_advances: bool,
     /// The limits of a socket: reads, windows, Nagle's algorithm, PSH, the send buffer, FIN. `None`: the application
     /// takes what arrives at once, and writes are never held back.
@@ -163,14 +163,14 @@ pub enum TimerProfile {
         hz: u32,
         /// Lower bound of the retransmission timeout.
         rto_min: Span,
-        /// When the first tick is; differs from host to host.
+        /// Time of the first tick; differs from host to host.
         phase: Span,
     },
     /// Those of RFC 6298 and RFC 8985, exact to the picosecond.
     Rfc {
         /// Lower bound of the retransmission timeout.
         rto_min: Span,
-        /// How long an acknowledgement may wait, here and (as RFC 8985 §7.2 supposes) at the peer.
+        /// Time for which an acknowledgement may wait, here and (as RFC 8985 §7.2 supposes) at the peer.
         max_ack_delay: Span,
     },
 }
@@ -188,7 +188,7 @@ impl TimerProfile {
     }
 }
 
-/// How far out of order segments may arrive before RACK takes them for lost (RFC 8985 §6.2, step 4).
+/// Delay that RACK grants segments out of order before it declares them lost (RFC 8985 §6.2, step 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reordering {
     /// A quarter of the smallest round trip, more with every round in which a DSACK proved that to be too little.

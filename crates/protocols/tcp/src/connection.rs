@@ -34,7 +34,7 @@ impl From<TcpTimer> for usize {
     }
 }
 
-/// What the owner of a connection can ask for.
+/// Requests of a connection's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpCommand {
     /// Appends this many bytes to the stream.
@@ -61,7 +61,7 @@ pub enum TcpCommand {
     Abort,
 }
 
-/// What a connection reports to its owner. Positions count bytes of a stream from 0.
+/// Reports of a connection to its owner. Positions count bytes of a stream from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpProgress {
     /// The peer has all bytes below.
@@ -96,7 +96,7 @@ pub enum TcpRetransmitCause {
 pub enum TcpNote {
     /// A segment left again.
     Retransmitted {
-        /// How the sender came to take it for lost.
+        /// Reason for which the sender declared it lost.
         cause: TcpRetransmitCause,
         /// Payload of the segment, at least 1.
         bytes: u32,
@@ -128,7 +128,7 @@ pub struct TcpConnection {
     pub(super) receiver: TcpReceiver,
     /// Those of every segment that leaves.
     pub(super) flags: SegmentFlags,
-    /// Of a connection with a socket.
+    /// End of a connection with a socket.
     pub(super) ending: Option<Box<TcpEnding>>,
 }
 
@@ -143,7 +143,7 @@ impl TcpConnection {
         }
     }
 
-    /// What `TCP_INFO` would say now.
+    /// Values that `TCP_INFO` would report now.
     pub fn info(&self, now: Time) -> TcpInfo {
         let mut info = self.sender.info(now);
         self.receiver.complete_info(now, &mut info);
@@ -151,17 +151,17 @@ impl TcpConnection {
         info
     }
 
-    /// What arrived in order and the application has not read; 0 without a socket, where it reads at once.
+    /// Bytes that arrived in order and that the application has not read; 0 without a socket, where it reads at once.
     pub fn readable(&self) -> u64 {
         self.receiver.unread()
     }
 
-    /// What the send buffer would take in now.
+    /// Bytes that the send buffer would accept now.
     pub fn room(&self) -> u64 {
         self.sender.room()
     }
 
-    /// What may be in flight: the congestion window, or what is left of it during a repair.
+    /// Bytes that may be in flight: the congestion window, or what is left of it during a repair.
     pub fn window(&self) -> u64 {
         self.sender.window()
     }
@@ -196,7 +196,7 @@ impl TcpConnection {
         self.receiver.delivered()
     }
 
-    /// Which repair is under way, if any.
+    /// Repair that is under way, if any.
     pub fn phase(&self) -> Phase {
         self.sender.phase()
     }

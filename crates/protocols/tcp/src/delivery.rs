@@ -1,4 +1,4 @@
-//! How fast the network delivers. draft-cheng-iccrg-delivery-rate-estimation-00.
+//! Delivery rate of the network. draft-cheng-iccrg-delivery-rate-estimation-00.
 //!
 //! Each segment that leaves takes a [`DeliveryStamp`] of what had been delivered by then. When it is delivered itself, the
 //! difference is what the network carried in the meantime, and the time that took is the longer of the two that sending
@@ -23,7 +23,7 @@ pub(super) struct DeliveryStamp {
 pub(super) struct Delivery {
     delivered: u64,
     delivered_at: Time,
-    /// When the segment left that was delivered last: sending is measured from there.
+    /// Departure of the segment that was delivered last: sending is measured from there.
     first_sent: Time,
     /// Samples of what left before this much is delivered are limited by the application; 0 for none.
     app_limited: u64,
@@ -74,7 +74,7 @@ impl Delivery {
         self.delivered - u64::from((self.delivered as u32).wrapping_sub(record.stamp.delivered)).min(self.delivered)
     }
 
-    /// Whether the delivery of a segment that left when `prior` was delivered begins a round trip.
+    /// True if the delivery of a segment that left when `prior` was delivered begins a round trip.
     #[inline]
     pub(super) fn begins_round(&mut self, prior: u64) -> bool {
         let begins = prior >= self.round_end;

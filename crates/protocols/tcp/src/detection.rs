@@ -1,11 +1,11 @@
-//! How losses are found: by RACK (RFC 8985), or as kernels before it did.
+//! Loss detection: by RACK (RFC 8985), or as in kernels before it.
 //!
 //! Linux 4.4 counts segments that arrived behind a missing one (RFC 6675), with FACK: everything below the highest of
 //! them counts, until the first reordering. The threshold (`tp->reordering`) is 3, grows with each reordering to its
 //! distance in segments, and falls only when the retransmission timer goes off. Early retransmit (RFC 5827) lowers it
 //! for small flights. Without SACK, duplicate acknowledgements are counted instead (RFC 6582, NewReno).
 
-/// When RACK declares segments lost.
+/// Use of RACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RackUse {
     /// Never: `tcp_recovery` = 0.
@@ -27,12 +27,12 @@ pub struct LossDetection {
     pub early_retransmit: bool,
     /// FACK: until the first reordering, a hole counts all segments below the highest that arrived.
     pub fack: bool,
-    /// Whether the timestamp of an acknowledgement decides if a copy has arrived, or an earlier one (RFC 8985 §6.2, step 2).
-    /// Linux goes by the shortest round trip alone: what arrives out of order echoes an older timestamp.
+    /// The timestamp of an acknowledgement decides if a copy has arrived, or an earlier one (RFC 8985 §6.2, step 2). Linux
+    /// goes by the shortest round trip alone: what arrives out of order echoes an older timestamp.
     pub copies_by_timestamp: bool,
     /// Segments that must arrive behind a missing one (`tcp_reordering`), at least 1.
     pub threshold: u32,
-    /// What the threshold may grow to (`tcp_max_reordering`).
+    /// Upper limit of the threshold (`tcp_max_reordering`).
     pub max_threshold: u32,
 }
 

@@ -14,7 +14,7 @@ impl TcpConnection {
         self.sender.force(now, seq, len, out)
     }
 
-    /// Whether it would send again what is at this position now; true for new data, which is a question of its window.
+    /// True if it would send again now what is at this position, and for new data, which is a question of its window.
     pub fn would_follow(&self, now: Time, seq: u64) -> bool {
         self.sender.would_force(now, seq)
     }

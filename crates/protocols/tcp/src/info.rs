@@ -26,8 +26,8 @@ impl CaState {
     }
 }
 
-/// What `getsockopt(TCP_INFO)` would say now. Windows and counts are in segments, as the kernel has them, unless a name
-/// says bytes. Counters that only a socket keeps are 0 without one.
+/// Values that `getsockopt(TCP_INFO)` would report now. Windows and counts are in segments, as the kernel has them, unless
+/// a name says bytes. Counters that only a socket keeps are 0 without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpInfo {
     /// `tcpi_state`.

@@ -1,7 +1,8 @@
 //! Proportional rate reduction: what may leave while losses are repaired. RFC 6937, as in Linux (`tcp_cwnd_reduction`).
 //!
-//! As long as more is in flight than the new threshold, it falls in proportion to what is delivered, so that it arrives
-//! there after a round trip; when it is below, what is delivered may leave again, and somewhat more once repairs arrive.
+//! While more is in flight than the new threshold, it falls in proportion to what is delivered, so that it reaches the
+//! threshold after a round trip. Below the threshold, what is delivered may leave again, and somewhat more once repairs
+//! arrive.
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prr {
@@ -11,7 +12,7 @@ pub(super) struct Prr {
     delivered: u64,
     sent: u64,
     window: u64,
-    /// What counts: bytes, or the segments of a kernel.
+    /// Unit that is counted: bytes, or the segments of a kernel.
     unit: u64,
     /// RFC 6937's slow start on each acknowledgement, not only on those that `repairs_arrive` is true of.
     eager: bool,
@@ -23,7 +24,7 @@ impl Prr {
         Self { threshold, prior: prior.max(1), delivered: 0, sent: 0, window: 0, unit: 1, eager: false }
     }
 
-    /// As a kernel counts: whole segments of `mss`.
+    /// Counts as a kernel does, in whole segments of `mss`.
     pub(super) fn in_segments(self, mss: u64, eager: bool) -> Self {
         let prior = (self.prior / mss).max(1) * mss;
         // The window stays as it is until something is delivered.

@@ -21,7 +21,7 @@ pub(super) struct Rack {
     /// The segment that left last of all that arrived: when, and where in the stream.
     sent_at: Time,
     start: u64,
-    /// How long it took.
+    /// Round trip of that segment.
     rtt: Span,
     reordering: Reordering,
     reordering_seen: bool,
@@ -35,14 +35,14 @@ pub(super) struct Rack {
     degree: ReorderingDegree,
 }
 
-/// How far out of order segments have arrived (`tp->reordering`).
+/// Distance by which segments have arrived out of order (`tp->reordering`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReorderingDegree {
     /// In segments.
     pub segments: u32,
-    /// How often.
+    /// Number of reorderings.
     pub events: u32,
-    /// Where it starts, and what it may grow to.
+    /// Initial value, and upper limit.
     initial: u32,
     max: u32,
 }
@@ -74,7 +74,7 @@ impl ReorderingDegree {
     }
 }
 
-/// What becomes of a segment in flight.
+/// Verdict on a segment in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RackVerdict {
     /// It left after the latest that arrived.

@@ -25,7 +25,7 @@ use super::sender::EcnResponse;
 use super::sites::TcpSite;
 use units::{StreamRange, StreamRanges};
 
-/// What a segment with payload was.
+/// Kind of a segment with payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentArrival {
     InOrder,
@@ -42,7 +42,7 @@ pub(super) struct TcpReceiver {
     /// The next byte expected.
     next: u64,
     buffer: u64,
-    /// What the last acknowledgement said.
+    /// Position that was acknowledged last.
     acknowledged: u64,
     /// RFC 7323's TS.Recent; `None` before the first segment.
     timestamp: Option<u32>,
@@ -113,7 +113,7 @@ impl TcpReceiver {
         }
     }
 
-    /// What has arrived is read, if the application is such a one.
+    /// Reads what has arrived, if the application reads at once.
     #[inline]
     pub(super) fn read_at_once<O: Out<TcpConnection>>(&mut self, out: &mut O) {
         if self.socket.as_ref().is_some_and(|socket| socket.reads_at_once) {
@@ -172,7 +172,7 @@ impl TcpReceiver {
         self.acks.is_due() || self.echo.has_earlier()
     }
 
-    /// Whether an acknowledgement is due that reports the state before marks began or ended.
+    /// True if an acknowledgement is due that reports the state before marks began or ended.
     #[inline]
     pub(super) fn owes_earlier_ack(&self) -> bool {
         self.echo.has_earlier()
@@ -236,7 +236,7 @@ impl TcpReceiver {
         self.next - self.acknowledged > socket.peer_mss() && socket.keeps_its_size(delivered)
     }
 
-    /// Where the window of a socket ends, for a segment that begins at `from`: one that begins within it is taken whole.
+    /// End of a socket's window for a segment that begins at `from`: one that begins within it is taken whole.
     fn limit_of_socket(&self, socket: &ReceiveSocket, from: u64, to: u64) -> u64 {
         let end = self.next + socket.left(self.next, self.acknowledged);
         if to <= self.next || from < end { to } else { end }

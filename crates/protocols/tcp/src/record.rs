@@ -7,7 +7,7 @@ use super::connection::TcpConnection;
 use super::delivery::DeliveryStamp;
 use super::sites::TcpSite;
 
-/// What is known of a segment that was sent and is not acknowledged in order.
+/// State of a segment that was sent and is not acknowledged in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentState {
     Flight,
@@ -21,7 +21,7 @@ pub(super) enum SegmentState {
 pub(super) enum CopyKind {
     /// It was not.
     None,
-    /// As a probe.
+    /// Sent as a probe.
     Probe,
     /// It was taken for lost.
     Repair,
@@ -31,7 +31,7 @@ pub(super) enum CopyKind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentRecord {
     pub start: u64,
-    /// When it last left.
+    /// Time at which it last left.
     pub sent_at: Time,
     pub stamp: DeliveryStamp,
     pub len: u16,
@@ -67,7 +67,7 @@ impl SegmentRecord {
     }
 }
 
-/// What one acknowledgement newly delivered.
+/// Bytes that one acknowledgement newly delivered.
 #[derive(Debug)]
 pub(super) struct DeliveredBytes {
     now: Time,
@@ -75,21 +75,21 @@ pub(super) struct DeliveredBytes {
     /// The timestamp that the acknowledgement returns.
     echo: u32,
     pub bytes: u64,
-    /// How many, whole.
+    /// Number of whole segments.
     pub segments: u32,
-    /// When the first and the last of those acknowledged in order left.
+    /// Departures of the first and the last of those acknowledged in order.
     acked_sent: Option<(Time, Time)>,
     /// Something sent again was among those: it may have filled the gap that held the others up, and of itself nobody
     /// knows which copy it was (Karn).
     pub acked_resent: bool,
     /// The same of one that was known to have arrived: a kernel takes no round trip then, either.
     pub sacked_resent: bool,
-    /// When the earliest segment left, among those that SACK reports and that left once, and when the last of them did.
+    /// Earliest departure among the segments that SACK reports and that left once, and departure of the last of them.
     pub sack_sent: Option<Time>,
     sack_last: Option<Time>,
     /// The one that left last, unless it may be an earlier copy that arrived.
     pub newest: Option<SegmentRecord>,
-    /// When the one left that was looked at last, of those that may be `newest`.
+    /// Departure of the segment that was looked at last, of those that may be `newest`.
     pub last_sent: Option<Time>,
     /// Lowest position of a segment that left once.
     pub lowest: u64,
@@ -179,7 +179,7 @@ pub(super) fn timestamp(now: Time) -> u32 {
     (now.as_ps() / 1_000_000) as u32
 }
 
-/// Whether timestamp `a` is earlier than `b`.
+/// True if timestamp `a` is earlier than `b`.
 #[inline]
 pub(super) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0

@@ -1,4 +1,4 @@
-//! What is in flight, segment by segment. RFC 2018 §4, RFC 6675 §3 and §4 (with RACK in place of `IsLost`).
+//! Segments in flight. RFC 2018 §4, RFC 6675 §3 and §4 (with RACK in place of `IsLost`).
 //!
 //! ```text
 //!            SACK                           SACK
@@ -50,7 +50,7 @@ pub(super) struct Scoreboard {
     resent: VecDeque<(u64, Time)>,
     /// Positions of lost segments in order of the stream; stale as above.
     repairs: VecDeque<u64>,
-    /// Of a socket: segments that RACK took for lost and that did not leave again.
+    /// Segments of a socket that RACK declared lost and that did not leave again.
     unlisted: Option<Unlisted>,
 }
 
@@ -110,7 +110,7 @@ impl Scoreboard {
         if self.sacked_ranges.is_empty() { None } else { self.sacked_ranges.last().map(|range| range.to) }
     }
 
-    /// When the first that is not acknowledged last left.
+    /// Last departure of the first segment that is not acknowledged.
     #[inline]
     pub(super) fn head_sent_at(&self) -> Option<Time> {
         self.records.front().map(|record| record.sent_at)

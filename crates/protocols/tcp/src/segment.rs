@@ -5,8 +5,8 @@ use wire::ip::Ecn;
 /// Blocks that fit beside timestamps.
 pub const MAX_SACKS: usize = 3;
 
-/// What a TCP header says. Positions count bytes of the stream from 0 and never wrap; on a real wire they would be
-/// their lowest 32 bits.
+/// Header of TCP. Positions count bytes of the stream from 0 and never wrap; on a real wire they would be their lowest 32
+/// bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpSegment {
     /// Position of the first byte.
@@ -57,13 +57,13 @@ impl SegmentFlags {
         self.0
     }
 
-    /// Whether all of `other` are set.
+    /// True if all of `other` are set.
     #[inline]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether none is set.
+    /// True if none is set.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -94,7 +94,7 @@ impl Sack {
         true
     }
 
-    /// Whether there is no block.
+    /// True if there is no block.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -48,7 +48,7 @@ use super::undo::Undo;
 
 pub(super) use self::egress::NextSend;
 
-/// What the sender is recovering from.
+/// Loss that the sender is recovering from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// No loss is known.
@@ -86,7 +86,7 @@ struct TailLossProbe {
     again: bool,
 }
 
-/// How marks are answered.
+/// Response to marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EcnResponse {
     Off,
@@ -148,7 +148,7 @@ pub(super) struct TcpSender {
     last_sent: Option<Time>,
     /// The time that the last segment got.
     ordered: Time,
-    /// Where RACK alone does not find losses.
+    /// Counter of duplicate acknowledgements, where RACK alone does not find losses.
     counting: Option<Box<DupackCounter>>,
     socket: Option<Box<SendSocket>>,
 }
@@ -255,7 +255,7 @@ impl TcpSender {
         self.una == self.written
     }
 
-    /// What is in flight, as congestion control counts it: a socket's segments each as a full one.
+    /// Bytes in flight as congestion control counts them: a socket's segments each as a full one.
     #[inline]
     fn pipe(&self) -> u64 {
         if self.socket.is_some() { self.charged_flight() } else { self.flight() }
@@ -267,7 +267,7 @@ impl TcpSender {
         if self.socket.is_some() { prr.in_segments(self.mss, self.prr_follows_advances) } else { prr }
     }
 
-    /// What may be in flight.
+    /// Bytes that may be in flight.
     #[inline]
     pub(super) fn window(&self) -> u64 {
         match self.phase {

@@ -6,14 +6,14 @@ use units::Time;
 use super::connection::{TcpConnection, TcpNote, TcpProgress, TcpTimer};
 use super::segment::TcpSegment;
 
-/// What a connection did, until its driver takes it.
+/// Actions of a connection, until its driver takes them.
 #[derive(Debug, Default)]
 pub struct TcpSink {
     /// Segments that left, in order.
     pub left: Vec<TcpSegment>,
-    /// What was completed, in order.
+    /// Completions, in order.
     pub progress: Vec<TcpProgress>,
-    /// When each timer expires, by its number.
+    /// Expiry of each timer, by its number.
     pub timers: [Option<Time>; 2],
 }
 

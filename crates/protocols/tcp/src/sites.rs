@@ -1,4 +1,4 @@
-//! Where time decides what a connection does.
+//! Places where time decides what a connection does.
 //!
 //! Each place asks [`Out::decide`] or [`Out::tick`] with what it computed from the time, and goes by the answer. All else that
 //! a connection sends follows from the order of its calls: round trips, timeouts, deadlines and timestamps reach a segment
@@ -16,7 +16,7 @@ use super::connection::TcpConnection;
 pub enum TcpSite {
     /// A segment leaves at the same time as the one before.
     SameTime,
-    /// What arrived may be an earlier copy than the last (RFC 8985 §6.2, step 2).
+    /// A segment that arrived may be an earlier copy than the last (RFC 8985 §6.2, step 2).
     EarlierCopy,
     /// A segment that a later one has overtaken may still arrive (RFC 8985 §6.2, step 5).
     Overdue,
@@ -62,7 +62,7 @@ pub enum TcpSite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TcpTick {
-    /// How far CUBIC's curve is above or below its origin.
+    /// Height of CUBIC's curve above or below its origin.
     CubicCurve,
     /// Segments of a super-frame.
     Burst,

@@ -8,10 +8,10 @@ use units::Span;
 
 use super::config::LinuxVersion;
 
-/// What a socket starts with, once its handshake is over.
+/// Initial state of a socket, once its handshake is over.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpSocketConfig {
-    /// What the peer had room for when the handshake ended, in bytes.
+    /// Bytes that the peer had room for when the handshake ended.
     pub peer_window: u64,
     /// The window that was offered to the peer in the handshake, in bytes; it grows from there up to
     /// `TcpConfig::receive_buffer`.
@@ -22,8 +22,8 @@ pub struct TcpSocketConfig {
     pub peer_timestamp: Option<u32>,
     /// `SO_SNDBUF` as the kernel keeps it: twice what an application asks for. `None`: never full.
     pub send_buffer: Option<u64>,
-    /// Whether segments out of order let the window grow without SACK, too, so that no duplicate acknowledgement equals the
-    /// one before: Linux before 5.8.
+    /// Segments out of order let the window grow without SACK, too, so that no duplicate acknowledgement equals the one
+    /// before: Linux before 5.8.
     pub grows_without_sack: bool,
     /// `TCP_NODELAY` from the start.
     pub nodelay: bool,
@@ -33,11 +33,11 @@ pub struct TcpSocketConfig {
     pub tso: TsoConfig,
     /// Whose formulas: when a probe leaves, how the receive buffer grows, what CUBIC counts delays in.
     pub version: LinuxVersion,
-    /// Whether only some segments out of order are acknowledged at once: Linux since 4.18.
+    /// Only some segments out of order are acknowledged at once: Linux since 4.18.
     pub compresses_sacks: bool,
-    /// What the receive buffer is at first, if it grows with what is read, up to `TcpConfig::receive_buffer`.
+    /// Initial receive buffer, if it grows with what is read, up to `TcpConfig::receive_buffer`.
     pub first_buffer: Option<u64>,
-    /// Whether the application reads whatever arrives, at once; otherwise by [`TcpCommand::Read`](super::TcpCommand).
+    /// The application reads at once whatever arrives; otherwise by [`TcpCommand::Read`](super::TcpCommand).
     pub reads_at_once: bool,
 }
 
@@ -66,19 +66,19 @@ pub fn window_scale(buffer: u64) -> u8 {
     (0..14).find(|scale| buffer >> scale <= 65_535).unwrap_or(14)
 }
 
-/// How segments are gathered to super-frames. It decides which segments carry PSH, and what waits for more room.
+/// Gathering of segments to super-frames. It decides which segments carry PSH, and what waits for more room.
 #[derive(Clone, Copy, Debug)]
 pub struct TsoConfig {
     /// `tcp_min_tso_segs`: at least this many, if there are.
     pub min_segments: u32,
     /// `tcp_tso_win_divisor`: less than this part of the window waits for the next acknowledgement; 0 for no waiting.
     pub window_divisor: u32,
-    /// Whether the last segment of a super-frame carries PSH: Linux since 5.4.
+    /// The last segment of a super-frame carries PSH: Linux since 5.4.
     pub push: bool,
-    /// Whether near peers get larger ones (`tcp_tso_rtt_log`): Linux since 5.18.
+    /// Near peers get larger ones (`tcp_tso_rtt_log`): Linux since 5.18.
     pub by_distance: bool,
-    /// Whether a part of the window waits only if the next acknowledgement is due within a millisecond (Linux 6.18),
-    /// instead of within half a round trip.
+    /// A part of the window waits only if the next acknowledgement is due within a millisecond (Linux 6.18), instead of
+    /// within half a round trip.
     pub by_next_ack: bool,
 }
 

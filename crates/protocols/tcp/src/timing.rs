@@ -1,4 +1,4 @@
-//! When timers go off.
+//! Timers.
 //!
 //! The documents (RFC 6298, RFC 8985) have exact times. Linux 5.4 counts jiffies: a span becomes a whole number of
 //! them, rounded up (`usecs_to_jiffies`), and a timer set for *n* goes off with the *n*+1st tick, because the timer
@@ -33,7 +33,7 @@ const PHASES: u64 = 1 << 12;
 pub(super) struct TcpTiming {
     grid: Option<Grid>,
     pub rto_min: Span,
-    /// What a probe waits longer if a lone segment's acknowledgement may be delayed.
+    /// Additional wait of a probe if a lone segment's acknowledgement may be delayed.
     pub ack_delay: Span,
     /// `TCP_TIMEOUT_MIN`: added to probe and reordering timers, since a tick may come at once.
     pub slack: Span,
@@ -100,7 +100,7 @@ impl TcpTiming {
         self.grid.map_or(Span::ZERO, |grid| Span::from_ps(grid.jiffy))
     }
 
-    /// How much earlier than multiples of a jiffy ticks are.
+    /// Time by which ticks are earlier than multiples of a jiffy.
     pub(super) fn offset(&self) -> Span {
         self.grid.map_or(Span::ZERO, |grid| Span::from_ps(grid.offset))
     }
@@ -110,17 +110,17 @@ impl TcpTiming {
         self.grid.map_or(0, |grid| grid.tick(now))
     }
 
-    /// How many ticks `span` is, rounded up.
+    /// Number of ticks in `span`, rounded up.
     pub(super) fn jiffies(&self, span: Span) -> u64 {
         self.grid.map_or(0, |grid| grid.count(span))
     }
 
-    /// As a kernel that counts in jiffies would keep it.
+    /// Rounds a span up to the jiffies in which a kernel keeps it.
     pub(super) fn round_up(&self, span: Span) -> Span {
         self.grid.map_or(span, |grid| Span::from_ps(grid.count(span).saturating_mul(grid.jiffy)))
     }
 
-    /// When a timer set after this tick for `jiffies` ticks goes off; never where time does not tick.
+    /// Time at which a timer set after this tick for `jiffies` ticks goes off; never where time does not tick.
     pub(super) fn after_jiffies(&self, tick: u64, jiffies: u64) -> Time {
         self.grid.map_or(Time::NEVER, |grid| grid.fires(tick, jiffies))
     }

@@ -2,7 +2,7 @@
 
 use super::record::before;
 
-/// What was sent again since repair began.
+/// Retransmissions since repair began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     /// First byte that was not acknowledged then.
@@ -42,7 +42,7 @@ impl Undo {
         }
     }
 
-    /// Where repair began.
+    /// Position at which repair began.
     pub(super) fn marker(&self) -> u64 {
         self.marker
     }

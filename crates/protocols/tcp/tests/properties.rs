@@ -10,7 +10,7 @@ use testkit::{Duo, Fate, Recorder, Side};
 use units::{Span, Time};
 use wire::ip::Ecn;
 
-/// What the channel does to the next segment.
+/// Fate of the next segment in the channel.
 #[derive(Clone, Copy, Debug)]
 enum Luck {
     Passes,

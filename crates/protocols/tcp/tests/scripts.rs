@@ -9,7 +9,7 @@
 //! 40us  flight 1000                       what the connection says of itself
 //! ```
 //!
-//! What leaves must be what the script says, less than a microsecond before that time, in that order, and no more. A
+//! Segments that leave must be those of the script, less than a microsecond before that time, in that order, and no more. A
 //! segment that comes in returns the timestamp of the last one that left unless it says `echo TIME`. Flags: `ece`, `cwr`,
 //! `ect`, `ce`, `psh`, `fin`, `rst`, `noack`. `together` before several `<` hands them in before anything can leave.
 //!

@@ -224,7 +224,7 @@ fn a_part_of_a_segment_that_left_as_a_window_probe_is_sent_again_if_it_is_lost()
     );
 }
 
-/// When the timer goes off after a write of `bytes`, with a round trip of 33 ms and 250 ticks a second.
+/// Delay of the timer after a write of `bytes`, with a round trip of 33 ms and 250 ticks a second.
 fn probe_after(version: LinuxVersion, bytes: u64) -> Span {
     let profile = tcp::TimerProfile::Linux { hz: 250, rto_min: Span::from_ms(1_000), phase: Span::ZERO };
     let base = TcpConfig::linux(version);

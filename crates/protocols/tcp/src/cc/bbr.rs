@@ -249,7 +249,7 @@ impl Bbr {
         self.with_bursts(self.path_holds(self.mode.window_gain()) + extra)
     }
 
-    /// What has to be in flight for the path to hold `gain` times its bandwidth-delay product.
+    /// Bytes in flight that let the path hold `gain` times its bandwidth-delay product.
     fn inflight(&self, gain: f64) -> u64 {
         self.with_bursts(self.path_holds(gain))
     }
@@ -267,7 +267,7 @@ impl Bbr {
         (segments + if probing { 2 } else { 0 }) * self.mss
     }
 
-    /// What the host hands to its interface at once: about a millisecond's worth.
+    /// Bytes that the host hands to its interface at once: about a millisecond's worth.
     fn burst(&self) -> u64 {
         let least = if self.pacing < SLOW { 1 } else { 2 };
         let bytes = (self.pacing / 1_024.0).min(MAX_BURST) as u64;

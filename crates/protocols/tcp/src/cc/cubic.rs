@@ -140,7 +140,7 @@ impl Windowed for Cubic {
     }
 }
 
-/// When t was 0.
+/// Start of CUBIC's time, where t is 0.
 #[derive(Clone, Copy, Debug, Default)]
 enum CubicEpoch {
     /// The next growth begins one.
@@ -156,7 +156,7 @@ enum CubicEpoch {
 struct CubicCurve {
     /// W_max: the window when it was last reduced; 0 if it never was.
     max: u64,
-    /// What it was before the last reduction.
+    /// Window before the last reduction.
     prior_max: u64,
     epoch: CubicEpoch,
     /// K: how long W(t) takes to reach `origin`.
@@ -173,8 +173,7 @@ impl CubicCurve {
         matches!(self.epoch, CubicEpoch::Running(start) if now.since(start) < span)
     }
 
-    /// How many bytes to acknowledge for one segment of growth, so that the window is at W(t + RTT) a round trip from
-    /// now.
+    /// Bytes to acknowledge for one segment of growth, so that the window is at W(t + RTT) a round trip from now.
     fn bytes_per_segment<O: Out<TcpConnection>>(
         &mut self,
         (now, rtt): (Time, Span),
@@ -456,7 +455,7 @@ mod tests {
         assert!(cubic.control.window() > before);
     }
 
-    /// Where on the curve it is.
+    /// Height on the curve.
     fn height(cubic: &Rounds<Cubic>) -> u64 {
         let CubicEpoch::Running(start) = cubic.control.curve.epoch else { panic!("{:?}", cubic.control.curve) };
         cubic.control.curve.cubic(cubic.now.since(start).as_secs(), MSS)

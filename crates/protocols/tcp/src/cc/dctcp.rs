@@ -31,7 +31,7 @@ impl Dctcp {
         self.marks.alpha()
     }
 
-    /// What this acknowledgement covers was sent in the next round: it counts there.
+    /// Counts an acknowledgement. At a round's start, what it covers was sent in the next round and counts there.
     fn count(&mut self, ack: &AckSample) {
         if ack.round_start {
             self.marks.end_round();

@@ -23,7 +23,7 @@ const DELAY_MAX: Span = Span::from_ms(16);
 pub(super) struct HyStart {
     /// The shortest round trip since the start or the last timeout.
     min_rtt: Option<Span>,
-    /// When this round began, and the last acknowledgement of its train, in ticks.
+    /// Start of this round, and last acknowledgement of its train, in ticks.
     round_start: u64,
     last_ack: u64,
     /// The shortest round trip of this round.
@@ -52,7 +52,7 @@ impl HyStart {
         self.min_rtt.unwrap_or_default()
     }
 
-    /// Whether either sign shows with this acknowledgement of slow start.
+    /// True if either sign shows with this acknowledgement of slow start.
     pub(super) fn pipe_is_full(&mut self, now: Time, rtt: Span) -> bool {
         let train = self.train_is_long(ticks(now));
         let delay = self.delay_has_grown(rtt);

@@ -35,7 +35,7 @@ struct Sent {
 struct Recovery {
     /// Losses of what left before belong to this episode.
     point: u64,
-    /// How much will be delivered once the last of them is repaired: resent at once, behind what is in flight.
+    /// Bytes delivered once the last of them is repaired: resent at once, behind what is in flight.
     repaired_at: u64,
 }
 

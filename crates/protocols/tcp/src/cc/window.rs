@@ -25,16 +25,16 @@ use crate::connection::TcpConnection;
 
 /// A control whose window is a [`CongestionWindow`]: how that grows, and what it falls to.
 pub(super) trait Windowed {
-    /// Whether a loss reduces the window even while it is down for a mark.
+    /// A loss reduces the window even while it is down for a mark.
     const LOSS_BEATS_MARK: bool = false;
-    /// Whether ECN echoes reduce the window; otherwise marks are counted in [`Windowed::grow`].
+    /// ECN echoes reduce the window; otherwise marks are counted in [`Windowed::grow`].
     const HEEDS_ECHOES: bool = true;
 
     fn shared(&self) -> &CongestionWindow;
     fn shared_mut(&mut self) -> &mut CongestionWindow;
-    /// What an acknowledgement makes of the window.
+    /// Changes the window for an acknowledgement.
     fn grow<O: Out<TcpConnection>>(&mut self, ack: &AckSample, out: &mut O);
-    /// What the window is to fall to; it does fall.
+    /// Size to which the window falls.
     fn reduction(&mut self) -> u64;
     fn after_timeout(&mut self, _now: Time) {}
     fn after_undo(&mut self) {}
@@ -131,7 +131,7 @@ enum CongestionState {
     },
 }
 
-/// What to return to if a reduction turns out to be for nothing.
+/// Window to return to if a reduction turns out to be unnecessary.
 #[derive(Clone, Copy, Debug)]
 struct PriorWindow {
     size: u64,
@@ -178,7 +178,7 @@ impl CongestionWindow {
         self.whole
     }
 
-    /// What a threshold is a multiple of.
+    /// Unit of a threshold.
     fn unit(&self) -> u64 {
         if self.whole { self.mss() } else { 1 }
     }
@@ -191,8 +191,8 @@ impl CongestionWindow {
         self.size < self.threshold
     }
 
-    /// Whether this acknowledgement may make the window grow; to be asked once for each. A window that was not used
-    /// to the full says nothing about the path (RFC 9438 §5.8).
+    /// True if this acknowledgement may make the window grow; to be asked once for each. A window that was not used to the
+    /// full shows nothing about the path (RFC 9438 §5.8).
     pub(super) fn may_grow(&mut self, ack: &AckSample) -> bool {
         let open = match &mut self.stage {
             CongestionState::Open => !ack.in_recovery,
@@ -243,12 +243,12 @@ impl CongestionWindow {
         self.threshold = self.size;
     }
 
-    /// Whether a mark is news: no reduction is under way that may have come too late for it.
+    /// True if a mark is news: no reduction is under way that may have come too late for it.
     pub(super) fn heeds_marks(&self) -> bool {
         self.stage == CongestionState::Open
     }
 
-    /// Whether a loss is news. After a timeout it is as soon as anything was acknowledged (RFC 5681 §3.1).
+    /// True if a loss is news. After a timeout it is as soon as anything was acknowledged (RFC 5681 §3.1).
     pub(super) fn heeds_losses(&self) -> bool {
         matches!(self.stage, CongestionState::Open | CongestionState::Loss { advanced: true })
     }
@@ -315,7 +315,7 @@ impl CongestionWindow {
         }
     }
 
-    /// Whether there was something to undo.
+    /// Undoes the last reduction; true if there was one.
     pub(super) fn undo(&mut self) -> bool {
         let Some(prior) = self.prior.take() else { return false };
         self.size = self.size.max(prior.size);

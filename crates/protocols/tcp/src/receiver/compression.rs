@@ -55,7 +55,7 @@ impl SackCompression {
         self.until = Time::NEVER;
     }
 
-    /// Whether one that was held back is due.
+    /// True if an acknowledgement that was held back is due.
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.held > 0 && self.until <= now
     }

@@ -1,4 +1,4 @@
-//! When to acknowledge. RFC 5681 §4.2: every second full-sized segment at once, others a little later.
+//! Delayed acknowledgements. RFC 5681 §4.2: every second full-sized segment at once, others a little later.
 //!
 //! Out of order, filling a gap, twice, when marks begin or end: at once, too. Linux 5.4 adds quick acknowledgements
 //! (`tcp_event_data_recv`): up to sixteen leave at once at the start of a connection, after a pause of an RTO, and after
@@ -28,7 +28,7 @@ pub(super) struct DelayedAcks {
     mss: u64,
     owed: bool,
     due: bool,
-    /// When a delayed one is due, and when the timer goes off: it is not moved to later times.
+    /// Time at which a delayed one is due, and time of the timer, which is never moved to later.
     deadline: Time,
     armed: Time,
     linux: Option<LinuxAckTimer>,
@@ -40,7 +40,7 @@ pub(super) struct DelayedAcks {
 struct LinuxAckTimer {
     /// Acknowledgements that leave at once.
     quick: u32,
-    /// What a surprise makes of that.
+    /// Quick-ACK budget after an unexpected segment.
     max_quick: u32,
     pingpong: u8,
     /// 0 before the first segment.
@@ -77,7 +77,7 @@ impl DelayedAcks {
         self.due
     }
 
-    /// Whether this much must be acknowledged at once.
+    /// True if this much must be acknowledged at once.
     #[inline]
     pub(super) fn is_plenty(&self, unacknowledged: u64) -> bool {
         unacknowledged > self.mss
@@ -170,7 +170,7 @@ impl DelayedAcks {
         }
     }
 
-    /// Whether a segment behind a `gap` is reported at once.
+    /// True if a segment behind a `gap` is reported at once.
     fn is_report_due(&mut self, now: Time, gap: Option<(u64, Span)>) -> bool {
         match (&mut self.compression, gap) {
             (Some(compression), Some((next, rtt))) => compression.on_segment(now, next, rtt),
@@ -178,7 +178,7 @@ impl DelayedAcks {
         }
     }
 
-    /// When the timer must go off.
+    /// Time of the timer.
     fn wait_until(&self) -> Time {
         self.compression.as_ref().map_or(self.deadline, |compression| self.deadline.min(compression.until))
     }

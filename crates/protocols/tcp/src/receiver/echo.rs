@@ -1,4 +1,4 @@
-//! Which marks the receiver echoes.
+//! Echoes of marks.
 //!
 //! RFC 3168 §6.1.3: from the first mark on, every acknowledgement echoes it, until the sender says that it has slowed
 //! down. RFC 8257 §3.2, for DCTCP: an acknowledgement echoes marks exactly if the segments that it newly covers had

@@ -1,5 +1,5 @@
-//! How the receive buffer grows with what the application reads: dynamic right-sizing, as Linux has it
-//! (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`).
+//! Growth of the receive buffer with what the application reads: dynamic right-sizing, as in Linux (`tcp_rcv_space_adjust`,
+//! `tcp_rcvbuf_grow`).
 //!
 //! Once a round trip, what was read in it is compared with the round trip before. If it was more, the buffer must hold what
 //! the sender may have sent a round trip later: twice as much, and more while the sender is speeding up. How long a round
@@ -12,11 +12,11 @@ use super::super::config::LinuxVersion;
 #[derive(Clone, Debug)]
 pub(super) struct BufferGrowth {
     version: LinuxVersion,
-    /// What the buffer may grow to.
+    /// Upper limit of the buffer.
     cap: u64,
     mss: u64,
     rtt: ReceiverRoundTrip,
-    /// When this round trip began, what was read by then, and what the largest one before had.
+    /// Start of this round trip, bytes read by then, and most bytes read in an earlier one.
     began: Time,
     read: u64,
     space: u64,
@@ -42,13 +42,13 @@ impl ReceiverRoundTrip {
     }
 }
 
-/// What the growth depends on.
+/// Inputs of the growth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceivePlace {
     /// Expected next, and read.
     pub next: u64,
     pub read: u64,
-    /// What is offered.
+    /// Window that is offered.
     pub window: u64,
 }
 
@@ -59,7 +59,7 @@ impl BufferGrowth {
         Self { version, cap, mss, rtt: ReceiverRoundTrip::default(), began: now, read: 0, space: space.max(1) }
     }
 
-    /// What a round trip takes; zero before the first sample.
+    /// Round trip; zero before the first sample.
     pub(super) fn rtt(&self) -> Span {
         Span::from_ps(self.rtt.eighths / 8)
     }

@@ -1,10 +1,10 @@
 //! The receive window of a socket: what the application has not read yet takes room away.
 //!
-//! As in Linux: the window grows by two segments for each one that arrives, up to the buffer (`tcp_grow_window`); it is a
-//! multiple of its scale, or of a segment; it shuts before the buffer is full, and opens again only for a segment or a
-//! sixteenth of the buffer, which avoids silly windows (RFC 9293 §3.8.6.2, `__tcp_select_window`). What was offered is
-//! never taken back. A read acknowledges if that was due anyway, if it empties the buffer after a small segment, or if
-//! it doubles the window (`tcp_cleanup_rbuf`).
+//! Rules of Linux: the window grows by two segments for each one that arrives, up to the buffer (`tcp_grow_window`). It is
+//! a multiple of its scale, or of a segment. It shuts before the buffer is full, and opens again only for a segment or a
+//! sixteenth of the buffer, which avoids silly windows (RFC 9293 §3.8.6.2, `__tcp_select_window`). An offer is never taken
+//! back. A read acknowledges if that was due anyway, if it empties the buffer after a small segment, or if it doubles the
+//! window (`tcp_cleanup_rbuf`).
 
 use units::{Span, Time};
 
@@ -27,11 +27,11 @@ pub(super) struct ReceiveSocket {
     read: u64,
     /// Offered with the last acknowledgement.
     window: u64,
-    /// What the window may be now (`rcv_ssthresh`).
+    /// Upper limit of the window now (`rcv_ssthresh`).
     threshold: u64,
     buffer: u64,
     scale: u32,
-    /// What own headers announce, and what the peer's segments seem to hold.
+    /// Segment size that own headers announce, and the size that the peer's segments seem to have.
     mss: u64,
     peer_mss: u64,
     last_len: u64,
@@ -43,7 +43,7 @@ pub(super) struct ReceiveSocket {
     pub(super) received: u64,
     /// Segments out of order let the window grow, too.
     grows_out_of_order: bool,
-    /// What is known of the round trip, and what the buffer grows to with it.
+    /// Round trip as far as it is known, and the growth of the buffer by it.
     growth: Option<Box<BufferGrowth>>,
     buffer_grows: bool,
     pub(super) reads_at_once: bool,
@@ -82,7 +82,7 @@ impl ReceiveSocket {
         self.peer_mss
     }
 
-    /// What is left of the window that was offered when `acknowledged` was.
+    /// Rest of the window that was offered when `acknowledged` was.
     pub(super) fn left(&self, next: u64, acknowledged: u64) -> u64 {
         (acknowledged + self.window).saturating_sub(next)
     }
@@ -106,7 +106,7 @@ impl ReceiveSocket {
         self.grow(segment, delivered)
     }
 
-    /// What the receiver knows of the round trip; zero if nothing.
+    /// Round trip that the receiver knows; zero if none.
     pub(super) fn rtt(&self) -> Span {
         self.growth.as_ref().map_or(Span::ZERO, |growth| growth.rtt())
     }
@@ -118,15 +118,15 @@ impl ReceiveSocket {
         }
     }
 
-    /// A segment behind a gap: it lets the window grow, and that is all. True if it did.
-    /// What is held ends `held` bytes beyond what is expected.
+    /// A segment behind a gap: it only lets the window grow. True if it did. The bytes held end `held` beyond what is
+    /// expected.
     pub(super) fn on_out_of_order(&mut self, segment: &TcpSegment, delivered: u64, held: u64) -> bool {
         let bytes = self.growth.as_mut().and_then(|growth| growth.on_out_of_order(held));
         self.set_buffer(bytes);
         self.grows_out_of_order && self.grow(segment, delivered)
     }
 
-    /// Whether there was room to grow.
+    /// Lets the window grow; true if there was room.
     fn grow(&mut self, segment: &TcpSegment, delivered: u64) -> bool {
         let room = self.buffer.saturating_sub(self.unread(delivered)).saturating_sub(self.threshold);
         if segment.len < GROWS_FROM || room == 0 {
@@ -186,7 +186,7 @@ impl ReceiveSocket {
         (self.window, roomy)
     }
 
-    /// Whether the window would not shrink if an acknowledgement left now: otherwise the next read sends one.
+    /// True if the window would not shrink if an acknowledgement left now: otherwise the next read sends one.
     pub(super) fn keeps_its_size(&self, delivered: u64) -> bool {
         self.unread(delivered) < 1 || self.select(delivered).0 >= self.window
     }
@@ -224,7 +224,7 @@ impl ReceiveSocket {
     }
 }
 
-/// Where the peer's stream stands.
+/// Position in the peer's stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StreamPlace {
     /// Payload in order.

@@ -1,4 +1,4 @@
-//! What was taken for lost: a kernel counts a segment as that until it arrives, also while its copy is in flight.
+//! Segments declared lost: a kernel counts a segment as lost until it arrives, also while its copy is in flight.
 
 use super::Scoreboard;
 use crate::record::{CopyKind, SegmentRecord, SegmentState};
@@ -14,17 +14,17 @@ impl Scoreboard {
         self.records.iter().filter(|record| record.state == SegmentState::Flight && record.copy == CopyKind::Repair)
     }
 
-    /// Whether the copy of a segment that was taken for lost is in flight.
+    /// True if the copy of a segment that was declared lost is in flight.
     pub(crate) fn has_copies_out(&self) -> bool {
         self.copies_of_lost().next().is_some()
     }
 
-    /// Whether the first segment was ever sent again.
+    /// True if the first segment was ever sent again.
     pub(crate) fn is_head_resent(&self) -> bool {
         self.records.front().is_some_and(SegmentRecord::is_resent)
     }
 
-    /// Whether any segment is taken for lost, sent again or not.
+    /// True if any segment is declared lost, sent again or not.
     pub(crate) fn has_lost(&self) -> bool {
         self.lost > 0 || self.has_copies_out()
     }

@@ -14,7 +14,7 @@ impl Scoreboard {
         self.mark_first_lost(1);
     }
 
-    /// Of the first `count` segments, those that left once and have not arrived are lost.
+    /// Marks those of the first `count` segments lost that left once and have not arrived.
     pub(crate) fn mark_first_lost(&mut self, count: u64) {
         for index in 0..self.records.len().min(usize::try_from(count).unwrap_or(usize::MAX)) {
             self.mark_original_lost(index);

@@ -1,4 +1,4 @@
-//! Where segments begin and end, if that changes: a copy is cut to the peer's window, or takes along what follows it.
+//! Changes of segment boundaries: a copy is cut to the peer's window, or takes along what follows it.
 
 use super::Scoreboard;
 use crate::record::{SegmentRecord, SegmentState};
@@ -37,7 +37,7 @@ impl Scoreboard {
         }
     }
 
-    /// Where a segment ends, and how much more it could hold of what follows below `until`; `None` if nothing.
+    /// End of a segment, and bytes below `until` that it could hold in addition; `None` if none.
     pub(crate) fn room_for_next(&self, index: usize, mss: u64, until: u64) -> Option<(u64, u64)> {
         let record = self.records.get(index)?;
         let room = mss.saturating_sub(record.bytes()).min(until.saturating_sub(record.end()));

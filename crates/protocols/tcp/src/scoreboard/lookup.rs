@@ -1,4 +1,4 @@
-//! Where segments are, for a sender that is notified of what left.
+//! Look-up of segments, for a sender that is notified of what left.
 
 use super::super::record::SegmentState;
 use super::Scoreboard;

@@ -24,7 +24,7 @@ fn got(now: Time) -> DeliveredBytes {
     DeliveredBytes::new(now, Span::ZERO, u32::MAX >> 1)
 }
 
-/// As if the segment that left at `sent_us` had just arrived, a round trip of 40 us later.
+/// State after the segment that left at `sent_us` has just arrived, a round trip of 40 us later.
 fn judge(sent_us: u64, patience_us: u64) -> RackState {
     RackState { now: at(sent_us + 40), sent_at: at(sent_us), start: u64::MAX, patience: Span::from_us(patience_us) }
 }

@@ -1,15 +1,15 @@
-//! What a kernel's RACK no longer sees: a segment that it took for lost leaves the list that it looks at
-//! (`tsorted_sent_queue`), and returns only by being sent again. If the repair turns out to be for nothing before that, the
+//! Segments that a kernel's RACK no longer sees: a segment that it declared lost leaves the list that it looks at
+//! (`tsorted_sent_queue`), and returns only by being sent again. If the repair turns out to be unnecessary before that, the
 //! segment counts as in flight, but only the retransmission timer can find it lost again.
 
 use super::Scoreboard;
 
-/// Where such segments begin. Only connections with a socket keep it.
+/// First positions of such segments. Only connections with a socket keep them.
 #[derive(Debug, Default)]
 pub(super) struct Unlisted(Vec<u64>);
 
 impl Scoreboard {
-    /// Of a connection with a `socket` or without.
+    /// Scoreboard of a connection with a `socket` or without.
     pub(crate) fn new(socket: bool) -> Self {
         Self { unlisted: socket.then(Unlisted::default), ..Self::default() }
     }
@@ -44,7 +44,7 @@ mod tests {
     use crate::delivery::DeliveryStamp;
     use crate::rack::RackState;
 
-    /// Whether RACK finds a segment lost a second time, after the first proved to be a mistake.
+    /// True if RACK finds a segment lost a second time, after the first proved to be a mistake.
     fn finds_again(socket: bool, resent: bool) -> bool {
         let at = |us| Time::ZERO + Span::from_us(us);
         let mut board = Scoreboard::new(socket);

@@ -1,4 +1,4 @@
-//! What an acknowledgement changes, in the order in which Linux 5.4 has it (`tcp_ack`).
+//! Effects of an acknowledgement, in the order of Linux 5.4 (`tcp_ack`).
 
 use machine::Out;
 use units::{Span, Time};
@@ -11,7 +11,7 @@ use super::super::sites::TcpSite;
 use super::frto::TimeoutDoubt;
 use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
 
-/// How things were before an acknowledgement.
+/// State before an acknowledgement.
 pub(super) struct AckBaseline {
     una: u64,
     segments: u64,
@@ -196,7 +196,7 @@ impl TcpSender {
         }
     }
 
-    /// Whether the segment was an update of the window, which a socket knows.
+    /// Advances the window; true if the segment was an update of it, which only a socket knows.
     #[inline]
     fn advance<O: Out<TcpConnection>>(
         &mut self,
@@ -303,8 +303,8 @@ impl TcpSender {
         }
     }
 
-    /// What arrived by SACK left before the first missing one did (again): the timer starts anew, but not for later
-    /// ones, or it would never go off while the rest of a window arrives (`tcp_clean_rtx_queue`).
+    /// True if the timer starts anew: what arrived by SACK left before the first missing segment did (again). Later ones do
+    /// not renew it, or it would never go off while the rest of a window arrives (`tcp_clean_rtx_queue`).
     #[inline]
     fn renews_timer(&self, got: &DeliveredBytes) -> bool {
         let (Some(sent), Some(head)) = (got.sack_sent, self.board.head_sent_at()) else { return false };
@@ -335,7 +335,7 @@ impl TcpSender {
         }
     }
 
-    /// Whether a reduction for a mark is under way; it ends once more than was in flight then is acknowledged.
+    /// True while a reduction for a mark is under way; it ends once more is acknowledged than was in flight then.
     #[inline]
     fn glides(&mut self) -> bool {
         if self.gliding.is_some_and(|until| self.una > until) {

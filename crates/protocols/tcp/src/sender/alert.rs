@@ -1,4 +1,4 @@
-//! When a kernel looks closer at an acknowledgement: `tcp_ack_is_dubious`, `tcp_fastretrans_alert`.
+//! Acknowledgements that a kernel examines for losses: `tcp_ack_is_dubious`, `tcp_fastretrans_alert`.
 
 use super::super::cc::CongestionControl;
 use super::super::record::DeliveredBytes;
@@ -13,7 +13,7 @@ impl TcpSender {
         }
     }
 
-    /// Whether every acknowledgement is looked at for losses (`tcp_ack_is_dubious`): something is missing or repaired, or a
+    /// True if every acknowledgement is examined for losses (`tcp_ack_is_dubious`): something is missing or repaired, or a
     /// mark is answered.
     pub(super) fn is_uneasy(&self, before: &AckBaseline) -> bool {
         let missing = before.sacked > 0 || self.board.sacked() > 0;

@@ -1,4 +1,4 @@
-//! What writes become: buffers, and from them the super-frames that leave. `tcp_sendmsg_locked`, `tcp_write_xmit`.
+//! Buffers of a socket: writes fill them, and super-frames leave from them. `tcp_sendmsg_locked`, `tcp_write_xmit`.
 //!
 //! A write fills the last buffer if nothing of it has left, and begins others; a buffer takes a super-frame's payload or
 //! half of the largest window. While a long write goes on, full buffers begin to leave, and the last one can be filled
@@ -56,7 +56,7 @@ pub(super) struct SendBuffers {
     blocked_more: bool,
     /// In order; the first holds what is not acknowledged.
     parts: VecDeque<BufferPart>,
-    /// Where the last mark was set (`pushed_seq`).
+    /// Position of the last mark (`pushed_seq`).
     pushed: u64,
     burst: Burst,
     /// Super-frames that begin here leave while a write goes on, and without Nagle's algorithm (`tcp_push_one`).
@@ -65,7 +65,7 @@ pub(super) struct SendBuffers {
     copy: (Time, u64, u64),
 }
 
-/// What leaves while a write goes on.
+/// State of sending while a write goes on.
 struct WriteProgress {
     nxt: u64,
     /// Segments that the windows allow, and of one super-frame.
@@ -95,7 +95,7 @@ impl SendBuffers {
         self.burst.left > 0
     }
 
-    /// Whether the super-frame that is leaving takes a part of a segment along, whatever is not acknowledged.
+    /// True if the super-frame that is leaving takes a part of a segment along, whatever is not acknowledged.
     pub(super) fn pushes_burst(&self) -> bool {
         self.in_burst() && self.burst.pushed
     }
@@ -116,7 +116,7 @@ impl SendBuffers {
         end - una + OVERHEAD * self.parts.len() as u64
     }
 
-    /// How much of the last buffer has not left, if any.
+    /// Bytes of the last buffer that have not left, if there is one.
     fn unsent_tail(&self, nxt: u64) -> Option<u64> {
         let last = self.parts.back()?;
         let before = self.parts.len().checked_sub(2).map_or(0, |index| self.parts[index].end);
@@ -204,7 +204,7 @@ impl SendBuffers {
         }
     }
 
-    /// Where the buffer ends that holds this byte.
+    /// End of the buffer that holds this byte.
     pub(super) fn end_of(&self, position: u64) -> Option<u64> {
         self.part_of(position).map(|index| self.parts[index].end)
     }
@@ -219,7 +219,8 @@ impl SendBuffers {
         };
     }
 
-    /// Whether the new segment from `seq` to `end`, which left last, carries PSH. `more` if another one follows at once.
+    /// Decides whether the new segment from `seq` to `end`, which left last, carries PSH. `more`: another one follows at
+    /// once.
     fn end_new(&mut self, seq: u64, end: u64, more: bool) -> bool {
         let Some(index) = self.part_of(seq) else { return false };
         let part = self.parts[index];
@@ -291,14 +292,14 @@ impl TcpSender {
         taken
     }
 
-    /// How much of the stream one buffer takes (`tcp_xmit_size_goal`).
+    /// Bytes of the stream that one buffer takes (`tcp_xmit_size_goal`).
     fn buffer_len(&self, max_window: u64) -> u64 {
         let half = if max_window > DEFAULT_MSS { max_window / 2 } else { max_window };
         let goal = if half > 0 { MAX_BURST.min(half) } else { MAX_BURST };
         (goal / self.mss * self.mss).max(self.mss)
     }
 
-    /// What the send buffer has room for now.
+    /// Bytes that the send buffer has room for now.
     pub(crate) fn room(&self) -> u64 {
         let Some(socket) = &self.socket else { return u64::MAX };
         let Some(limit) = socket.buffers.limit else { return u64::MAX };
@@ -341,7 +342,7 @@ impl TcpSender {
         socket.push &= seq + len < written;
     }
 
-    /// Whether the segment that left last, from `seq` to `end`, carries PSH.
+    /// Decides whether the segment that left last, from `seq` to `end`, carries PSH.
     pub(super) fn pushes<O: Out<TcpConnection>>(
         &mut self,
         now: Time,

@@ -16,7 +16,7 @@ use super::super::rack::Rack;
 use super::super::segment::TcpSegment;
 use super::{Phase, TcpSender};
 
-/// How long an early retransmit waits at least.
+/// Least time that an early retransmit waits.
 const EARLY_MIN: Span = Span::from_ms(2);
 /// Flights from this many segments on have enough duplicate acknowledgements of their own.
 const EARLY_BELOW: u64 = 4;
@@ -30,7 +30,7 @@ pub(super) struct DupackCounter {
     pub(super) rack: RackUse,
     /// Without SACK: segments that arrived behind the first, by duplicate acknowledgements.
     dupacks: u64,
-    /// What the last acknowledgement offered.
+    /// Window that the last acknowledgement offered.
     window: u64,
     /// The last one acknowledged something new.
     advanced: bool,
@@ -63,8 +63,8 @@ impl DupackCounter {
         !self.sack
     }
 
-    /// Whether it is a duplicate of the one before, of a connection without SACK with something `outstanding`.
-    /// A socket knows whether it was an update of the window: a smaller window is none (`FLAG_WIN_UPDATE`).
+    /// Decides whether an acknowledgement is a duplicate of the one before, on a connection without SACK with something
+    /// `outstanding`. A socket knows whether it was an update of the window: a smaller window is none (`FLAG_WIN_UPDATE`).
     pub(super) fn on_ack(
         &mut self,
         segment: &TcpSegment,

@@ -1,4 +1,4 @@
-//! What leaves next: what is urgent, then repairs, then new data.
+//! Order of departures: what is urgent, then repairs, then new data.
 
 use machine::Out;
 use units::{Span, Time};
@@ -99,7 +99,7 @@ impl TcpSender {
         }
     }
 
-    /// What is in flight if each segment counts as a full one, as in a kernel.
+    /// Bytes in flight if each segment counts as a full one, as in a kernel.
     pub(super) fn charged_flight(&self) -> u64 {
         let counted = self.counting.as_ref().map_or(0, |count| count.arrived());
         let gone = u64::from(self.board.sacked_segments()) + self.board.lost_segments() + counted;
@@ -114,7 +114,7 @@ impl TcpSender {
         }
     }
 
-    /// Whether the peer has room for the next new segment.
+    /// True if the peer has room for the next new segment.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.nxt + self.next_len() <= self.edge
@@ -164,7 +164,7 @@ impl TcpSender {
         Some(outgoing)
     }
 
-    /// What the window has room for, or nothing from before it (`tcp_write_wakeup`).
+    /// Sends what the window has room for, or nothing from before it (`tcp_write_wakeup`).
     fn send_window_probe<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) -> OutgoingPayload {
         let room = self.edge.saturating_sub(self.nxt);
         if room == 0 {

@@ -51,7 +51,7 @@ impl TcpSender {
         agrees
     }
 
-    /// Whether the segment at `seq` is what would be sent again now.
+    /// True if the segment at `seq` is the one that would be sent again now.
     fn would_repeat<O: Out<TcpConnection>>(&self, now: Time, seq: u64, out: &mut O) -> bool {
         match self.next(now, out) {
             NextSend::Repair | NextSend::Urgent(UrgentSend::Head) => self.board.next_repair_start() == Some(seq),
@@ -60,7 +60,7 @@ impl TcpSender {
         }
     }
 
-    /// Whether it would send what is at `seq` now. New data is no question of what, but of the window.
+    /// True if it would send what is at `seq` now. For new data only the window decides.
     pub(crate) fn would_force(&self, now: Time, seq: u64) -> bool {
         seq >= self.nxt || self.would_repeat(now, seq, &mut TcpSink::default())
     }

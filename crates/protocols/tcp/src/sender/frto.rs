@@ -13,7 +13,7 @@ use super::{Phase, TcpSender};
 
 use units::Time;
 
-/// What is known of the last timeout.
+/// Knowledge about the last timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TimeoutDoubt {
     /// It was right, or there was none.
@@ -53,7 +53,7 @@ impl TcpSender {
         };
     }
 
-    /// What leaves while new data decides; `None` if copies may leave after all.
+    /// Next departure while new data decides; `None` if copies may leave after all.
     pub(super) fn next_in_doubt(&self, now: Time) -> Option<NextSend> {
         let Phase::Loss { until } = self.phase else { return None };
         if self.doubt != TimeoutDoubt::SendNew {

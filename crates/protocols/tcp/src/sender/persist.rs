@@ -115,7 +115,7 @@ impl TcpSender {
         self.wait_for_window(now, out);
     }
 
-    /// Whether the retransmission timer went off too often, or data waits too long.
+    /// True if the retransmission timer went off too often, or data waits too long.
     pub(super) fn has_waited_too_long<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) -> bool {
         let Some(socket) = &mut self.socket else { return false };
         // A peer whose window has retreated drops what comes, but it answers: `tcp_retransmit_timer` does not count that.

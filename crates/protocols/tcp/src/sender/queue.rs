@@ -1,10 +1,10 @@
-//! What a socket holds back, and what it marks: Nagle's algorithm, corks, PSH, the send buffer, FIN.
+//! Segments that a socket holds back, and marks: Nagle's algorithm, corks, PSH, the send buffer, FIN.
 //!
 //! Nagle's algorithm with Minshall's change (`tcp_nagle_check`): a partial segment waits while another partial one is not
 //! acknowledged. A cork makes every partial segment wait, until the window probe's timer takes it along. `MSG_MORE` is a
 //! cork until the next reason to look: an acknowledgement, another write.
 //!
-//! [`buffers`](super::buffers) has what a write becomes, and where PSH is.
+//! [`buffers`](super::buffers) turns writes into buffers, and places PSH.
 
 use machine::Out;
 use units::{Span, Time};
@@ -25,7 +25,7 @@ pub(super) struct SendSocket {
     pub(super) version: LinuxVersion,
     pub(super) nodelay: bool,
     cork: bool,
-    /// What waits now leaves whatever holds it back (`TCP_NAGLE_PUSH`).
+    /// Lets what waits now leave, whatever holds it back (`TCP_NAGLE_PUSH`).
     pub(super) push: bool,
     /// The last write said that more would follow, and there was no reason to look since.
     pub(super) more: bool,
@@ -35,7 +35,7 @@ pub(super) struct SendSocket {
     pub(super) fin: Option<u64>,
     shut_when_taken: bool,
     pub(super) buffers: SendBuffers,
-    /// Where the segment came from that last changed the window (`snd_wl1`), and what it offered.
+    /// Position of the segment that last changed the window (`snd_wl1`), and the window that it offered.
     pub(super) window_from: u64,
     pub(super) window: u64,
     pub(super) max_window: u64,
@@ -43,25 +43,25 @@ pub(super) struct SendSocket {
     /// Window probes without an answer, and the doublings of their wait.
     pub(super) probes: u32,
     pub(super) backoff: u32,
-    /// When the first copy left since the peer last answered.
+    /// Departure of the first copy since the peer last answered.
     pub(super) silent_since: Option<Time>,
     pub(super) gave_up: bool,
     /// The connection is over: nothing is written any more.
     pub(super) stopped: bool,
-    /// Whether the last segment was a copy, and whether nothing happened since.
+    /// `ordered_copy`: the last segment was a copy. `same_event`: nothing happened since.
     ordered_copy: bool,
     pub(super) same_event: bool,
     /// The reordering timer lets copies go, but nothing new (`tcp_rack_reo_timeout`).
     pub(super) copies_only: bool,
     /// Something arrived since losses were last looked for.
     pub(super) unjudged: bool,
-    /// When there was last a reason to look at what may leave: a segment that arrived, or a write.
+    /// Last reason to look at what may leave: a segment that arrived, or a write.
     pub(super) looked: Time,
     pub(super) counters: SendCounters,
     pub(super) clocks: SendClocks,
 }
 
-/// Whether the next new segment of a socket waits, beside what the windows say.
+/// Hold on the next new segment of a socket, beside the windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendHold {
     Free,
@@ -71,7 +71,7 @@ pub(super) enum SendHold {
     ForMoreWindow,
 }
 
-/// What only `TCP_INFO` wants to know.
+/// Counters that only `TCP_INFO` reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SendCounters {
     pub copies: u32,
@@ -122,7 +122,7 @@ impl SendSocket {
 }
 
 impl SendSocket {
-    /// Whether the event that let the last segment go lets this one go, too, and both are copies or neither is.
+    /// True if the event that let the last segment go lets this one go, too, and both are copies or neither is.
     pub(super) fn leaves_together(&mut self, copy: bool) -> bool {
         let together = self.same_event && copy == self.ordered_copy;
         self.ordered_copy = copy;
@@ -227,12 +227,12 @@ impl TcpSender {
         }
     }
 
-    /// Whether the next new segment is the last.
+    /// True if the next new segment is the last.
     pub(super) fn ends_stream(&self, socket: &SendSocket) -> bool {
         socket.fin.is_some_and(|fin| self.nxt + self.next_len_of_socket(socket) > fin)
     }
 
-    /// Whether Nagle's algorithm, a cork or a deferred super-frame lets the next new segment go.
+    /// Hold of Nagle's algorithm, a cork or a deferred super-frame on the next new segment.
     pub(super) fn held_back<O: Out<TcpConnection>>(&self, socket: &SendSocket, out: &mut O) -> SendHold {
         let len = self.next_len_of_socket(socket);
         if socket.push || self.ends_stream(socket) || socket.buffers.pushes_burst() {

@@ -126,8 +126,8 @@ impl TcpSender {
         }
     }
 
-    /// When the first that is not acknowledged last left: what timers count from. The times of a socket's segments differ by
-    /// picoseconds, which are no time.
+    /// Last departure of the first segment that is not acknowledged: timers count from there. The times of a socket's
+    /// segments differ by picoseconds, which are no time.
     fn head_sent(&self) -> Option<Time> {
         let sent = self.board.head_sent_at();
         if self.socket.is_none() {
@@ -190,7 +190,7 @@ impl TcpSender {
         self.timer.reorder_set = true;
     }
 
-    /// What is missing is lost unless it arrives within `span`, which the retransmission timer does not exceed.
+    /// Declares what is missing lost unless it arrives within `span`, which the retransmission timer does not exceed.
     pub(super) fn wait_for_early_retransmit<O: Out<TcpConnection>>(&mut self, now: Time, span: Span, out: &mut O) {
         if !self.timer.waits_for(LossTimerKind::Early) {
             let cap_from = self.head_sent().unwrap_or(now);

@@ -1,4 +1,4 @@
-//! Whether the window is what limits the sender: only then may it grow. RFC 7661 in the simple form of Linux
+//! Use of the window: it may grow only while it limits the sender. RFC 7661 in the simple form of Linux
 //! (`tcp_cwnd_validate`).
 
 #[derive(Clone, Copy, Debug, Default)]

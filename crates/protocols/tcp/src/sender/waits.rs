@@ -1,9 +1,9 @@
-//! What a sender with something to do waits for: the kernel's chronographs (`tcp_chrono_start`), which `TCP_INFO` reports
-//! as busy, receive-window-limited and send-buffer-limited time.
+//! Waits of a sender with something to do: the kernel's chronographs (`tcp_chrono_start`), which `TCP_INFO` reports as
+//! busy, receive-window-limited and send-buffer-limited time.
 
 use units::{Span, Time};
 
-/// What the time until the next change is counted for.
+/// Wait to which the time until the next change is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SendWait {
     /// Nothing is written that is not acknowledged.

@@ -1,4 +1,4 @@
-//! How much more than expected is acknowledged at once.
+//! Excess of acknowledgements that arrive in bursts.
 //!
 //! Networks and receivers hold acknowledgements back and then send them in bursts; between bursts a window of the
 //! bandwidth-delay product runs dry. Linux 5.4 (`bbr_update_ack_aggregation`) measures the excess over what the
@@ -6,7 +6,7 @@
 
 use units::{Span, Time};
 
-/// How many rounds each of the two halves of the maximum lasts.
+/// Rounds that each of the two halves of the maximum lasts.
 const ROUNDS: u8 = 5;
 /// After this many segments an epoch is too old to show bursts.
 const MAX_EPOCH_SEGMENTS: u64 = 1 << 20;

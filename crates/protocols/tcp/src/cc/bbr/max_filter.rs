@@ -12,7 +12,7 @@ struct RoundMaximum {
 
 #[derive(Clone, Debug)]
 pub(super) struct MaxFilter {
-    /// How many rounds a value counts.
+    /// Rounds for which a value counts.
     window: u64,
     best: [RoundMaximum; 3],
 }

@@ -1,4 +1,4 @@
-//! What BBR believes of the path: how fast its bottleneck is, how long it is, and whether it was ever full.
+//! BBR's model of the path: the bandwidth of its bottleneck, its length, and whether it was ever full.
 //!
 //! draft-cardwell-iccrg-bbr-congestion-control-00 §4.1; Linux 5.4 `bbr_update_bw`, `bbr_check_full_bw_reached`.
 
@@ -61,12 +61,12 @@ impl BbrModel {
         self.delivered
     }
 
-    /// Whether the latest acknowledgement began a round trip.
+    /// True if the latest acknowledgement began a round trip.
     pub(super) fn round_start(&self) -> bool {
         self.round_start
     }
 
-    /// Whether the pipe was ever full.
+    /// True if the pipe was ever full.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
@@ -125,7 +125,7 @@ impl BbrModel {
         self.full = self.full_rounds >= FULL_ROUNDS;
     }
 
-    /// What was seen before a timeout does not count against growth after it.
+    /// Forgets bandwidths from before a timeout, so that they do not count against growth after it.
     pub(super) fn expect_growth(&mut self) {
         self.full_bandwidth = 0.0;
     }
