@@ -1,6 +1,7 @@
-//! What reservations cost per data frame, without any wire. The switch's part: an RSV for each burst of four, its answer,
-//! four frames matched with it. The host's part: frames taken from a queue, an RSV for four of them, its GRT, four frames
-//! sent, and the same frames received by another host. The time for passing frames from one to the other is included.
+//! Benchmarks of the cost of reservations per data frame, without any wire. The switch's part: an RSV for each burst of
+//! four, its answer, four frames matched with it. The host's part: frames taken from a queue, an RSV for four of them, its
+//! GRT, four frames sent, and the same frames received by another host. The time for passing frames from one to the other
+//! is included.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What a host of the rack puts on its wire and takes from it.
+//! Frames and packets that a host of the rack sends and receives.
 
 use wire::reserve::{DataMark, HostKey, ReserveMessage};
 
@@ -7,15 +7,15 @@ pub trait RackFrame {
     /// Length in bytes as the switch will see it, frame check included; with the mark, where that takes room.
     fn len(&self) -> u32;
 
-    /// Whether it has no bytes.
+    /// True if the frame has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Who receives it; none if it does not reserve: broadcast, multicast, a host that has not joined.
+    /// Receiver of the frame; `None` if it does not reserve: broadcast, multicast, a host that has not joined.
     fn destination(&self) -> Option<HostKey>;
 
-    /// Who sent it.
+    /// Sender of the frame.
     fn source(&self) -> HostKey;
 
     /// Its class; 0 goes first.

@@ -43,34 +43,34 @@ use crate::params::{RackParamError, RackParams, SlotTable};
 
 /// The only wire of a host.
 pub const HOST_WIRE: Port = Port(0);
-/// Where received frames are delivered.
+/// Queue to which received frames are delivered.
 const RECEIVED: QueueId = QueueId(0);
 
-/// What is taken off the wait that a GRT gives.
+/// Time subtracted from the wait that a GRT gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitRule {
     /// The smallest round trip of late.
     NeverEarly,
-    /// As printed: the round trip of this exchange and the data still pending. Makes hosts early.
+    /// Paper's formula: the round trip of this exchange and the data still pending. Makes hosts early.
     Printed,
 }
 
-/// What a host is configured with besides the rack.
+/// Settings of a host besides those of the rack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostParams {
     /// The address of this host.
     pub key: HostKey,
     /// The run of this host; to differ from the one before.
     pub epoch: u16,
-    /// What is taken off the wait that a GRT gives.
+    /// Time subtracted from the wait that a GRT gives.
     pub wait: WaitRule,
     /// By how much to be early on purpose, to show what comes of it.
     pub too_early: Span,
-    /// How often an RSV is sent before the switch counts as one without reservations.
+    /// Number of times an RSV is sent before the switch counts as one without reservations.
     pub attempts: u8,
     /// The same for a switch that has answered before: it may only be about to restart.
     pub attempts_known: u8,
-    /// How often such a switch is asked again.
+    /// Interval at which such a switch is asked again.
     pub probe: Span,
     /// For how long the smallest round trip is remembered, at least. One that has become too small makes a host late, which
     /// is harmless; one that is too large makes it early.
@@ -103,7 +103,7 @@ impl HostParams {
     }
 }
 
-/// What the owner asks.
+/// Commands of the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostCommand {
     /// A frame was put into this queue. Lanes below the number of contexts are the contexts'; the next one is for frames
@@ -145,12 +145,12 @@ pub struct ReservingHost<B> {
     sending: Option<u16>,
     /// Messages that are not RSVs.
     messages: VecDeque<ReserveMessage>,
-    /// Whether a frame that does not reserve may go before the next burst.
+    /// True if a frame that does not reserve may go before the next burst.
     unreserved_turn: bool,
     deadlines: VecDeque<ContextDeadline>,
     /// The run of the switch, as far as it is known.
     switch_epoch: u16,
-    /// When to ask a switch again that does not answer; none while it does.
+    /// Time at which to ask an unresponsive switch again; `None` while it answers.
     silent: Option<Time>,
     left: bool,
     round_trip: SmallestRoundTrip,
@@ -159,7 +159,7 @@ pub struct ReservingHost<B> {
     counters: HostCounters,
 }
 
-/// When to look after a context again.
+/// Time at which a context must be checked again.
 #[derive(Clone, Copy, Debug)]
 struct ContextDeadline {
     at: Time,
@@ -204,7 +204,7 @@ impl<B: RackFrame> ReservingHost<B> {
         QueueId(self.rack.contexts as u8)
     }
 
-    /// Whether the switch answers: if not, frames go out without a mark and nothing is guaranteed.
+    /// True if the switch answers: if not, frames go out without a mark and nothing is guaranteed.
     pub fn is_guaranteed(&self) -> bool {
         self.silent.is_none() && !self.left
     }

@@ -11,7 +11,7 @@
 //! | App. D.4, Algorithm 3: unsolicited bursts | `host::context`, `switch::data` |
 //! | App. D.5: copies of GRTs, resets | `host::receiver`, `switch` |
 //!
-//! What the paper leaves open and we had to decide: messages have identities, a refusal has a reason, three schedulers
+//! Points that the paper leaves open, and our decisions: messages have identities, a refusal has a reason, three schedulers
 //! beside the paper's have a bound on what a port queues. The bytes on the wire are [`wire::reserve`].
 //!
 //! Nothing here has a clock or a socket: [`ReservingHost`] is a [`machine::Machine`], [`ReservingSwitch`] is called for each

@@ -12,7 +12,7 @@ use wire::ethernet::{HEADER_AND_CHECK, on_wire};
 
 pub(crate) use slots::SlotTable;
 
-/// Who decides when a burst may go.
+/// Scheduler, which decides when a burst may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerKind {
     /// Counters as in Algorithm 1: counted down when a frame arrives.
@@ -29,7 +29,7 @@ impl SchedulerKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Paper, Self::Departure, Self::Clock, Self::Late];
 
-    /// As written in settings.
+    /// Name of the scheduler in settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
@@ -40,7 +40,7 @@ impl SchedulerKind {
     }
 }
 
-/// What a slot is for.
+/// Unit that a slot carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotUnit {
     /// One frame, however long: as in the paper.
@@ -53,7 +53,7 @@ impl SlotUnit {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Frames, Self::Bytes];
 
-    /// As written in settings.
+    /// Name of the unit in settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Frames => "frames",
@@ -65,7 +65,7 @@ impl SlotUnit {
 /// Everything that the switch and the hosts of a rack must agree on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RackParams {
-    /// Who decides when a burst may go.
+    /// Scheduler, which decides when a burst may go.
     pub scheduler: SchedulerKind,
     /// Ports of the switch.
     pub ports: u16,
@@ -79,15 +79,15 @@ pub struct RackParams {
     pub t: u32,
     /// T: with more slots than this reserved, the paper's switch drops unsolicited frames.
     pub drop_above: u32,
-    /// How long a full frame occupies a port, before `ingress_share` is added.
+    /// Time for which a full frame occupies a port, before `ingress_share` is added.
     pub slot: Span,
-    /// What a slot is for.
+    /// Unit that a slot carries.
     pub unit: SlotUnit,
     /// Contexts of each host: reservations that it may have open.
     pub contexts: u16,
-    /// Whether each of them has a destination of its own: then a host sends to a port with one context only.
+    /// Gives each context a destination of its own: then a host sends to a port with one context only.
     pub per_destination: bool,
-    /// Whether hosts may send without waiting for a grant.
+    /// Lets hosts send without waiting for a grant.
     pub unsolicited: bool,
     /// After how long an unanswered RSV is repeated.
     pub timeout: Span,
@@ -96,11 +96,11 @@ pub struct RackParams {
     pub ingress_share: Prob,
     /// Full frames that may come unreserved at once, if there is a share for them.
     pub ingress_burst: u32,
-    /// How long before its slot a kept RSV is answered: a round trip. Only for `late`.
+    /// Time before its slot at which a kept RSV is answered: a round trip. Only for `late`.
     pub horizon: Span,
     /// By how much a frame may come before its slot without being treated as unsolicited.
     pub early: Span,
-    /// What each port can queue.
+    /// Queue capacity of each port.
     pub buffer: Bytes,
 }
 
@@ -109,7 +109,7 @@ pub struct RackParams {
 pub struct RackParamError {
     /// The key as written in settings.
     pub key: &'static str,
-    /// What is wrong and what is expected.
+    /// Description of the error and of the expected value.
     pub expected: String,
 }
 
@@ -185,7 +185,7 @@ impl RackParams {
         rate.span_of(Bytes::new(u64::from(mtu - HEADER_AND_CHECK)))
     }
 
-    /// Whether everything can be as it says.
+    /// Checks that the parameters are possible and agree with each other.
     pub fn check(&self) -> Result<(), RackParamError> {
         let fail = |key, expected: String| Err(RackParamError { key, expected });
         if !(1..=MAX_BURST).contains(&self.k) {
@@ -227,7 +227,8 @@ impl RackParams {
         Err(RackParamError { key: "contexts", expected })
     }
 
-    /// Whether the ports of a switch are as fast as `rate` says. The schedule of one port says nothing about a slower one.
+    /// Checks that the ports of a switch are as fast as `rate` says. The schedule of one port says nothing about a slower
+    /// one.
     pub fn check_rates(&self, rates: impl IntoIterator<Item = Rate>) -> Result<(), RackParamError> {
         match rates.into_iter().find(|rate| *rate != self.rate) {
             None => Ok(()),
@@ -246,7 +247,7 @@ impl RackParams {
         }
     }
 
-    /// What a full frame takes on the wire.
+    /// Bytes that a full frame takes on the wire.
     pub fn full_frame(&self) -> u32 {
         on_wire(self.mtu)
     }

@@ -99,17 +99,17 @@ impl<T: Clone, A> RegisterArray<T, A> {
         access(&mut self.entries[index])
     }
 
-    /// As the control plane sees an entry, outside of any frame's pass.
+    /// Reads an entry as the control plane does, outside of any frame's pass.
     pub fn read(&self, index: usize) -> &T {
         &self.entries[index]
     }
 
-    /// As the control plane writes an entry, outside of any frame's pass.
+    /// Gives write access to an entry as the control plane has it, outside of any frame's pass.
     pub fn write(&mut self, index: usize) -> &mut T {
         &mut self.entries[index]
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -40,7 +40,7 @@ use self::share::UnreservedShare;
 use crate::params::{RackParamError, RackParams, SchedulerKind, SlotTable};
 use crate::registers::{PipelinePass, SlotStarts, Touch};
 
-/// Where a message came from, and where its peer is, as the driver knows it.
+/// Ports behind which a message's sender and its peer are, as the driver knows them.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageVisit {
     /// The port that it came in by.
@@ -53,7 +53,7 @@ pub struct MessageVisit {
     pub token: u64,
 }
 
-/// What becomes of a message from a host.
+/// Answer of the switch to a message from a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageAnswer {
     /// This goes back by the port that the message came in by.
@@ -85,7 +85,7 @@ pub struct ReservingSwitch {
     contexts: ContextTable,
     share: Option<UnreservedShare>,
     scheduler: AnyScheduler,
-    /// When to look for reservations that are never used; only if they stay otherwise.
+    /// Time at which to look for reservations that are never used; set only if they stay otherwise.
     sweep_at: Time,
     counters: SwitchCounters,
 }
@@ -109,7 +109,7 @@ impl ReservingSwitch {
         })
     }
 
-    /// What it was made with.
+    /// Parameters of the rack.
     pub fn params(&self) -> &RackParams {
         &self.params
     }
@@ -124,7 +124,7 @@ impl ReservingSwitch {
         self.epoch
     }
 
-    /// Whether each GRT is to be copied to the receiver of its burst ([`Self::copy_for_receiver`]).
+    /// True if each GRT is to be copied to the receiver of its burst ([`Self::copy_for_receiver`]).
     pub fn copies_grants(&self) -> bool {
         self.params.scheduler == SchedulerKind::Paper
     }
@@ -330,7 +330,7 @@ impl ReservingSwitch {
         }
     }
 
-    /// When the next late answer is due.
+    /// Time at which the next late answer or the next sweep for unused reservations is due.
     #[inline]
     pub fn wake_at(&self) -> Time {
         self.scheduler.wake_at().min(self.sweep_at)
@@ -368,7 +368,7 @@ impl ReservingSwitch {
         self.sweep_at = if any { now + patience } else { Time::NEVER };
     }
 
-    /// What is left of a context's burst will not be used.
+    /// Gives back the rest of a context's burst, which will not be used.
     fn give_back(&mut self, port: u16, context: u32) {
         let Some((to, demand)) = self.contexts.clear(context) else { return };
         self.counters.unused += 1;
@@ -391,12 +391,12 @@ impl ReservingSwitch {
         self.scheduler.on_port_down(port);
     }
 
-    /// What a context of a port has reserved; none if there is no such context.
+    /// Reservation of a context of a port; `None` if there is no such context.
     pub fn context(&self, port: u16, context: u16) -> Option<ContextReservation> {
         self.contexts.index(port, context).map(|index| self.contexts.view(index))
     }
 
-    /// What is reserved at a port; nothing in a rack that is quiet.
+    /// Reservations at a port; none in a rack that is quiet.
     pub fn reserved(&self, now: Time, port: u16) -> PortReservation {
         self.scheduler.reserved(now, port)
     }

@@ -1,4 +1,4 @@
-//! What can be computed of a rack with reservations without simulating it.
+//! Formulas for a rack with reservations, which need no simulation.
 //!
 //! A context is in one of two states: its burst waits for its slot, or it asks (an exchange with the switch, and the sender's
 //! software). With M contexts that all have something to send to one port, a round of all of them takes M · K slots if that
@@ -26,11 +26,11 @@ pub struct RackModel {
     pub contexts: u32,
     /// Full frames of a burst.
     pub k: u32,
-    /// What a slot is for.
+    /// Unit that a slot carries.
     pub unit: SlotUnit,
     /// From an RSV to its GRT, in an idle rack.
     pub exchange: Span,
-    /// What a sender's software takes for each burst of a context besides.
+    /// Additional time of the sender's software for each burst of a context.
     pub software: Span,
 }
 
@@ -41,7 +41,7 @@ pub struct MeanMessage {
     pub bytes: f64,
     /// Frames of at most 1,500 B of payload.
     pub frames: f64,
-    /// What those take on the wire.
+    /// Bytes that those frames take on the wire.
     pub wire_bytes: f64,
 }
 
@@ -59,7 +59,7 @@ impl RackModel {
         frame.get() as f64 * 8.0 / self.rate.bits_per_second() as f64
     }
 
-    /// What a full frame occupies of a port, in seconds.
+    /// Time for which a full frame occupies a port, in seconds.
     fn slot(&self) -> f64 {
         self.frame_seconds() * MARGIN
     }
@@ -87,7 +87,8 @@ impl RackModel {
         frames * f64::from(PAYLOAD) * 8.0
     }
 
-    /// What a burst waits for its slot beside `senders` hosts that always have something to send to the same port, in seconds.
+    /// Time that a burst waits for its slot beside `senders` hosts that always have something to send to the same port, in
+    /// seconds.
     pub fn wait(&self, senders: u32) -> f64 {
         (self.round(senders) * self.slot() - self.asking()).max(0.0)
     }
@@ -101,7 +102,7 @@ impl RackModel {
         self.rate.bits_per_second() as f64 * message.bytes / wire
     }
 
-    /// How long until this loss on hosts' links has halved what `senders` hosts send under the paper's scheduler, in seconds.
+    /// Time until this loss on hosts' links has halved what `senders` hosts send under the paper's scheduler, in seconds.
     ///
     /// A lost frame leaves its slot counted, a lost GRT all slots of its burst: two slots leak for 1 / loss frames. With L
     /// slots leaked, M · K of M · K + L slots are used, so L grows ever more slowly and is M · K after 3/4 · M · K / (loss ·

@@ -1,4 +1,4 @@
-//! What comes from the wire and breaks the rules: refused or policed, counted, and at the expense of the offender alone.
+//! Offending packets from the wire are refused or policed, counted, and at the expense of the offender alone.
 //!
 //! Four hosts send to one. The fifth sends nothing that the rules allow. The four are done as soon as beside a fifth one that
 //! sends all it can by the rules, lose nothing, and the port queues no more than is promised.

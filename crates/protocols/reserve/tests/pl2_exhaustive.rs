@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use reserve::SchedulerKind;
 use search::{Limits, SearchPort, Setup, Step};
 
-/// What a search came to.
+/// Result of a search.
 struct Outcome {
     states: usize,
     transitions: usize,
@@ -77,7 +77,7 @@ fn table(setup: Setup, steps: &[Step]) -> String {
     (1..).zip(steps).map(row).collect()
 }
 
-/// What `departure`, `clock` and `late` promise.
+/// Guarantees of `departure`, `clock` and `late`.
 fn promise(setup: Setup, port: &SearchPort, step: Step) -> Verdict {
     // Being early by a slot is worth a frame.
     let most = setup.bound() + usize::from(setup.transit == 0);

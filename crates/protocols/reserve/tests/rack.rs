@@ -257,7 +257,7 @@ fn the_papers_unsolicited_bursts_are_sent_twice_and_delivered_once() {
     assert_eq!(counted, -(duplicates as i64), "and were counted down twice, for ever");
 }
 
-/// What the round trip of a slow exchange and the pending data make of it: hosts are early, and the queue grows.
+/// Hosts that subtract the round trip of a slow exchange and the pending data are early, and the queue grows.
 #[test]
 fn hosts_that_wait_as_printed_are_early() {
     let most = |wait, too_early| {

@@ -1,4 +1,4 @@
-//! What a host does when the switch refuses.
+//! A host reacts to refusals of the switch.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn asking() -> (Host, Recorder<Host>, Reservation) {
     (host, out, about)
 }
 
-/// What leaves at this time.
+/// Packet that leaves at this time.
 fn sent(host: &mut Host, out: &mut Recorder<Host>, us: u64) -> Option<ReservePacket<Frame>> {
     out.acts();
     if host.pull(at(us), HOST_WIRE, out) != Pull::Sent {

@@ -11,16 +11,16 @@ use super::ReservingHost;
 use crate::frame::RackFrame;
 use crate::params::{MAX_BURST, RackParams};
 
-/// Where a burst is.
+/// State of a context's burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContextState {
     /// There is none.
     Idle,
     /// Its RSV is on its way or, if not yet `sent`, about to be.
     Asking {
-        /// When the last RSV left.
+        /// Time at which the last RSV left.
         sent: Option<Time>,
-        /// Which one that was, from 0.
+        /// Ordinal of that RSV, from 0.
         attempt: u8,
     },
     /// It waits for its time.
@@ -31,7 +31,7 @@ pub(super) enum ContextState {
     Copying,
 }
 
-/// How the frames of a burst leave.
+/// Marking with which the frames of a burst leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BurstMarking {
     /// With a mark, at their time.
@@ -51,7 +51,7 @@ struct SentFrame<B> {
     frame: B,
 }
 
-/// What the queue above had.
+/// Result of assembling a burst from the queue above.
 pub(super) enum Assembled<B> {
     Nothing,
     /// A frame that does not reserve.
@@ -62,27 +62,27 @@ pub(super) enum Assembled<B> {
 #[derive(Debug)]
 pub(super) struct SendContext<B> {
     number: u16,
-    /// Whether it waits in the list of contexts that may have something to ask for.
+    /// True while it waits in the list of contexts that may have something to ask for.
     pub(super) listed: bool,
     pub(super) state: ContextState,
     pub(super) marking: BurstMarking,
-    /// Of the burst that is open, or was last.
+    /// Number of the burst that is open, or was last.
     pub(super) burst: u32,
     pub(super) to: HostKey,
     class: u8,
     pub(super) demand: Demand,
-    /// What of it has not left.
+    /// Frames of the burst that have not left.
     pub(super) frames: VecDeque<B>,
     /// Index of the next frame.
     index: u8,
     /// The paper's way: copies of the burst leave behind its RSV, this one next.
     pub(super) copying: Option<u8>,
-    /// Whether copies of the burst have left.
+    /// True once copies of the burst have left.
     pub(super) copied: bool,
-    /// What goes before the frames of the queue above.
+    /// Frames that go before those of the queue above.
     backlog: VecDeque<B>,
     sent: VecDeque<SentFrame<B>>,
-    /// Which of the last 64 bursts went unsolicited, the last one first: one bit each.
+    /// Bitmap of the last 64 bursts that went unsolicited, the last one first.
     unsolicited: u64,
     /// Nothing is sent unsolicited before this.
     reserve_until: Time,
@@ -140,7 +140,7 @@ impl<B: RackFrame> SendContext<B> {
         self.backlog.pop_front().or_else(|| out.take(self.lane()))
     }
 
-    /// Whether there is more to send after this burst.
+    /// True if there is more to send after this burst.
     #[inline]
     pub(super) fn has_more<O: Out<ReservingHost<B>>>(&self, out: &O) -> bool {
         !self.backlog.is_empty() || out.waiting(self.lane())
@@ -177,7 +177,7 @@ impl<B: RackFrame> SendContext<B> {
         self.frames.push_back(frame);
     }
 
-    /// What is in `frames` becomes a burst of its own that is to be asked for.
+    /// Makes `frames` a burst of its own that is to be asked for.
     fn begin(&mut self) {
         self.burst = self.burst.wrapping_add(1);
         self.unsolicited <<= 1;
@@ -187,7 +187,7 @@ impl<B: RackFrame> SendContext<B> {
         self.state = ContextState::Asking { sent: None, attempt: 0 };
     }
 
-    /// What is left of the burst becomes another one, which is to be asked for.
+    /// Makes the rest of the burst another one, which is to be asked for.
     pub(super) fn begin_again(&mut self) {
         let bytes = self.frames.iter().map(|frame| on_wire(frame.len())).sum();
         self.demand = Demand { frames: self.frames.len() as u8, bytes };
@@ -212,7 +212,7 @@ impl<B: RackFrame> SendContext<B> {
         }
     }
 
-    /// What an RSV says, or a message that gives the reservation back; none if nothing is reserved or asked for.
+    /// Contents of an RSV, or of a message that gives the reservation back; `None` if nothing is reserved or asked for.
     pub(super) fn reservation(&self, host_epoch: u16, switch_epoch: u16) -> Option<Reservation> {
         let attempt = match self.state {
             ContextState::Asking { attempt, .. } => attempt,
@@ -261,7 +261,7 @@ impl<B: RackFrame> SendContext<B> {
         Some((index, frame))
     }
 
-    /// Whether the burst may leave unsolicited: it is all that there is, and no frame was cut of late.
+    /// True if the burst may leave unsolicited: it is all that there is, and no frame was cut of late.
     pub(super) fn may_be_unsolicited<O: Out<ReservingHost<B>>>(&self, now: Time, out: &O) -> bool {
         let room = self.sent.len() + self.frames.len() <= usize::from(MAX_BURST);
         now >= self.reserve_until && room && !self.has_more(out)
@@ -273,7 +273,7 @@ impl<B: RackFrame> SendContext<B> {
         self.unsolicited |= 1;
     }
 
-    /// Whether a burst went unsolicited, as far back as is known.
+    /// True if a burst went unsolicited, as far back as is known.
     pub(super) fn was_unsolicited(&self, burst: u32) -> bool {
         self.unsolicited.checked_shr(self.burst.wrapping_sub(burst)).is_some_and(|bursts| bursts & 1 != 0)
     }
@@ -283,7 +283,7 @@ impl<B: RackFrame> SendContext<B> {
         self.sent.push_back(SentFrame { at, burst: self.burst, index, frame });
     }
 
-    /// What was sent so long ago that it was not cut.
+    /// Releases unsolicited frames that were sent so long ago that the switch did not cut them.
     pub(super) fn forget_sent<O: Out<ReservingHost<B>>>(&mut self, now: Time, timeout: Span, out: &mut O) {
         while let Some(sent) = self.sent.pop_front_if(|sent| sent.at + timeout <= now) {
             out.release(sent.frame);

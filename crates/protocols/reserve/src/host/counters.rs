@@ -1,4 +1,4 @@
-//! What a host has sent, received and missed.
+//! Counters of frames and messages that a host has sent, received and missed.
 
 units::counters! {
     /// Since the start.
@@ -15,7 +15,7 @@ units::counters! {
     refused,
     /// Frames sent as part of a burst.
     sent,
-    /// Of these, frames sent without waiting for a grant.
+    /// Frames among these that were sent without waiting for a grant.
     unsolicited,
     /// Unsolicited frames sent again: those that the switch cut, or the paper's resent bursts.
     resent,

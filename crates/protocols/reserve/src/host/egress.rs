@@ -1,4 +1,4 @@
-//! What leaves when the wire is free: messages, RSVs, the burst that has begun, the next one whose time has come.
+//! Frames that leave when the wire is free: messages, RSVs, the burst that has begun, the next one whose time has come.
 
 use std::cmp::Reverse;
 
@@ -75,7 +75,7 @@ impl<B: RackFrame> ReservingHost<B> {
         out.transmit(HOST_WIRE, ReservePacket::Data { mark, body });
     }
 
-    /// Whether anything was sent for this context.
+    /// Sends an RSV or a frame of this context, if there is one to send; true if something was sent.
     fn ask<O: Out<Self>>(&mut self, now: Time, number: u16, out: &mut O) -> bool {
         let context = &mut self.contexts[usize::from(number)];
         match context.state {

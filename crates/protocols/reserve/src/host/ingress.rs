@@ -1,4 +1,4 @@
-//! What arrives: answers of the switch, and frames of other hosts.
+//! Arrivals at a host: answers of the switch, and frames of other hosts.
 
 use std::cmp::Reverse;
 
@@ -99,7 +99,7 @@ impl<B: RackFrame> ReservingHost<B> {
         self.list(number, out);
     }
 
-    /// How long from now until the burst may leave.
+    /// Time from now until the burst may leave.
     fn wait(&self, chosen: Span, round_trip: Option<Span>) -> Span {
         let off = match self.params.wait {
             WaitRule::NeverEarly => self.round_trip.smallest().unwrap_or(Span::ZERO),

@@ -1,6 +1,7 @@
-//! What was last heard about each destination: the paper's lastChosenTimeslot and lastResponseTime.
+//! Latest news about each destination: the paper's lastChosenTimeslot and lastResponseTime.
 //!
-//! Algorithm 3 has one of each per thread; what a port is like says nothing about another, so here it is per destination.
+//! Algorithm 3 has one of each per thread. The state of one port says nothing about another, so here they are per
+//! destination.
 
 use units::{Span, Time};
 use wire::reserve::HostKey;
@@ -23,7 +24,7 @@ impl Knowledge {
         }
     }
 
-    /// Whether a port was nearly free a short time ago.
+    /// True if a port was nearly free a short time ago.
     pub(super) fn is_free(&self, now: Time, destination: HostKey, below: Span, recent: Span) -> bool {
         let found = self.heard.binary_search_by_key(&destination, |(key, ..)| *key);
         found.is_ok_and(|at| {

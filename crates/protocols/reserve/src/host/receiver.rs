@@ -11,13 +11,13 @@ const MOST_SENDERS: usize = 1 << 15;
 /// More announced bursts than can be under way.
 const MOST_EXPECTED: usize = 1 << 15;
 
-/// What has come of the last bursts of a context.
+/// Frames received of the last two bursts of a context.
 #[derive(Clone, Copy, Debug)]
 struct SenderTrack {
     host_epoch: u16,
     /// The latest burst seen.
     burst: u32,
-    /// Which of its frames have come, by index; and of the burst before.
+    /// Bitmaps by index of the frames that have come, of this burst and of the one before.
     seen: [u64; 2],
 }
 
@@ -73,13 +73,13 @@ struct ExpectedBurst {
 pub(super) struct BurstReceiver {
     /// By sender and context.
     senders: Vec<(u64, SenderTrack)>,
-    /// Where the last frame's sender was found.
+    /// Index in `senders` of the last frame's sender.
     last: usize,
     expected: Vec<ExpectedBurst>,
 }
 
 impl BurstReceiver {
-    /// Whether this frame has not come before.
+    /// True if this frame has not come before.
     #[inline]
     pub(super) fn accepts(&mut self, source: HostKey, mark: &DataMark) -> bool {
         let key = source.number() << 16 | u64::from(mark.id.context);
@@ -125,7 +125,7 @@ impl BurstReceiver {
         }
     }
 
-    /// When the next announced burst should have come.
+    /// Time by which the next announced burst should have come.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.expected.iter().map(|burst| burst.due).min()
     }

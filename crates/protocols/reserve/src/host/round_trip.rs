@@ -6,7 +6,7 @@ use units::{Span, Time};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SmallestRoundTrip {
     window: Span,
-    /// When the current window began.
+    /// Start of the current window.
     began: Time,
     current: Span,
     before: Span,

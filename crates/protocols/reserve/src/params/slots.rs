@@ -1,4 +1,4 @@
-//! What a burst costs: a number of units, and the time that they take of a port.
+//! Cost of a burst: a number of units, and the time for which they occupy a port.
 
 use units::Span;
 use wire::ethernet::on_wire;
@@ -26,12 +26,12 @@ impl SlotTable {
         Self { unit: params.unit, per_unit: (slot.as_ps() << 16).div_ceil(units), slot }
     }
 
-    /// How long a full frame takes a port.
+    /// Time for which a full frame occupies a port.
     pub(crate) fn slot(&self) -> Span {
         self.slot
     }
 
-    /// What is counted for a burst.
+    /// Units counted for a burst.
     #[inline]
     pub(crate) fn units(&self, demand: Demand) -> u32 {
         match self.unit {
@@ -40,7 +40,7 @@ impl SlotTable {
         }
     }
 
-    /// What is counted for one frame of this length, check included.
+    /// Units counted for one frame of this length, check included.
     #[inline]
     pub(crate) fn units_of_frame(&self, len: u32) -> u32 {
         match self.unit {
@@ -49,7 +49,7 @@ impl SlotTable {
         }
     }
 
-    /// How long this number of units takes.
+    /// Time that this number of units takes.
     #[inline]
     pub(crate) fn time(&self, units: u32) -> Span {
         self.time_of(u64::from(units))
@@ -70,7 +70,7 @@ impl SlotTable {
         }
     }
 
-    /// How many units stand for this many slots.
+    /// Number of units in this many slots.
     pub(crate) fn units_of_slots(&self, slots: u32) -> i64 {
         let each = (self.slot.as_ps() << 16) / self.per_unit;
         i64::from(slots) * each as i64

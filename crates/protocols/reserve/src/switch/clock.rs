@@ -12,13 +12,13 @@ use super::scheduler::{AdmittedRsv, Charge, FrameVisit, PortReservation, PortTou
 use crate::params::{RackParams, SlotTable};
 use crate::registers::{InputPorts, OutputPorts, RegisterArray};
 
-/// When each port is free, as input and as output.
+/// Times from which each port is free, as input and as output.
 #[derive(Clone, Debug)]
 pub(crate) struct PortClocks {
     pub(super) slots: SlotTable,
     /// t as a time.
     unsolicited_below: Span,
-    /// What a GRT takes on the wire.
+    /// Time that a GRT takes on the wire.
     answer: Span,
     input: RegisterArray<Time, InputPorts>,
     output: RegisterArray<Time, OutputPorts>,
@@ -108,7 +108,7 @@ impl PortClocks {
 #[derive(Clone, Debug)]
 pub(crate) struct ClockScheduler {
     clocks: PortClocks,
-    /// How far ahead the contexts of one port can have reserved, each one burst.
+    /// Longest time ahead that the contexts of one port can have reserved, each one burst.
     most_ahead: Span,
 }
 

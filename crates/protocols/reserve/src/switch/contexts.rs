@@ -1,4 +1,4 @@
-//! What each context of each port has reserved and not yet used.
+//! Reservations of each context of each port that are not yet used.
 
 use units::Time;
 use wire::ethernet::on_wire;
@@ -14,26 +14,26 @@ struct OpenBurst {
     to: u16,
     burst: u32,
     left: Demand,
-    /// Which of its frames have come, by index.
+    /// Bitmap by index of its frames that have come.
     came: u64,
-    /// Whether the context has asked for anything yet.
+    /// True once the context has asked for anything.
     used: bool,
 }
 
-/// What a context has reserved, as the control plane sees it.
+/// Reservation of a context, as the control plane sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextReservation {
     /// The burst that it asked for last; 0 if it has not asked since its port came up.
     pub burst: u32,
     /// Frames of that burst that have not come.
     pub frames: u8,
-    /// Which of its frames have come, by index.
+    /// Bitmap by index of its frames that have come.
     pub came: u64,
-    /// When they may begin to come; none while the RSV is not answered.
+    /// Time from which they may come; `None` while the RSV is not answered.
     pub start: Option<Time>,
 }
 
-/// How an RSV relates to the last one of its context.
+/// Relation of an RSV to the last one of its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RepeatedRsv {
     /// Another burst. What is left of the one before will not be used.
@@ -51,9 +51,9 @@ pub(super) enum RepeatedRsv {
 pub(super) struct ContextTable {
     per_port: u16,
     bursts: RegisterArray<OpenBurst, OpenBursts>,
-    /// When the burst may begin to arrive; never while its RSV is kept or refused.
+    /// Times from which each burst may arrive; never while its RSV is kept or refused.
     starts: RegisterArray<Time, SlotStarts>,
-    /// Whether an unsolicited frame was cut, so that those behind it must be too.
+    /// Set once an unsolicited frame was cut, so that those behind it must be cut too.
     cuts: RegisterArray<bool, CutContexts>,
 }
 
@@ -68,7 +68,7 @@ impl ContextTable {
         }
     }
 
-    /// Where a context is in the arrays.
+    /// Index of a context in the arrays.
     #[inline]
     pub(super) fn index(&self, port: u16, context: u16) -> Option<u32> {
         let index = u32::from(port) * u32::from(self.per_port) + u32::from(context);
@@ -118,7 +118,7 @@ impl ContextTable {
         })
     }
 
-    /// Whether a reservation covers this mark; if the frame is punctual, it uses that. A frame that comes twice is covered once, or its
+    /// True if a reservation covers this mark; a punctual frame uses it. A frame that comes twice is covered once, or its
     /// second coming would take the place of a frame that is not due yet.
     #[inline]
     pub(super) fn use_frame(
@@ -162,7 +162,7 @@ impl ContextTable {
         self.starts.touch(once, context as usize, |entry| std::mem::replace(entry, start))
     }
 
-    /// When the burst of a context may begin to arrive.
+    /// Time from which the burst of a context may arrive.
     #[inline]
     pub(super) fn read_start(&mut self, once: Touch<SlotStarts>, context: u32) -> Time {
         self.starts.touch(once, context as usize, |entry| *entry)
@@ -183,13 +183,13 @@ impl ContextTable {
         })
     }
 
-    /// When the burst of a context might begin to arrive, if any of it is still to come.
+    /// Time from which the burst of a context might arrive, if any of it is still to come.
     pub(super) fn open_since(&self, context: u32) -> Option<Time> {
         let start = *self.starts.read(context as usize);
         (self.bursts.read(context as usize).left.frames > 0 && start < Time::NEVER).then_some(start)
     }
 
-    /// What a context has reserved.
+    /// Reads the reservation of a context.
     pub(super) fn view(&self, context: u32) -> ContextReservation {
         let open = self.bursts.read(context as usize);
         let start = Some(*self.starts.read(context as usize)).filter(|start| *start < Time::NEVER);

@@ -1,4 +1,4 @@
-//! What the switch has seen.
+//! Counters of the switch.
 
 use wire::reserve::Refusal;
 

@@ -7,7 +7,7 @@ use super::ReservingSwitch;
 use super::scheduler::{Charge, FrameVisit, PortTouches, Scheduler};
 use crate::registers::PipelinePass;
 
-/// What becomes of a data frame.
+/// Verdict of the switch on a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataAnswer {
     /// It joins its queue, and this is handed back when it leaves or is dropped there.

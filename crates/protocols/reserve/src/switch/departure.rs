@@ -1,8 +1,8 @@
 //! `departure`: counters as in the paper, counted down when a frame leaves its queue or is dropped at it.
 //!
-//! What stands in a queue is then counted as well, so the counter says how long a port is really taken, and errors do not
-//! add up. What a context reserved and did not send is given back with its next RSV. If that goes to another port, the
-//! switch does so in a pass of its own: one frame can touch one output port.
+//! Frames that stand in a queue are then counted as well, so the counter says how long a port is really taken, and errors
+//! do not add up. A reservation that a context did not use is given back with its next RSV. If that goes to another port,
+//! the switch does so in a pass of its own: one frame can touch one output port.
 
 use units::{Span, Time};
 use wire::reserve::Grant;

@@ -34,7 +34,7 @@ impl LateScheduler {
         Self { clocks: PortClocks::new(params), kept, horizon: params.horizon, wake_at: Time::NEVER }
     }
 
-    /// When the next RSV for this port is to be answered.
+    /// Time at which the next RSV for this port is to be answered.
     #[inline]
     fn due_at(&self, to: u16) -> Time {
         Time::from_ps(self.clocks.output_free(to).as_ps().saturating_sub(self.horizon.as_ps()))

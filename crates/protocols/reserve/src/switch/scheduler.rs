@@ -1,4 +1,4 @@
-//! What a scheduler decides: when a burst may go, and whether a frame that did not ask may pass.
+//! Interface of a scheduler, which decides when a burst may go, and whether a frame that did not ask may pass.
 
 use units::{Span, Time};
 use wire::reserve::{Grant, Reservation};
@@ -19,17 +19,17 @@ pub(crate) struct AdmittedRsv {
     pub(crate) to: u16,
     /// Index of its context among those of all ports.
     pub(crate) context: u32,
-    /// What the driver finds the asker by, or the RSV itself; opaque here.
+    /// Key by which the driver finds the asker, or the RSV itself; opaque here.
     pub(crate) token: u64,
-    /// When it came.
+    /// Arrival time of the RSV.
     pub(crate) asked: Time,
-    /// What it says.
+    /// Contents of the RSV.
     pub(crate) about: Reservation,
-    /// What its context has reserved before and will not use.
+    /// Units that its context has reserved before and will not use.
     pub(crate) unused: Option<UnusedUnits>,
 }
 
-/// What was reserved before and will not be used: the port, and the number of units.
+/// Units that were reserved before and will not be used, with their ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnusedUnits {
     pub(crate) from: u16,
@@ -37,7 +37,7 @@ pub(crate) struct UnusedUnits {
     pub(crate) units: u32,
 }
 
-/// What becomes of an RSV.
+/// Decision on an RSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RsvPlacement {
     /// It is answered now.
@@ -48,8 +48,8 @@ pub(crate) enum RsvPlacement {
     TooMany,
 }
 
-/// What a frame in a queue is charged with. The driver keeps it with the frame and hands it back when the frame leaves or
-/// is dropped.
+/// Units that are counted for a frame in a queue. The driver keeps them with the frame and hands them back when the frame
+/// leaves or is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
     pub(crate) from: u16,
@@ -75,18 +75,18 @@ pub struct FrameVisit {
     pub len: u32,
 }
 
-/// What is reserved at a port.
+/// Reservations at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortReservation {
     /// For how long, as input.
     pub send: Span,
     /// For how long, as output.
     pub recv: Span,
-    /// What is counted as input and as output, in frames or bytes; may be below zero with `paper`. Zero with clocks.
+    /// Units counted as input and as output, in frames or bytes; may be below zero with `paper`. Zero with clocks.
     pub counted: (i64, i64),
 }
 
-/// What counters say.
+/// Reservations of a port by its counters.
 pub(crate) fn counted_reservation(slots: &SlotTable, input: i64, output: i64) -> PortReservation {
     let (send, recv) = (slots.time_of_count(input), slots.time_of_count(output));
     PortReservation { send, recv, counted: (input, output) }
@@ -99,14 +99,14 @@ pub(crate) struct PortTouches {
     pub(crate) output: Touch<OutputPorts>,
 }
 
-/// When bursts may go. Every call but [`wake_at`](Self::wake_at) is one frame's pass through the switch.
+/// Decides when bursts may go. Every call but [`wake_at`](Self::wake_at) is one frame's pass through the switch.
 pub(crate) trait Scheduler {
-    /// Whether reservations are remembered by context: repeated RSVs recognised, frames matched with what was reserved.
+    /// True if reservations are remembered by context: repeated RSVs recognised, frames matched with what was reserved.
     fn tracks(&self) -> bool {
         true
     }
 
-    /// Whether a reservation is valid however late its frames come, and has to be given back if they never do.
+    /// True if a reservation is valid however late its frames come, and has to be given back if they never do.
     fn holds(&self) -> bool {
         false
     }
@@ -135,7 +135,7 @@ pub(crate) trait Scheduler {
     #[inline]
     fn on_gone(&mut self, _touches: PortTouches, _charge: Charge) {}
 
-    /// What was reserved will not be used.
+    /// Gives back a reservation that will not be used.
     fn release(&mut self, _touches: PortTouches, _unused: UnusedUnits) {}
 
     /// The RSV that is kept for a context, if any, will not be answered.
@@ -143,7 +143,7 @@ pub(crate) trait Scheduler {
         None
     }
 
-    /// When the next kept RSV is to be answered.
+    /// Time at which the next kept RSV is to be answered.
     #[inline]
     fn wake_at(&self) -> Time {
         Time::NEVER
@@ -154,7 +154,7 @@ pub(crate) trait Scheduler {
         None
     }
 
-    /// What is reserved at a port.
+    /// Reservations at a port.
     fn reserved(&self, now: Time, port: u16) -> PortReservation;
 
     /// A port has lost its host: nothing of it stays reserved.
@@ -171,7 +171,7 @@ pub(crate) enum AnyScheduler {
 }
 
 impl AnyScheduler {
-    /// As the parameters say.
+    /// Scheduler that the parameters name.
     pub(crate) fn new(params: &RackParams) -> Self {
         match params.scheduler {
             SchedulerKind::Paper => Self::Paper(PaperScheduler::new(params)),

@@ -12,9 +12,9 @@ use crate::registers::{RegisterArray, SharedPorts, Touch};
 pub(super) struct UnreservedShare {
     /// Picoseconds per byte at the share's rate, times 2¹⁶.
     per_byte: u64,
-    /// How far ahead a burst may run.
+    /// Time by which a burst of unreserved frames may run ahead of the share.
     burst: Span,
-    /// When the share of each output has caught up with what passed.
+    /// Times at which the share of each output has caught up with the frames that passed.
     used: RegisterArray<Time, SharedPorts>,
 }
 
@@ -34,7 +34,7 @@ impl UnreservedShare {
         })
     }
 
-    /// Whether a frame to this port is within the share.
+    /// Admits a frame to this port if it is within the share.
     pub(super) fn admits(&mut self, now: Time, once: Touch<SharedPorts>, to: u16, len: u32) -> bool {
         let takes = Span::from_ps((self.per_byte * u64::from(on_wire(len))).div_ceil(1 << 16));
         let burst = self.burst;

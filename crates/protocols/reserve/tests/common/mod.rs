@@ -77,7 +77,7 @@ struct HostSide {
 struct OutputPort {
     messages: VecDeque<Packet>,
     data: VecDeque<(Packet, Charge)>,
-    /// What stands in both queues, on the wire, with the frame that is leaving.
+    /// Bytes on the wire of both queues and the frame that is leaving.
     bytes: u64,
     leaving: Option<(Packet, Charge)>,
 }
@@ -92,7 +92,7 @@ enum Event {
     SwitchWake,
 }
 
-/// Where a frame may get lost.
+/// Direction of a link on which a frame may get lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Up,
@@ -111,9 +111,9 @@ pub(crate) struct Rack {
     stored: Vec<Event>,
     count: u64,
     delay: Span,
-    /// Whether this frame is lost.
+    /// True for a frame that is lost.
     pub(crate) loses: Loses,
-    /// How long after its time a host acts.
+    /// Delay with which a host acts after its time.
     pub(crate) lateness: Box<dyn FnMut() -> Span>,
     pub(crate) most_queued: Vec<u64>,
     pub(crate) dropped: u64,

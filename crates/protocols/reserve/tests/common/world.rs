@@ -1,4 +1,4 @@
-//! What a host of the tests acts through.
+//! Output of a host machine in the tests.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use units::Time;
 
 use super::{Frame, Packet};
 
-/// What a host machine acts through.
+/// Output of a host machine: its queues, its frames and its timers.
 #[derive(Default)]
 pub(super) struct HostWorld {
     pub(super) lanes: Vec<VecDeque<Frame>>,

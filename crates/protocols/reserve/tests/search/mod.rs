@@ -26,15 +26,15 @@ const ON_WIRE: u32 = 1_538;
 /// Bursts are numbered from here, so that none has the number of a context that has never asked.
 const FIRST_BURST: u32 = 1_000;
 
-/// What is searched.
+/// Parameters of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) kind: SchedulerKind,
     pub(crate) hosts: u16,
-    /// Of each host.
+    /// Contexts of each host.
     pub(crate) contexts: u16,
     pub(crate) k: u8,
-    /// Whether the frames of a burst may come at once, because something on their way held them up.
+    /// True if the frames of a burst may come at once, because something on their way held them up.
     pub(crate) bunched: bool,
     /// Slots that pass between the beginning of a frame's slot and the moment when the switch sees it, at least.
     pub(crate) transit: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
 }
 
-/// How often the adversary may do what changes counters or stays under way; everything else it may do without limit.
+/// Limits on the adversary's steps that change counters or stay under way; everything else it may do without limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) losses: u8,
@@ -93,7 +93,7 @@ enum ContextState {
 struct SearchContext {
     state: ContextState,
     burst: u32,
-    /// When its wire is free for the next frame.
+    /// Time from which its wire is free for the next frame.
     free: Time,
     /// Bursts of which every frame joined the queue, and whether this one has so far.
     complete: u8,
@@ -105,11 +105,11 @@ struct SearchContext {
 struct Repeated {
     context: u16,
     burst: u32,
-    /// Which frame of the burst; none if it is the RSV.
+    /// Index of the frame in its burst; `None` for the RSV.
     frame: Option<u8>,
 }
 
-/// What can happen next.
+/// Step that can happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Ask(u16),
@@ -161,7 +161,7 @@ pub(crate) struct SearchPort {
     queue: VecDeque<(u16, Charge)>,
     repeated: Vec<Repeated>,
     limits: Limits,
-    /// Whether the last step was a frame of a burst that was granted and did not pass.
+    /// True if the last step was a frame of a burst that was granted and did not pass.
     pub(crate) refused: bool,
     /// The host that was answered late last: the next one's turn follows from it.
     answered: u16,
@@ -196,7 +196,7 @@ impl SearchPort {
         context / self.setup.contexts
     }
 
-    /// When the next frame of a context can be there, whole, at the earliest: a slot after it has begun to come.
+    /// Earliest time at which the next frame of a context can be there, whole: a slot after it has begun to come.
     fn due(&self, context: &SearchContext) -> Option<Time> {
         match context.state {
             ContextState::Asking(start) => start.map(|start| context.free.max(start + SLOT * self.setup.transit)),
@@ -350,7 +350,7 @@ impl SearchPort {
         context.complete += u8::from(left == 1 && context.whole);
     }
 
-    /// Whether it joined the queue.
+    /// Passes a data frame to the switch; true if it joined the queue.
     fn data_comes(&mut self, context: u16, burst: u32, index: u8) -> bool {
         let id = self.id(context, burst);
         let mark = DataMark { id, switch_epoch: 1, index, of: self.setup.k, ..DataMark::default() };

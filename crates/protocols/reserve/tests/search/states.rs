@@ -1,11 +1,11 @@
-//! When two states are the same, and what has to hold in every one.
+//! Equality of states, and invariants of every one.
 
 use reserve::{PortReservation, SchedulerKind};
 use units::{Span, Time};
 
 use super::{ContextState, SLOT, SearchContext, SearchPort, name};
 
-/// What decides about everything that can happen: two ports with the same key have the same future.
+/// Keys of states: two ports with the same key have the same future.
 impl SearchPort {
     pub(crate) fn key(&self) -> Box<[u8]> {
         self.key_with(self.queue.len())
@@ -81,7 +81,7 @@ fn slots(span: Span) -> u8 {
     span.as_ps().div_ceil(SLOT.as_ps()).min(254) as u8
 }
 
-/// What has to hold in every state.
+/// Invariants of every state.
 impl SearchPort {
     fn reserved(&self) -> Vec<PortReservation> {
         (0..=self.receiver()).map(|port| self.switch.reserved(self.now, port)).collect()
@@ -91,12 +91,12 @@ impl SearchPort {
         self.reserved().iter().all(|reserved| *reserved == PortReservation::default())
     }
 
-    /// What is counted at the receiver's port.
+    /// Units counted at the receiver's port.
     pub(crate) fn counted(&self) -> i64 {
         self.switch.reserved(self.now, self.receiver()).counted.1
     }
 
-    /// Whether nobody has anything open, and nothing is queued or under way.
+    /// True if nobody has anything open, and nothing is queued or under way.
     pub(crate) fn is_quiet(&self) -> bool {
         let idle = |context: &SearchContext| matches!(context.state, ContextState::Idle | ContextState::Dead);
         self.queue.is_empty() && self.repeated.is_empty() && self.contexts.iter().all(idle)

@@ -21,14 +21,14 @@ impl ContextList {
     const EMPTY: Self = Self { first: NONE, last: NONE };
 }
 
-/// What waits for one output.
+/// RSVs that wait for one output.
 #[derive(Clone, Debug, Default)]
 struct OutputQueue {
     /// For each class, the inputs that have an RSV waiting.
     inputs: [u128; RESERVE_CLASSES as usize],
     /// The input that was answered last.
     last: u16,
-    /// How often the lowest class was preferred to another that waited.
+    /// Consecutive times that the lowest class was preferred to another that waited.
     in_a_row: u8,
     /// The class that had the last turn of those that were passed over.
     turn: u8,
