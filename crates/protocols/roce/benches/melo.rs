@@ -1,4 +1,4 @@
-//! What MELO costs a receiver per packet, with and without loss.
+//! Benchmarks of MELO's cost to a receiver per packet, with and without loss.
 
 use std::hint::black_box;
 

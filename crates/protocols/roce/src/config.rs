@@ -1,4 +1,4 @@
-//! What both ends of a connection agree on when it is set up.
+//! Settings of a connection, on which both ends agree when it is set up.
 
 use congestion::{ControlSite, ControllerConfig};
 use units::{Rate, Span};
@@ -34,28 +34,29 @@ pub struct RoceConfig {
     pub timeout: Span,
     /// Timeouts in a row before the connection fails.
     pub retry_count: u32,
-    /// Whether the responder reports gaps. Without NAKs, every loss waits for the timeout.
+    /// Lets the responder report gaps. Without NAKs, every loss waits for the timeout.
     pub naks: bool,
-    /// How long a responder that has sent a NAK sends no other, whatever is missing; then it reports the same gap again. Zero
-    /// for one NAK for each gap.
+    /// Time for which a responder that has sent a NAK sends no other, whatever is missing; then it reports the same gap
+    /// again. Zero for one NAK for each gap.
     pub nak_interval: Span,
-    /// Whether each copy of a NAK sends the requester back as long as its PSN is outstanding, or only the first.
+    /// Lets each copy of a NAK send the requester back as long as its PSN is outstanding; otherwise only the first copy
+    /// does.
     pub obey_nak_copies: bool,
     /// Empty messages behind the last of a queue that has drained: "dummy headers".
     pub dummies: u32,
-    /// How long nothing must have been posted before they are sent; at once if zero.
+    /// Time without posts after which they are sent; at once if zero.
     pub dummies_after: Span,
     /// Copies of the last packet of a queue that has drained, SENDs and WRITEs only.
     pub tail_copies: u32,
-    /// What paces requests and READ responses, if anything does.
+    /// Pace of requests and READ responses, if there is one.
     pub rate: Option<Rate>,
-    /// Whether a switch may mark requests and READ responses.
+    /// ECN code point, which allows switches to mark requests and READ responses.
     pub ecn: Ecn,
-    /// What controls window and pace besides; READ responses have only the pace.
+    /// Congestion control, which sets window and pace besides; READ responses have only the pace.
     pub congestion: ControllerConfig,
-    /// Where the connection runs, for its controller.
+    /// Path on which the connection runs, for its controller.
     pub site: ControlSite,
-    /// How long headers are.
+    /// Lengths of headers.
     pub framing: RdmaFraming,
     /// PSN of the first packet, in both directions.
     pub first_psn: Psn,
@@ -74,7 +75,7 @@ pub(super) fn packets(bytes: u64, mtu: u32) -> u64 {
 }
 
 impl Default for RoceConfig {
-    /// What verbs programs mostly set: `t` = 14 (67 ms), seven retries, 16 READs.
+    /// Settings that verbs programs mostly use: `t` = 14 (67 ms), seven retries, 16 READs.
     fn default() -> Self {
         Self {
             mtu: 1_024,

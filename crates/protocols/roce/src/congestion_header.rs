@@ -1,14 +1,14 @@
-//! What congestion control has packets carry, there and back, and how long headers are.
+//! Fields that packets carry for congestion control, there and back, and lengths of headers.
 //!
-//! A data packet says when it was sent; its acknowledgement brings that back, with what became of the packet on its way. Lengths
-//! are RoCEv2's unless an experiment frames packets otherwise.
+//! A data packet says when it was sent; its acknowledgement brings that back, with what happened to the packet on its way.
+//! Lengths are RoCEv2's unless an experiment frames packets otherwise.
 
 use units::{Span, Time};
 use wire::ethernet::WireFraming;
 
 use super::packet::{ACK_LEN, HEADERS, RETH};
 
-/// Whether switches write telemetry on a packet.
+/// Role of a packet in telemetry, which switches write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Telemetry {
     /// It has nothing to do with telemetry.
@@ -20,7 +20,7 @@ pub enum Telemetry {
     Returns,
 }
 
-/// What a packet carries for congestion control.
+/// Fields that a packet carries for congestion control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CongestionHeader {
     /// Data: when it was sent. Acknowledgement: when the latest data packet that had arrived by then was sent.
@@ -29,7 +29,7 @@ pub struct CongestionHeader {
     pub one_way: Span,
     /// Acknowledgement: packets that arrived with an ECN mark since the last one.
     pub marked: u16,
-    /// Whether it has room for telemetry.
+    /// Telemetry for which the packet has room.
     pub telemetry: Telemetry,
     /// By how much its headers differ from RoCEv2's, in bytes.
     pub extra_bytes: i16,
@@ -38,15 +38,15 @@ pub struct CongestionHeader {
 /// Lengths of headers in bytes, as Ethernet frames with their check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RdmaFraming {
-    /// Of a data packet.
+    /// Headers of a data packet.
     pub headers: u16,
-    /// What the first packet of a WRITE has besides.
+    /// Additional headers of the first packet of a WRITE.
     pub first: u16,
     /// A whole acknowledgement.
     pub ack: u16,
     /// Telemetry in a data packet that collects it, and in an acknowledgement that returns it.
     pub telemetry: [u16; 2],
-    /// What a frame of some length takes of the wire.
+    /// Rule for the time that a frame of some length takes on the wire.
     pub wire: WireFraming,
 }
 
@@ -63,8 +63,8 @@ impl RdmaFraming {
         wire: WireFraming::Ethernet,
     };
 
-    /// As the simulator of HPCC's authors has it: PPP (14), IP (20), UDP (8) and sequence number (6); an acknowledgement is
-    /// padded to 60 bytes, and telemetry takes the place of some of that padding.
+    /// Lengths in the simulator of HPCC's authors: PPP (14), IP (20), UDP (8) and sequence number (6); an acknowledgement
+    /// is padded to 60 bytes, and telemetry takes the place of some of that padding.
     pub const HPCC_NS3: Self =
         Self { headers: 48, first: 0, ack: 60, telemetry: [Self::INT_ROOM, 28], wire: WireFraming::HpccNs3 };
 

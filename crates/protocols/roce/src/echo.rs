@@ -1,4 +1,4 @@
-//! What a receiver gives back to the sender's congestion control: marks, times, notification packets.
+//! Feedback of a receiver to the sender's congestion control: marks, times, notification packets.
 //!
 //! An acknowledgement tells of the latest packet that had arrived when it leaves, and of all marks since the one before.
 //! A notification packet (CNP) is due when a marked packet arrives, if the last was at least `cnp_gap` ago.
@@ -13,7 +13,7 @@ use super::congestion_header::{CongestionHeader, RdmaFraming, Telemetry};
 pub(super) struct ArrivalEcho {
     cnp_gap: Option<Span>,
     framing: RdmaFraming,
-    /// When the latest data packet was sent, and how long it was under way.
+    /// Send time of the latest data packet, and the time for which it was under way.
     latest: Option<(Time, Span)>,
     collects: bool,
     marked: u16,
@@ -65,7 +65,7 @@ impl ArrivalEcho {
         std::mem::take(&mut self.cnp_owed)
     }
 
-    /// What the acknowledgement that leaves now says.
+    /// Feedback in the acknowledgement that leaves now.
     #[inline]
     pub(super) fn take(&mut self) -> CongestionHeader {
         let returns = std::mem::take(&mut self.collects);

@@ -28,7 +28,7 @@ use super::psn::{Numbering, Psn};
 use super::selective::{ForgottenState, Gaps, LossRecovery, NackInfo, PacketArrival, SendWindow};
 use ring::BitRing;
 
-/// How long to wait when hardly anything is outstanding; otherwise it is the connection's timeout (RTO_high).
+/// Timeout when hardly anything is outstanding; otherwise it is the connection's timeout (RTO_high).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// RTO_low.
@@ -41,7 +41,7 @@ impl Timeouts {
     /// Nothing counts as few.
     pub(crate) const ALWAYS_HIGH: Self = Self { low: Span::ZERO, few: 0 };
 
-    /// How long to wait for progress with this many packets outstanding.
+    /// Time to wait for progress with this many packets outstanding.
     pub(super) fn choose(self, high: Span, outstanding: u64) -> Span {
         if outstanding < u64::from(self.few) { self.low.min(high) } else { high }
     }
@@ -62,7 +62,7 @@ pub struct Irn {
     /// ePSN, as a place.
     next: u64,
     arrived: BitRing,
-    /// How many bits of it are set.
+    /// Number of bits of `arrived` that are set.
     ahead: u64,
     /// Places that arrived out of order and are still to be reported.
     owed: VecDeque<u64>,
@@ -71,7 +71,7 @@ pub struct Irn {
     sacked: BitRing,
     /// Until what is acknowledged the recovery lasts.
     recover: Option<u64>,
-    /// What to send again next, if it lies before `lost_before`.
+    /// Place to send again next, if it lies before `lost_before`.
     again: u64,
     lost_before: u64,
 }

@@ -67,24 +67,24 @@ pub enum Verb {
     Read,
 }
 
-/// What the owner of a [`Qp`] can ask for.
+/// Commands of the owner of a [`Qp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceCommand {
     /// A work request of at most [`MAX_MESSAGE`] bytes and [`MAX_OUTSTANDING`] packets.
     Post {
-        /// Which way the data goes, and who chooses its place.
+        /// Direction of the data, and the end that chooses its place.
         verb: Verb,
         /// Payload of the message; of 0 bytes it is still one packet.
         bytes: u64,
     },
 }
 
-/// What a connection reports to its owner.
+/// Report of a connection to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceCompletion {
-    /// How many of the work requests posted here are complete, in the order of posting.
+    /// Number of work requests posted here that are complete, in the order of posting.
     Completed(u64),
-    /// How many SENDs and WRITEs of the peer have been placed here, in order and without gaps. It does not know yet.
+    /// Number of SENDs and WRITEs of the peer that have been placed here, in order and without gaps. It does not know yet.
     Received(u64),
     /// The peer does not answer any more. What is not complete is given up; what is posted from now on fails at once.
     Failed,
@@ -185,12 +185,12 @@ impl Qp {
         self.responder.received_bytes
     }
 
-    /// What sets its window and pace.
+    /// Controller of its window and pace.
     pub fn controller(&self) -> &Controller {
         self.requester.queue.controller()
     }
 
-    /// Whether an acknowledgement or a notification is the next to be sent.
+    /// True if an acknowledgement or a notification is the next to be sent.
     #[inline]
     pub fn owes_control(&self) -> bool {
         self.echo.owes_cnp() || self.responder.owes_acknowledge()

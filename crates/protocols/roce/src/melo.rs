@@ -63,26 +63,26 @@ impl<S: BlockPointer> Nic<S> {
         Ok(Self { receive: pool()?, send: pool()? })
     }
 
-    /// What the receivers of this NIC share. To be looked at and let go: a connection of this NIC that receives, is swapped
-    /// out or dropped while this is held panics.
+    /// Pool that the receivers of this NIC share. Release the reference at once: a connection of this NIC that receives, is
+    /// swapped out or dropped while it is held panics.
     pub fn receive(&self) -> Ref<'_, BlockPool<S>> {
         self.receive.borrow()
     }
 
-    /// What its senders share; to be let go in the same way, before one of them hears or sends anything.
+    /// Pool that its senders share; release it in the same way, before one of them hears or sends anything.
     pub fn send(&self) -> Ref<'_, BlockPool<S>> {
         self.send.borrow()
     }
 }
 
-/// What a connection keeps off the chip while it is swapped out.
+/// State of a swapped-out connection that is kept off the chip.
 #[derive(Debug)]
 struct SwappedConnection {
     track: OffChip,
     resend: Vec<bool>,
 }
 
-/// Which NACK is due.
+/// NACK that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DueNack {
     Nothing,
@@ -160,7 +160,7 @@ impl<S: BlockPointer> Melo<S> {
         }
     }
 
-    /// Where a hole of a NACK is; `None` if it cannot be.
+    /// Places of a hole of a NACK; `None` if the hole is impossible.
     fn hole_at(&self, hole: Hole, expected: u64, sent: u64) -> Option<Range<u64>> {
         let base = self.numbering.psn(expected).number() as u16;
         let start = expected + u64::from(hole.start.wrapping_sub(base));

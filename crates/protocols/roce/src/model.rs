@@ -1,4 +1,4 @@
-//! How likely corruption is to cost a timeout, and what it costs to make that unlikely.
+//! Probability that corruption costs a timeout, and the cost of making that unlikely.
 //!
 //! "Packet corruption in RDMA" §3.2–§4.3 and §5.2: Theorems 1–12 and Eq. 1. Where they are:
 //!
@@ -15,7 +15,7 @@
 //! other. So everything that happens to one flow is independent once the numbers of corrupting links ahead and back are
 //! known: the exact forms take the mean over both.
 //!
-//! Where the paper is loose, and what is done here:
+//! Points where the paper is loose, and our choices:
 //!
 //! - Theorem 6 and 7 are for one link; Theorem 10 with no dummy has an L. Here L counts always.
 //! - Approximations hold where few links corrupt. With ω = 1 a packet and its retransmission meet all L links again:
@@ -83,7 +83,7 @@ impl Default for FrameLengths {
     }
 }
 
-/// How badly a corrupting link does.
+/// Loss behaviour of a corrupting link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CorruptionSeverity {
     /// α: each bit by itself.
@@ -140,7 +140,7 @@ pub struct FlowPath {
 }
 
 impl FlowPath {
-    /// How likely 0, 1, … L links corrupt.
+    /// Probabilities that 0, 1, … L links corrupt.
     fn corrupting_links(&self) -> Vec<f64> {
         let (omega, links) = (self.corrupting.get(), self.links as usize);
         let mut chances = vec![0.0; links + 1];
@@ -160,7 +160,7 @@ impl FlowPath {
     }
 }
 
-/// How many packets flows have.
+/// Distribution of the lengths of flows in packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowLengths {
     /// E(S).
@@ -195,7 +195,7 @@ impl FlowLengths {
     }
 }
 
-/// What is sent behind a tail.
+/// Packets that are sent behind a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TailProtection {
     /// Headers without payload.
@@ -204,7 +204,7 @@ pub enum TailProtection {
     Repeat(u32),
 }
 
-/// What is done against timeouts.
+/// Measures against timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutSetting {
     /// Copies of each NAK, besides the NAK itself.
@@ -234,7 +234,7 @@ impl TimeoutSetting {
 pub struct TimeoutModel {
     /// The same for every flow.
     pub lengths: FrameLengths,
-    /// Of each corrupting link, in both directions.
+    /// Severity of each corrupting link, in both directions.
     pub corruption: CorruptionSeverity,
     /// The same for every flow.
     pub path: FlowPath,

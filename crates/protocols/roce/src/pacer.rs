@@ -1,14 +1,14 @@
 //! Packets at a rate, or as fast as the wire takes them.
 //!
-//! What waits follows a change of the rate at once: the time at which the next packet may leave is computed from the last one
-//! with the rate of now, so it can also come earlier.
+//! A waiting packet follows a change of the rate at once: the time at which the next packet may leave is computed from the
+//! last one with the rate of now, so it can also come earlier.
 
 use units::{Bytes, Rate, Time};
 use wire::ethernet::WireFraming;
 
 #[derive(Debug, Default)]
 pub(super) struct RocePacer {
-    /// When the last packet was due, or left if nothing held it, and what it takes.
+    /// Time at which the last packet was due, or left if nothing held it. `bytes` is its length.
     from: Time,
     bytes: Bytes,
     framing: WireFraming,
@@ -19,7 +19,7 @@ impl RocePacer {
         Self { framing, ..Self::default() }
     }
 
-    /// When the packet after the last one is due at this rate.
+    /// Time at which the packet after the last one is due at this rate.
     #[inline]
     fn due(&self, rate: Rate) -> Time {
         self.from + self.framing.busy(rate.span_of(self.bytes))

@@ -14,7 +14,7 @@ use super::psn::Psn;
 pub const HEADERS: u32 = 62;
 /// RDMA extended transport header: address, key and length of what is written or read.
 pub const RETH: u32 = 16;
-/// What a congestion notification carries besides: reserved bytes.
+/// Additional bytes of a congestion notification, which are reserved.
 pub(crate) const NOTIFICATION: u32 = 16;
 /// ACK extended transport header: syndrome and message number.
 const AETH: u32 = 4;
@@ -22,14 +22,14 @@ const AETH: u32 = 4;
 /// from it does not say.
 pub const ACK_LEN: u32 = 68;
 
-/// Which part of its message a packet carries.
+/// Part of its message that a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessagePart {
-    /// Of several; more follow.
+    /// First of several packets; more follow.
     First,
     /// Neither the first nor the last of its message.
     Middle,
-    /// Of several; completes the message.
+    /// Last of several packets; completes the message.
     Last,
     /// The message fits one packet.
     Only,
@@ -72,7 +72,7 @@ pub enum RoceOperation {
     Notification,
 }
 
-/// What an acknowledge packet says; of the NAKs only the one that a lost packet causes.
+/// Meaning of an acknowledge packet; the only NAK is the one that a lost packet causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckSyndrome {
     /// Everything up to and including this PSN arrived.
@@ -86,12 +86,13 @@ pub enum AckSyndrome {
 pub struct RocePacket {
     /// Kind of packet; decides which extended headers it carries.
     pub opcode: RoceOperation,
-    /// Of a request or READ response its own, where a READ reserves one for each response; else see [`AckSyndrome`].
+    /// PSN of the packet itself in a request or READ response, where a READ reserves one for each response; else see
+    /// [`AckSyndrome`].
     pub psn: Psn,
     /// Payload in bytes.
     pub payload: u32,
-    /// What a RETH says: length of the whole message, or what is missing of a READ. All packets of a SEND or WRITE have it
-    /// here; on the wire only the first of a WRITE does.
+    /// Length in a RETH: that of the whole message, or of the part of a READ that is missing. All packets of a SEND or
+    /// WRITE have it here; on the wire only the first of a WRITE does.
     pub dma_len: u32,
     /// Messages that the responder has completed, in packets with an AETH; 24 bits.
     pub msn: u32,
@@ -99,7 +100,7 @@ pub struct RocePacket {
     pub ack_request: bool,
     /// Code point of the IP header; acknowledgements are never capable.
     pub ecn: Ecn,
-    /// What congestion control has it carry.
+    /// Fields for congestion control.
     pub congestion: CongestionHeader,
 }
 
@@ -125,13 +126,13 @@ impl RocePacket {
         }
     }
 
-    /// What the packet occupies on an Ethernet wire, gap and preamble included.
+    /// Bytes that the packet occupies on an Ethernet wire, gap and preamble included.
     #[inline]
     pub const fn wire_bytes(&self) -> Bytes {
         Bytes::new(on_wire(self.frame_len()) as u64)
     }
 
-    /// Whether it reports a PSN sequence error.
+    /// True if it reports a PSN sequence error.
     pub const fn is_nak(&self) -> bool {
         matches!(self.opcode, RoceOperation::Acknowledge(AckSyndrome::SequenceError))
     }

@@ -26,8 +26,8 @@ impl Psn {
         Self((self.0 + (packets % CIRCLE as u64) as u32) % CIRCLE)
     }
 
-    /// How many packets `self` lies after `base`; negative if before. Of two that are half the circle apart or more,
-    /// the sign says nothing.
+    /// Number of packets by which `self` lies after `base`; negative if before. For two that are half the circle apart or
+    /// more, the sign says nothing.
     #[inline]
     pub const fn offset_from(self, base: Self) -> i32 {
         const UNUSED: u32 = u32::BITS - 24;

@@ -18,7 +18,7 @@
 
 use super::psn::Psn;
 
-/// What to repeat, and how often.
+/// Packets to repeat, and numbers of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepeaterConfig {
     /// Copies of a NAK that a host below sends, besides the NAK itself.
@@ -38,7 +38,7 @@ impl RepeaterConfig {
     }
 }
 
-/// What a switch sees of a packet.
+/// Parts of a packet that a switch sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketView {
     /// A NAK of a PSN out of sequence, with the ePSN that it carries.
@@ -98,7 +98,7 @@ impl Repeater {
         self.counters
     }
 
-    /// How many of this packet are to leave: itself and its copies. `whose` is its connection, where that is known.
+    /// Number of times that this packet is to leave: itself and its copies. `whose` is its connection, where that is known.
     #[inline]
     pub fn on_packet(&mut self, way: PortPair, seen: PacketView, whose: Option<u32>) -> u32 {
         match seen {

@@ -32,7 +32,7 @@ pub(super) struct Requester {
     obey_nak_copies: bool,
     /// READs that were sent and are not complete.
     reads: u32,
-    /// Where the last NAK, spoken or implied, led back to.
+    /// Place to which the last NAK, spoken or implied, led back.
     went_back_to: Option<u64>,
     tail: TailState,
 }
@@ -58,7 +58,7 @@ impl Requester {
         self.queue.post(verb, bytes);
     }
 
-    /// Whether a packet may be sent now; [`SendQueue::is_behind`] decides which one is next.
+    /// True if a packet may be sent now; [`SendQueue::is_behind`] decides which one is next.
     #[inline]
     pub(super) fn may_send(&self) -> bool {
         let Some(message) = self.queue.next_message() else { return self.tail.has_copy(self.queue.una()) };

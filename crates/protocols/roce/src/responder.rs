@@ -15,7 +15,7 @@
 //! Answers leave in the order of their PSNs: an ACK or NAK waits for the READ responses before it, because it would
 //! otherwise report to the requester that those were lost.
 //!
-//! As in the paper's figure, what does not bear on order is left out: the sequence of opcodes is not checked.
+//! Like the paper's figure, it leaves out everything that does not bear on order: the sequence of opcodes is not checked.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ enum ResponderState {
     NakSent,
 }
 
-/// What is left to send of a READ's data.
+/// Rest of a READ's data that is still to be sent.
 #[derive(Clone, Copy, Debug)]
 struct ReadReply {
     /// Place of the next response, and the one behind the last.

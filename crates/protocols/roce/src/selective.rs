@@ -41,7 +41,7 @@ use super::melo::{BlockPointer, Melo, Nic};
 use receiver::{DataPacket, SelectiveReceiver};
 use sender::SelectiveSender;
 
-/// What the owner of a connection can ask for.
+/// Commands of the owner of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectiveCommand {
     /// A WRITE of at most [`MAX_MESSAGE`](super::MAX_MESSAGE) bytes.
@@ -115,23 +115,23 @@ impl<R: LossRecovery> SelectiveConnection<R> {
         self.receiver.received_bytes()
     }
 
-    /// What sets its window and pace.
+    /// Controller of its window and pace.
     pub fn controller(&self) -> &Controller {
         self.sender.queue.controller()
     }
 
-    /// Whether an acknowledgement or a notification is the next to be sent.
+    /// True if an acknowledgement or a notification is the next to be sent.
     #[inline]
     pub fn owes_control(&self) -> bool {
         self.echo.owes_cnp() || self.receiver.owes_acknowledge(&self.recovery)
     }
 
-    /// Whether timeouts in a row exhausted the retries; then nothing is sent or taken in any more.
+    /// True if timeouts in a row exhausted the retries; then nothing is sent or taken in any more.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// What both halves remember of losses.
+    /// State of both halves about losses.
     pub fn recovery(&self) -> &R {
         &self.recovery
     }

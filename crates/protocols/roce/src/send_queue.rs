@@ -52,7 +52,7 @@ pub(super) struct WorkRequest {
     pub dummy: bool,
 }
 
-/// What to do when the retransmission timer has gone off.
+/// Action after the retransmission timer has gone off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expiry {
     /// Progress is not due yet, or the wire has let nothing out.
@@ -175,7 +175,7 @@ impl SendQueue {
         self.sent == self.posted
     }
 
-    /// Whether the next packet in order was sent before.
+    /// True if the next packet in order was sent before.
     #[inline]
     pub(super) fn is_behind(&self) -> bool {
         self.cursor < self.sent
@@ -202,7 +202,7 @@ impl SendQueue {
         self.messages.partition_point(|message| message.end <= place)
     }
 
-    /// Whether the window lets the next packet in order leave, if there is one.
+    /// True if the window lets the next packet in order leave, if there is one.
     #[inline]
     pub(super) fn window_is_open(&self) -> bool {
         self.cursor < self.posted
@@ -259,7 +259,7 @@ impl SendQueue {
         self.numbering.place(psn, self.una)
     }
 
-    /// Which part of its message the packet at `place` carries, and how many bytes of it.
+    /// Part of its message that the packet at `place` carries, and its payload in bytes.
     #[inline]
     pub(super) fn payload(&self, message: &WorkRequest, place: u64) -> (MessagePart, u32) {
         let mtu = u64::from(self.config.mtu);
@@ -319,7 +319,7 @@ impl SendQueue {
         self.restart_timer(now, out);
     }
 
-    /// When progress must have been made.
+    /// Time by which progress must have been made.
     fn due(&self) -> Time {
         self.since + self.patience.choose(self.config.timeout, self.outstanding())
     }

@@ -1,7 +1,7 @@
-//! What follows the last packet of a queue that has drained, so that its loss is noticed.
+//! Packets that follow the last one of a queue that has drained, so that its loss is noticed.
 //!
-//! "Packet corruption in RDMA" §4.3 and §5.2. Nothing comes behind a tail that would show the responder its loss, so
-//! the requester must wait for its timeout. *Dummies* are empty messages with PSNs of their own: short, therefore seldom
+//! "Packet corruption in RDMA" §4.3 and §5.2. Nothing comes behind a tail that would show the responder its loss, so the
+//! requester must wait for its timeout. *Dummies* are empty messages with PSNs of their own: short, therefore seldom
 //! corrupted, and the first to arrive brings a NAK, or an acknowledgement if it was that which was lost. *Tail copies* are
 //! the tail packet itself, sent again; the paper compares dummies with them.
 //!
@@ -13,7 +13,7 @@ use units::{Span, Time};
 
 use super::config::RoceConfig;
 
-/// What to do when the last packet of the queue has been sent for the first time, or some time later.
+/// Action when the last packet of the queue has been sent for the first time, or some time later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DummyAction {
     None,
@@ -54,7 +54,7 @@ impl TailState {
         self.left = if may_repeat { self.copies } else { 0 };
     }
 
-    /// When dummies are to follow, if the queue stays as it is.
+    /// Time at which dummies are to follow, if the queue stays as it is.
     pub(super) fn dummies(&self, now: Time) -> DummyAction {
         let at = self.last_post + self.after;
         match (self.dummies, at <= now) {
@@ -64,7 +64,7 @@ impl TailState {
         }
     }
 
-    /// Whether a copy of the tail is to be sent: not once it has been acknowledged.
+    /// True if a copy of the tail is to be sent: not once it has been acknowledged.
     #[inline]
     pub(super) fn has_copy(&self, una: u64) -> bool {
         self.left > 0 && una <= self.repeated

@@ -1,4 +1,4 @@
-//! What congestion control adds to RDMA connections, packet by packet.
+//! Congestion control in RDMA connections, packet by packet.
 
 use congestion::{ControlSite, ControllerConfig, DcqcnConfig, FixedRateConfig, RdmaControl};
 use machine::{Machine, Pull};
@@ -18,7 +18,7 @@ fn qp(congestion: ControllerConfig) -> Qp {
     Qp::new(RoceConfig { mtu: 1_000, ack_every: 1, congestion, site: SITE, ecn, ..RoceConfig::default() })
 }
 
-/// What a machine sends now, if anything.
+/// Packet that a machine sends now, if any.
 fn pull(qp: &mut Qp, now: Time) -> (Pull, Option<RocePacket>) {
     let mut out = Recorder::default();
     let pull = qp.pull(now, WIRE, &mut out);

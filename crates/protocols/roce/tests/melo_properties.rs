@@ -59,7 +59,7 @@ impl Naive {
         self.first.plus(place)
     }
 
-    /// How many blocks `from..to` lies in.
+    /// Number of blocks in which `from..to` lies.
     fn span(&self, from: u64, to: u64, block: u64) -> u64 {
         if from == to {
             return 0;
@@ -74,7 +74,7 @@ impl Naive {
     }
 }
 
-/// Where a packet arrives, as seen from what is there.
+/// Place of an arriving packet, as seen from what is there.
 #[derive(Clone, Copy, Debug)]
 enum Where {
     Next,

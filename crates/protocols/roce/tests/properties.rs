@@ -15,7 +15,7 @@ use wire::ip::Ecn;
 const SLOT: Span = Span::from_ns(100);
 const FLIGHT: Span = Span::from_us(1);
 
-/// What the channel does to one packet.
+/// Action of the channel on one packet.
 #[derive(Clone, Copy, Debug)]
 enum Whim {
     Passes,
@@ -106,7 +106,7 @@ impl Ledger {
     }
 }
 
-/// How many of these the peer is notified of: the arrival of an empty WRITE cannot be observed.
+/// Number of these of which the peer is notified: the arrival of an empty WRITE cannot be observed.
 fn messages(posts: &[(Verb, u64)]) -> u64 {
     posts.iter().filter(|(verb, bytes)| *verb == Verb::Send || (*verb == Verb::Write && *bytes > 0)).count() as u64
 }

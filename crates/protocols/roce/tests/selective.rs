@@ -439,8 +439,8 @@ fn irn_waits_less_again_once_most_is_acknowledged() {
     assert!(story.took() < Span::from_us(30), "{:?}", story.took());
 }
 
-/// How a long message fares when every `lost_every`-th packet of data is lost, whether new or sent again, over a wire
-/// of 40 Gbit/s with a round trip of 16 µs. Returns how long it took, and the sender's notes.
+/// Sends a long message while every `lost_every`-th packet of data is lost, whether new or sent again, over a wire of 40
+/// Gbit/s with a round trip of 16 µs. Returns the time that it took, and the sender's notes.
 fn long_transfer<R: LossRecovery>(end: impl Fn() -> SelectiveConnection<R>, lost_every: u64) -> (Span, Vec<RoceNote>) {
     let mut duo = Duo::new(end(), end(), Span::from_ns(200), Span::from_us(8));
     duo.command(Side::Left, SelectiveCommand::Post { bytes: 20_000_000 });
@@ -478,7 +478,7 @@ fn packet(kind: SelectivePacketKind, psn: u32) -> SelectivePacket {
     SelectivePacket { kind, psn: Psn::new(psn), ecn: Ecn::NotCapable, congestion: CongestionHeader::default() }
 }
 
-/// What the channel does to one packet, or somebody to an end.
+/// Action of the channel on one packet, or of somebody on an end.
 #[derive(Clone, Copy, Debug)]
 enum Whim {
     Passes,

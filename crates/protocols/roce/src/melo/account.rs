@@ -1,6 +1,6 @@
-//! What MELO takes on the chip.
+//! On-chip memory of MELO.
 //!
-//! MELO §3.2.3 and §3.2.4, and beside it what the paper compares with: a bitmap for each connection.
+//! MELO §3.2.3 and §3.2.4, and the scheme that the paper compares it with: a bitmap for each connection.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub struct ChipMemory {
     pub bdp: Bytes,
     /// Bytes of a full packet, at least 1.
     pub mtu: u32,
-    /// Of each of the two pools, one for receivers and one for senders.
+    /// Configuration of each of the two pools, one for receivers and one for senders.
     pub pool: PoolConfig,
     /// Width of a pointer to a block: 8, or 16 where the pool has more than 256 blocks.
     pub slot_bits: u32,
@@ -61,7 +61,7 @@ impl ChipMemory {
         }
     }
 
-    /// What the paper accounts for: 300 connections, 1 MB, packets of 1 KB, 1,024 bits in blocks of 8.
+    /// Settings of the paper: 300 connections, 1 MB, packets of 1 KB, 1,024 bits in blocks of 8.
     pub fn of_the_paper() -> Self {
         Self::with_slots::<u8>(128, 300, Bytes::new(1_000_000), 1_000, PoolConfig::default())
     }

@@ -66,7 +66,7 @@ impl<S: BlockPointer> Bitmap<S> {
         *self = Self::empty_at(psn);
     }
 
-    /// Whether there are blocks enough for this many more bits.
+    /// True if there are blocks enough for this many more bits.
     #[inline]
     pub(super) fn has_room(&self, pool: &mut BlockPool<S>, bits: u32) -> bool {
         let used = pool.bit(self.high().number());

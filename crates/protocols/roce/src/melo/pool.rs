@@ -31,7 +31,7 @@ pub trait BlockPointer: Copy + Default + fmt::Debug + PartialEq {
 
     /// A pointer to this block; the lowest [`BlockPointer::BITS`] bits of `index` count.
     fn new(index: usize) -> Self;
-    /// Which block it names, from 0.
+    /// Index of the block that it names, from 0.
     fn index(self) -> usize;
     /// Packs the two into one word.
     fn edge(psn: Psn, slot: Self) -> Self::Edge;
@@ -116,7 +116,7 @@ pub struct PoolConfig {
 impl PoolConfig {
     pub(crate) const LARGEST_BLOCK: u32 = u64::BITS;
 
-    /// How many blocks that makes, if it makes sense and slots of type `S` can name them all.
+    /// Number of blocks of this configuration, if it is valid and slots of type `S` can name them all.
     pub fn blocks<S: BlockPointer>(&self) -> Result<u32, PoolError> {
         let Self { bits, block } = *self;
         if !block.is_power_of_two() || block > Self::LARGEST_BLOCK {
@@ -141,28 +141,28 @@ impl Default for PoolConfig {
     }
 }
 
-/// What cannot be a pool.
+/// Error in a pool's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolError {
     /// Bits of a block that are no power of two from 1 to 64.
     Block(u32),
     /// The pool is smaller than one block.
     TooSmall {
-        /// Of the pool.
+        /// Bits of the pool.
         bits: u32,
         /// Bits of a block.
         block: u32,
     },
     /// The pool is no whole number of blocks.
     Rest {
-        /// Of the pool.
+        /// Bits of the pool.
         bits: u32,
         /// Bits of a block.
         block: u32,
     },
     /// Pointers are too narrow to name every block.
     TooMany {
-        /// Of the pool.
+        /// Blocks of the pool.
         blocks: u32,
         /// 256 with pointers of 8 bits, 65,536 with 16.
         most: u32,
@@ -196,7 +196,7 @@ struct PoolBlock<S> {
     next: S,
 }
 
-/// How full a pool is, in blocks.
+/// Occupancy of a pool, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolUsage {
     /// Free and taken.
@@ -205,7 +205,7 @@ pub struct PoolUsage {
     pub used: u32,
     /// The most that were used at a time.
     pub peak: u32,
-    /// How often a bitmap could not grow.
+    /// Number of times a bitmap could not grow.
     pub refusals: u64,
 }
 
@@ -214,7 +214,7 @@ pub struct PoolUsage {
 pub struct BlockPool<S = u8> {
     blocks: Vec<PoolBlock<S>>,
     free: Vec<S>,
-    /// Where the free part of `free` begins, which is also the number of blocks taken.
+    /// Start of the free part of `free`, which is also the number of blocks taken.
     avail: usize,
     peak: usize,
     refusals: u64,
@@ -236,7 +236,7 @@ impl<S: BlockPointer> BlockPool<S> {
         })
     }
 
-    /// As of now; peak and refusals since the pool was made.
+    /// Occupancy now; peak and refusals count since the pool was made.
     pub fn usage(&self) -> PoolUsage {
         PoolUsage {
             blocks: self.blocks.len() as u32,
@@ -246,7 +246,7 @@ impl<S: BlockPointer> BlockPool<S> {
         }
     }
 
-    /// Which blocks are free.
+    /// Free blocks.
     pub fn free_slots(&self) -> &[S] {
         &self.free[self.avail..]
     }
@@ -257,13 +257,13 @@ impl<S: BlockPointer> BlockPool<S> {
         self.mask + 1
     }
 
-    /// Which bit of its block a PSN has.
+    /// Index of a PSN's bit in its block.
     #[inline]
     pub(super) fn bit(&self, psn: u32) -> u32 {
         psn & self.mask
     }
 
-    /// Whether this many blocks can be taken; a refusal is counted.
+    /// True if this many blocks can be taken; a refusal is counted.
     #[inline]
     pub(super) fn has(&mut self, blocks: u32) -> bool {
         let enough = self.avail + blocks as usize <= self.blocks.len();

@@ -1,4 +1,4 @@
-//! What a sender is to send again.
+//! Packets that a sender is to send again.
 //!
 //! MELO §3.2.4: the receiver's bitmap, restored from the holes that NACKs name. It reaches from the next packet to send
 //! again to the end of the latest hole; as the front is sent, blocks behind it are given back; newer holes are appended.

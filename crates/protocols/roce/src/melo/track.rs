@@ -1,4 +1,4 @@
-//! What a receiver knows of packets out of order.
+//! Record of the packets that a receiver got out of order.
 //!
 //! MELO §3.2.3 and §3.2.4. `RCV.NXT` and `RCV.HIGH` are the two ends of the bitmap (`high` is one behind the paper's, so
 //! that it equals `RCV.NXT` when nothing is tracked).
@@ -22,19 +22,19 @@ use crate::selective::{Hole, Holes, MAX_OUTSTANDING};
 
 const _: () = assert!(size_of::<ReceiveTrack<u8>>() == 20, "12 for holes, 6 for PSNs, 2 for pointers");
 
-/// Where a packet came.
+/// Position of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalPosition {
     /// The one that was expected.
     Next {
         /// At least 1: this packet and those behind it that had arrived before.
         passed: u32,
-        /// Whether anything behind it was tracked.
+        /// True if anything behind it was tracked.
         filled: bool,
     },
     /// Beyond everything that came before.
     Ahead {
-        /// Whether packets between it and the last are missing.
+        /// True if packets between it and the last are missing.
         hole: bool,
     },
     /// Between RCV.NXT and the last that arrived: dropped, whether it is missing or a duplicate.
@@ -52,7 +52,7 @@ pub struct ReceiveTrack<S: BlockPointer = u8> {
     holes: Holes,
 }
 
-/// What is kept elsewhere of a connection that is swapped out.
+/// Off-chip copy of the state of a connection that is swapped out.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OffChip {
     bits: Vec<bool>,
@@ -80,7 +80,7 @@ impl<S: BlockPointer> ReceiveTrack<S> {
         self.bitmap.high()
     }
 
-    /// Whether nothing is out of order.
+    /// True if nothing is out of order.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bitmap.is_empty()

@@ -1,4 +1,4 @@
-//! Which setting is worth its cost.
+//! Advice on the setting that is worth its cost.
 //!
 //! "Packet corruption in RDMA" §4 and §5.2. The cheapest number of dummies and copies with which no more flows are late than
 //! the goal allows; among equally cheap ones, that with fewer. More of anything never makes a flow later, so the least
@@ -11,21 +11,21 @@ use units::{Prob, Span};
 
 use super::{CorruptionSeverity, PenaltyTiming, TailProtection, TimeoutModel, TimeoutSetting};
 
-/// Of each.
+/// Most copies of NAKs, copies of NAKed packets, and dummies, each, that advice considers.
 pub const MOST_COPIES: u32 = 8;
 
-/// What is asked for.
+/// Goal that advice is to reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// Flows are to be complete within this,
     pub latency: Span,
     /// but for this share of them: 1e-3 for a p99.9.
     pub late: Prob,
-    /// What the same percentile is without corruption.
+    /// Same percentile of the latency without corruption.
     pub base: Span,
 }
 
-/// What [`TimeoutModel::advise`] finds.
+/// Result of [`TimeoutModel::advise`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Advice {
     /// The cheapest setting that reaches the goal.
@@ -69,7 +69,7 @@ pub enum GoalObstacle {
     Copies {
         /// Share of flows that are late even then, 0 to 1.
         late: f64,
-        /// As in [`GoalObstacle::Repairs`].
+        /// Bearable corruption, as in [`GoalObstacle::Repairs`].
         bearable: Prob,
     },
 }

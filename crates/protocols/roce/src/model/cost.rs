@@ -1,7 +1,7 @@
-//! What the mechanisms cost in bandwidth.
+//! Cost of the mechanisms in bandwidth.
 //!
-//! "Packet corruption in RDMA" §4.1 (Eq. 1), §4.2 and §4.3. Copies of NAKs and of what they ask for cost something only where
-//! packets are lost; dummies and copies of tails cost something everywhere.
+//! "Packet corruption in RDMA" §4.1 (Eq. 1), §4.2 and §4.3. Copies of NAKs and of the packets that they ask for cost
+//! something only where packets are lost; dummies and copies of tails cost something everywhere.
 
 use super::{TailProtection, TimeoutModel, TimeoutSetting};
 
@@ -26,7 +26,7 @@ impl Cost {
 /// The cost of a setting, counted in two ways.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// As the paper counts: on one corrupting link, and of tails on average over flows, E(1/S).
+    /// Cost by the paper's count: on one corrupting link, and of tails on average over flows, E(1/S).
     pub paper: Cost,
     /// On a path, L links of which the share ω corrupts; of all bytes sent.
     pub path: Cost,
@@ -41,7 +41,7 @@ impl TimeoutModel {
         Costs { paper: self.cost_with(setting, beta, flows), path: self.cost_with(setting, self.lost(), links) }
     }
 
-    /// Where packets are lost with this probability, and this share of packets are tails.
+    /// Cost if packets are lost with probability `lost`, and the share `tails` of packets are tails.
     fn cost_with(&self, setting: &TimeoutSetting, lost: f64, tails: f64) -> Cost {
         let naks = f64::from(setting.naks);
         let obeyed = if setting.obeys_copies { naks } else { 0.0 };

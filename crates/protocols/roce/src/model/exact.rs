@@ -74,23 +74,23 @@ pub struct Forms {
     pub rounded: f64,
 }
 
-/// How many timeouts to expect. All are small, so that a number of timeouts is as good as the chance of one.
+/// Expected numbers of timeouts. All are small, so that a number of timeouts is as good as the chance of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// As the paper counts: of a packet of a random flow.
+    /// Timeouts per packet of a random flow, as the paper counts.
     pub per_packet: Causes<Forms>,
-    /// Of a flow.
+    /// Timeouts per flow.
     pub per_flow: Causes<Forms>,
     /// Losses of a flow that go-back-N repairs, exactly.
     pub retransmissions: f64,
-    /// How likely a flow has a timeout at all, exactly. Less than the sum of causes where some flows have many.
+    /// Probability that a flow has a timeout at all, exactly. Less than the sum of causes where some flows have many.
     pub flow_with_timeout: f64,
 }
 
 /// Chances where K and K′ links corrupt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenLinks {
-    /// How likely it is that K and K′ links do.
+    /// Probability that K and K′ links corrupt.
     pub weight: f64,
     /// A body packet is lost.
     pub lost: f64,
@@ -188,7 +188,7 @@ impl TimeoutModel {
         }
     }
 
-    /// How likely a full packet is lost on its way.
+    /// Probability that a full packet is lost on its way.
     pub(super) fn lost(&self) -> f64 {
         let beta = self.packet_corruption().get();
         let links = self.path.corrupting_links();
@@ -225,7 +225,7 @@ impl TimeoutModel {
     }
 }
 
-/// What follows once a loss has been seen.
+/// Chances of the retransmission that follows once a loss has been seen.
 struct RetransmissionChance<'a> {
     setting: &'a TimeoutSetting,
     /// An ACK or NAK is lost.

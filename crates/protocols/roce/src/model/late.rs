@@ -1,4 +1,4 @@
-//! How likely corruption makes a flow late.
+//! Probability that corruption makes a flow late.
 //!
 //! "Packet corruption in RDMA" §3.1 and §5.2. A flow has so much time to spare (`slack`) beyond what it takes without
 //! corruption. A timeout uses it up, if the timer is longer; each loss that go-back-N repairs takes a round trip; a tail
@@ -13,7 +13,7 @@ use super::{PenaltyTiming, TailProtection, TimeoutModel, TimeoutSetting, any_of}
 /// More round trips than this fit: no number of losses that is worth computing makes a flow late.
 const MANY: u64 = 1 << 20;
 
-/// What of a flow's time is left for repairs.
+/// Share of a flow's time that is left for repairs.
 #[derive(Clone, Copy, Debug)]
 struct Slack {
     /// Timeouts of a flow that are in time; none, as a rule.
@@ -49,7 +49,7 @@ impl Slack {
         }
     }
 
-    /// How likely a flow of this many packets is late.
+    /// Probability that a flow of this many packets is late.
     fn late(&self, given: &GivenLinks, packets: u64) -> f64 {
         let body = packets - 1;
         let timeout = given.body_timeout();
@@ -80,7 +80,7 @@ fn mix(p: f64, one: f64, other: f64) -> f64 {
 }
 
 impl TimeoutModel {
-    /// How likely corruption takes more of a flow's time than `slack`.
+    /// Probability that corruption takes more of a flow's time than `slack`.
     pub fn late(&self, setting: &TimeoutSetting, timing: &PenaltyTiming, slack: Span) -> f64 {
         self.mean_late(&self.given(setting), timing, slack)
     }
@@ -107,7 +107,7 @@ impl TimeoutModel {
     }
 }
 
-/// How likely more than `most` of `n` happen, each with probability `p`: the upper end of a binomial distribution.
+/// Probability that more than `most` of `n` happen, each with probability `p`: the upper end of a binomial distribution.
 fn more_than(most: u64, n: u64, p: f64) -> f64 {
     let mean = n as f64 * p;
     if most >= n || p <= 0.0 || (most as f64) > 40.0 + 2.0 * mean + 12.0 * mean.sqrt() {
@@ -129,7 +129,7 @@ fn more_than(most: u64, n: u64, p: f64) -> f64 {
     beyond.clamp(0.0, 1.0)
 }
 
-/// Of a first term and those that follow, each by its ratio to the one before, until they no longer count.
+/// Sum of a first term and those that follow, each by its ratio to the one before, until they no longer count.
 fn sum(first: f64, follow: impl Iterator<Item = u64>, ratio: impl Fn(u64) -> f64) -> f64 {
     let (mut term, mut sum) = (first, first);
     for at in follow {

@@ -1,11 +1,11 @@
-//! What a loss costs in time.
+//! Cost of a loss in time.
 //!
-//! "Packet corruption in RDMA" §3.1 and §5.2. A loss that is NAKed costs a round trip. Else the requester waits for its timer;
-//! but where flows share a queue pair, the next flow shows that a tail is missing, or has its ACK acknowledge all that
-//! went before. Then the gap between flows is the penalty, if it is shorter.
+//! "Packet corruption in RDMA" §3.1 and §5.2. A loss that is NAKed costs a round trip. Else the requester waits for its
+//! timer; but where flows share a queue pair, the next flow shows that a tail is missing, or has its ACK acknowledge all
+//! that went before. Then the gap between flows is the penalty, if it is shorter.
 //!
-//! So a tail on a shared queue pair is charged min(gap, RTO) and nothing else. [`TimeoutModel::late`] also counts the round trip
-//! that its repair takes, and that the NAK which the next flow draws may be lost in turn.
+//! So a tail on a shared queue pair is charged min(gap, RTO) and nothing else. [`TimeoutModel::late`] also counts the round
+//! trip of the tail's repair, and the chance that the NAK which the next flow draws is lost in turn.
 
 use units::{Bytes, Prob, Rate, Span};
 
@@ -34,7 +34,7 @@ impl PenaltyTiming {
         }
     }
 
-    /// How likely no flow follows within so long.
+    /// Probability that no flow follows within `span`.
     pub(super) fn nothing_within(&self, span: Span) -> f64 {
         match self.gap {
             None => 1.0,
@@ -56,7 +56,7 @@ pub struct FlowPenalty {
     pub timeouts: Span,
     /// Tails and their ACKs lost.
     pub tails: Span,
-    /// What go-back-N repairs.
+    /// Time of go-back-N repairs.
     pub retransmissions: Span,
 }
 

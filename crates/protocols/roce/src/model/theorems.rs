@@ -9,7 +9,7 @@ use units::Prob;
 use super::exact::Causes;
 use super::{CorruptionSeverity, FlowPath, FrameLengths, TailProtection, TimeoutModel, TimeoutSetting, power};
 
-/// What a header and an ACK suffer, as a share of what a full packet does.
+/// Corruption of a header and of an ACK, as a share of that of a full packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratios {
     pub(super) header: f64,

@@ -1,4 +1,4 @@
-//! What both ends of a connection agree on when it is set up.
+//! Settings of a connection, on which both ends agree when it is set up.
 
 use congestion::{ControlSite, ControllerConfig};
 use units::{Rate, Span};
@@ -23,13 +23,13 @@ pub struct SelectiveConfig {
     pub timeout: Span,
     /// Timeouts in a row before the connection fails.
     pub retry_count: u32,
-    /// What paces data, if anything does.
+    /// Pace of data, if there is one.
     pub rate: Option<Rate>,
-    /// Whether a switch may mark data.
+    /// ECN code point, which allows switches to mark data.
     pub ecn: Ecn,
-    /// What sets the window in bytes, and a pace.
+    /// Congestion control, which sets the window in bytes, and a pace.
     pub congestion: ControllerConfig,
-    /// What the controller must know of the path.
+    /// Path on which the connection runs, for its controller.
     pub site: ControlSite,
     /// Lengths of headers.
     pub framing: RdmaFraming,

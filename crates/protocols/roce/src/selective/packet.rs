@@ -54,7 +54,7 @@ impl Holes {
         self.iter().count()
     }
 
-    /// Whether there is no hole.
+    /// True if there is no hole.
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
@@ -87,7 +87,7 @@ impl fmt::Debug for Holes {
     }
 }
 
-/// What a NACK says is missing.
+/// Missing packets, as a NACK reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gaps {
     /// MELO: the latest holes. Without any, the receiver keeps nothing behind ePSN: go back there.
@@ -121,11 +121,11 @@ pub enum SelectivePacketKind {
 pub struct SelectivePacket {
     /// Decides the length of the frame.
     pub kind: SelectivePacketKind,
-    /// Of data its own; of an ACK the last that arrived in order; of a NACK the one that is expected.
+    /// PSN of data itself; in an ACK, that of the last packet that arrived in order; in a NACK, the expected one.
     pub psn: Psn,
     /// Code point of the IP header.
     pub ecn: Ecn,
-    /// What congestion control has it carry.
+    /// Fields for congestion control.
     pub congestion: CongestionHeader,
 }
 
@@ -148,7 +148,7 @@ impl SelectivePacket {
         }
     }
 
-    /// What the packet occupies on an Ethernet wire, gap and preamble included.
+    /// Bytes that the packet occupies on an Ethernet wire, gap and preamble included.
     #[inline]
     pub fn wire_bytes(&self) -> Bytes {
         Bytes::new(u64::from(on_wire(self.frame_len())))

@@ -1,7 +1,7 @@
 //! The half of a connection that receives.
 //!
-//! What is in order is delivered; what is not is placed in memory off the chip (MELO §3.2.2), where it costs nothing that
-//! is scarce, if the way of recovery can remember that it is there. Messages are announced in order.
+//! Data in order is delivered. Data out of order is placed in memory off the chip (MELO §3.2.2), where it costs nothing
+//! that is scarce, if the way of recovery can remember that it is there. Messages are announced in order.
 //!
 //! An acknowledgement is owed when a packet asks for one, when one arrives again, and when one fills a gap: the request of
 //! a packet that arrived out of order has been passed over.
@@ -32,7 +32,7 @@ pub(super) struct DataPacket {
 #[derive(Debug)]
 struct MessageEnd {
     place: u64,
-    /// What it lacks to a full packet, in bytes.
+    /// Bytes by which it is shorter than a full packet.
     shortfall: u64,
 }
 
@@ -112,7 +112,7 @@ impl SelectiveReceiver {
         }
     }
 
-    /// What a packet lacks to a full one, in bytes.
+    /// Bytes by which a packet is shorter than a full one.
     fn missing(&self, payload: u32) -> u64 {
         self.mtu.saturating_sub(u64::from(payload))
     }
@@ -133,7 +133,7 @@ impl SelectiveReceiver {
         }
     }
 
-    /// What arrived out of order has been forgotten, and will come again.
+    /// Forgets the packets that arrived out of order, which will come again.
     pub(super) fn forget(&mut self) {
         self.ends.clear();
     }

@@ -1,4 +1,4 @@
-//! What a way of selective retransmission decides, apart from what all of them share.
+//! Decisions that differ between ways of selective retransmission, apart from what all of them share.
 //!
 //! Places are PSNs counted from 0 without wrapping.
 
@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use super::packet::Gaps;
 
-/// What became of a packet that is not behind what was expected.
+/// Result of the arrival of a packet that is the expected one or lies beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketArrival {
     /// It was the expected one: this one and what had come before it, `passed` in all, are now in order.
@@ -24,7 +24,7 @@ pub enum PacketArrival {
     Dropped,
 }
 
-/// How far a sender is.
+/// Progress of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct SendWindow {
     /// The first place that is not acknowledged.
@@ -35,7 +35,7 @@ pub struct SendWindow {
     pub sent: u64,
 }
 
-/// What a NACK comes to.
+/// News that a NACK brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NackInfo {
     /// All of it was known.
@@ -48,20 +48,20 @@ pub enum NackInfo {
     Invalid,
 }
 
-/// What could not be kept while a connection was away.
+/// State that could not be kept while a connection was away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ForgottenState {
     /// Everything that had arrived out of order.
     pub arrivals: bool,
-    /// What was to be sent again, from this place on.
+    /// Packets that were to be sent again, from this place on.
     pub resend_from: Option<u64>,
 }
 
-/// What both halves of a connection remember about losses, with no timer and no wire of their own.
+/// State of both halves of a connection about losses, with no timer and no wire of their own.
 pub trait LossRecovery: Debug {
     /// A packet arrived at `place`, which is the expected one or lies less than a window behind it.
     fn arrive(&mut self, place: u64) -> PacketArrival;
-    /// Whether [`LossRecovery::next_nack`] has something to send.
+    /// True if [`LossRecovery::next_nack`] has something to send.
     fn owes_nack(&self) -> bool;
     /// The NACK that is due.
     fn next_nack(&mut self) -> Option<Gaps>;
@@ -72,7 +72,7 @@ pub trait LossRecovery: Debug {
     fn again(&self, una: u64) -> Option<u64>;
     /// [`LossRecovery::again`] has been sent.
     fn sent_again(&mut self);
-    /// Whether the receiver is known to keep what is at this place, though it is not acknowledged.
+    /// True if the receiver is known to keep the packet at this place, though it is not acknowledged.
     fn has_arrived(&self, place: u64) -> bool;
     /// Everything before `una` has arrived.
     fn acknowledged(&mut self, una: u64);

@@ -1,6 +1,7 @@
 //! The half of a connection that sends.
 //!
-//! As the requester of a queue pair, with WRITEs alone, and with what the receiver misses sent again before anything else:
+//! It works like the requester of a queue pair, with WRITEs alone, and sends again what the receiver misses before anything
+//! else:
 //!
 //! ```text
 //!                        what NACKs named

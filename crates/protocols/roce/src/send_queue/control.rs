@@ -1,4 +1,4 @@
-//! What a send queue reports to its controller, and what packets carry for it.
+//! Feedback of a send queue to its controller, and the header fields that packets carry for it.
 
 use congestion::{AckFeedback, Controller, RdmaControl, TelemetrySample};
 use units::Time;
@@ -6,7 +6,7 @@ use units::Time;
 use super::SendQueue;
 use crate::congestion_header::{CongestionHeader, Telemetry};
 
-/// What has been acknowledged, in packets and in bytes.
+/// Position up to which everything has been acknowledged, in packets and in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckedPosition {
     packets: u64,
@@ -40,7 +40,7 @@ impl SendQueue {
         });
     }
 
-    /// How far packets are acknowledged.
+    /// Position up to which packets are acknowledged.
     #[inline]
     pub(crate) fn acked(&self) -> AckedPosition {
         AckedPosition { packets: self.una, bytes: self.offset(0, self.una) }
@@ -59,7 +59,7 @@ impl SendQueue {
         &self.controller
     }
 
-    /// What a data packet that leaves now carries for congestion control.
+    /// Fields for congestion control of a data packet that leaves now.
     #[inline]
     pub(crate) fn data_header(&self, now: Time, is_first_write: bool) -> CongestionHeader {
         let collects = self.config.congestion.wants_telemetry();

@@ -19,7 +19,7 @@ struct Count {
     unheard: f64,
 }
 
-/// What came of sending everything from one PSN on.
+/// Outcome of sending everything from one PSN on.
 #[derive(Default)]
 struct Round {
     nak_sent: bool,

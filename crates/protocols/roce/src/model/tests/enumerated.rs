@@ -81,7 +81,8 @@ fn a_packet_and_everything_that_is_sent_again() {
     }
 }
 
-/// Which of a tail, its ACK, the dummies behind it and their answers are lost; and the further copies of a NAK.
+/// Flags of the packets that are lost of a tail, its ACK, the dummies behind it and their answers; and the further copies
+/// of a NAK.
 struct Behind<'a> {
     tail: bool,
     ack: bool,
@@ -91,7 +92,7 @@ struct Behind<'a> {
 }
 
 impl Behind<'_> {
-    /// Whether the tail arrives and its requester hears nothing, of a responder that NAKs each expected PSN once.
+    /// True if the tail arrives and its requester hears nothing, of a responder that NAKs each expected PSN once.
     fn is_silent(&self) -> bool {
         let (mut expected, mut naked, mut heard) = (0, false, !self.ack);
         for (psn, lost) in self.dummies.iter().enumerate() {
