@@ -1,7 +1,7 @@
-//! What the protocol costs per frame, without any wire: the sender numbers and keeps a frame, the
-//! receiver delivers it and acknowledges when it is due, the sender frees it. Eight frames are in flight,
-//! about as many as on a 100G link; the receiver is pulled when it asks to be, as by any driver. The
-//! time for passing frames from one to the other is included.
+//! Benchmark of the protocol's cost per frame, without any wire: the sender numbers and keeps a frame, the receiver
+//! delivers it and acknowledges when it is due, the sender frees it. Eight frames are in flight, about as many as on a 100G
+//! link; the receiver is pulled when it asks to be, as by any driver. The time for passing frames from one to the other is
+//! included.
 
 use std::hint::black_box;
 
@@ -31,7 +31,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// What was sent so long ago that its place is needed again.
+    /// Takes the oldest packet in flight, whose place is needed again.
     #[inline]
     fn arrival(&mut self) -> Option<LinkPacket<Frame>> {
         self.flying[self.sent % DEPTH].take()

@@ -24,7 +24,7 @@ pub struct PauseThresholds {
     pub pause_at: Bytes,
     /// At this level it is asked to resume.
     pub resume_at: Bytes,
-    /// What still arrives after a pause was decided.
+    /// Bytes that still arrive after a pause was decided.
     pub headroom: Bytes,
 }
 
@@ -61,7 +61,7 @@ impl Backpressure {
         self.wish
     }
 
-    /// Whether the wish is the one that [`Backpressure::on_level`] leaves behind.
+    /// True if the wish is the one that [`Backpressure::on_level`] leaves behind.
     pub(crate) fn is_settled(&self, level: Bytes) -> bool {
         match self.wish {
             FlowControl::Flow => level == Bytes::ZERO || level < self.pause_at,

@@ -1,4 +1,4 @@
-//! How many copies of a retransmission reach a target loss.
+//! Number of copies of a retransmission that reaches a target loss.
 //!
 //! LinkGuardian (SIGCOMM'23) §3.4, Eq. 1 and 2: a frame is lost permanently when its first transmission and
 //! all N copies are lost, so N is the smallest number with `actual^(N+1) <= target`. Solved for N in

@@ -1,4 +1,4 @@
-//! What an endpoint counts. Names are UEC LLR's where they mean the same.
+//! Counters of an endpoint. Names are UEC LLR's where they mean the same.
 
 units::counters! {
     /// Frames and losses of one end.

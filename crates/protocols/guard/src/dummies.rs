@@ -11,26 +11,26 @@
 
 use units::{Span, Time};
 
-/// How often dummies are sent.
+/// Pace of dummies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DummyPace {
     /// Sent back to back when a class has run dry.
     pub copies: u8,
-    /// How long it has to be dry for that: where it will often not be for long, or an answer acknowledges all anyway.
+    /// Time for which it has to be dry for that: where it will often not be for long, or an answer acknowledges all anyway.
     pub after: Span,
     /// Between two later ones.
     pub every: Span,
-    /// As in the paper: without end, whether anything is unacknowledged or not.
+    /// Sends dummies without end, whether anything is unacknowledged or not, as in the paper.
     pub endless: bool,
 }
 
-/// When the next dummy of a class is due.
+/// Schedule of the dummies of a class.
 #[derive(Debug)]
 pub struct Dummies {
     pace: DummyPace,
     /// Copies still to be sent at once.
     left: u8,
-    /// When they may be, once the class was found dry.
+    /// Time from which they may be sent, once the class was found dry.
     first: Option<Time>,
     next: Time,
 }
@@ -54,13 +54,13 @@ impl Dummies {
         self.pace.endless
     }
 
-    /// When the next dummy is worth sending even ahead of another class's frames; at once if that lies in
-    /// the past.
+    /// Time from which the next dummy is worth sending even ahead of another class's frames; at once if that lies in the
+    /// past.
     pub(crate) fn worth_announcing(&self) -> Time {
         if self.left > 0 { Time::ZERO } else { self.next }
     }
 
-    /// When the next dummy is due if there is nothing else to send, which is so from now on.
+    /// Time at which the next dummy is due if there is nothing else to send, which is so from now on.
     pub fn due(&mut self, now: Time) -> Time {
         if self.pace.endless || self.left > 0 && self.pace.after == Span::ZERO {
             return Time::ZERO;

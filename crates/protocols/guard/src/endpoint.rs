@@ -3,7 +3,7 @@
 //!
 //! LinkGuardian (SIGCOMM'23) §3 (Fig. 5) and §3.5; both modes at once and both directions as §5 suggests.
 //!
-//! When the wire pulls, strictly in this order: life-cycle messages, notices, retransmissions, the dummy
+//! Each pull of the wire is served strictly in this order: life-cycle messages, notices, retransmissions, the dummy
 //! of a class that ran dry while the other has frames, new frames unless paused, explicit
 //! acknowledgements, dummies. An acknowledgement that is due rides on any frame that goes that way.
 //!
@@ -39,7 +39,7 @@ pub fn lane(class: Class) -> QueueId {
     QueueId(class as u8)
 }
 
-/// What an endpoint waits for.
+/// Timers of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointTimer {
     /// A missing frame is waited for no longer.
@@ -60,7 +60,7 @@ impl From<EndpointTimer> for usize {
     }
 }
 
-/// What the owner asks of an endpoint.
+/// Commands of the owner to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EndpointCommand {
     /// Protect, and the peer too, though somebody may have deactivated it.
@@ -76,7 +76,7 @@ pub enum EndpointCommand {
     Expect(Prob),
 }
 
-/// What an endpoint reports to its owner.
+/// Reports of an endpoint to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointEvent {
     /// Frames are protected from now on.
@@ -154,12 +154,12 @@ pub struct Endpoint<B> {
     copies: u8,
     life: Lifecycle,
     lines: Vec<ClassPair<B>>,
-    /// Which class may send the next new frame, and which may acknowledge next.
+    /// Class that may send the next new frame, and class that may acknowledge next.
     turn: usize,
     ack_turn: usize,
-    /// Which class may send the next copy.
+    /// Class that may send the next copy.
     copy_turn: usize,
-    /// Which queue may send the next unprotected frame.
+    /// Queue that may send the next unprotected frame.
     plain_turn: u8,
     /// Unprotected frames that came while protected ones were held: those go first.
     bare: VecDeque<B>,
@@ -213,7 +213,7 @@ impl<B: FrameBody> Endpoint<B> {
         endpoint
     }
 
-    /// Where the life cycle is.
+    /// State of the life cycle.
     pub fn state(&self) -> SessionState {
         self.life.state()
     }
@@ -244,7 +244,7 @@ impl<B: FrameBody> Endpoint<B> {
         &self.params
     }
 
-    /// What this end asks its peer to agree to.
+    /// Agreement that this end asks of its peer.
     pub fn agreement(&self) -> LinkAgreement {
         self.params.agreement()
     }
@@ -254,7 +254,7 @@ impl<B: FrameBody> Endpoint<B> {
         self.auto.as_ref().map_or((self.copies, None), |auto| (auto.copies(), Some(auto.level())))
     }
 
-    /// What was counted since it was made.
+    /// Counters since the endpoint was made.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -16,10 +16,10 @@
 //! back what follows a missing one; with [`FecConfig::ordered`] off it hands up every frame as it comes and recovered ones
 //! behind, which is what the software decoder that Wharf's authors published does.
 //!
-//! What is left out is the code itself. Any maximum distance separable one, such as Reed–Solomon over the bytes at the
-//! same place of each frame, recovers exactly when no more frames are missing than parity frames arrived. That count is
-//! kept here; a parity frame carries the frames of its block as handles instead of symbols, and is as long as the
-//! longest of them. Frames of a link do not overtake each other: once the last parity frame is here, nothing follows.
+//! The code itself is left out. Any maximum distance separable one, such as Reed–Solomon over the bytes at the same place
+//! of each frame, recovers exactly when no more frames are missing than parity frames arrived. That count is kept here; a
+//! parity frame carries the frames of its block as handles instead of symbols, and is as long as the longest of them.
+//! Frames of a link do not overtake each other: once the last parity frame is here, nothing follows.
 //!
 //! In [`Counters`], parity frames count as `tx_replay` and `rx_replay`.
 //!
@@ -43,7 +43,7 @@ use encoder::FecEncoder;
 use number::FecNumber;
 pub use parameters::{FecConfig, best_parameters, effective_loss};
 
-/// What a parity frame carries beside the parity: block, place in it, type. Wharf puts as much on every frame;
+/// Header of a parity frame: block, place in it, type. Wharf puts as much on every frame;
 /// LinkGuardian's Table 3 counts none (9.13 Gb/s leaves no room for it), and so do we.
 pub const PARITY_HEADER: u32 = 4;
 
@@ -100,7 +100,7 @@ impl<B: FrameBody> FecPacket<B> {
     }
 }
 
-/// What an endpoint waits for.
+/// Timers of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FecTimer {
     /// The block being sent has been open for long enough.
@@ -131,7 +131,7 @@ impl<B: FrameBody> FecEndpoint<B> {
         Self { encoder: FecEncoder::new(config), decoder: FecDecoder::new(config), counters: Counters::default() }
     }
 
-    /// What was counted since it was made.
+    /// Counters since the endpoint was made.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -60,11 +60,11 @@ pub struct LlrProfile {
     pub max_outstanding_frames: u32,
     /// Their bytes, at most.
     pub max_outstanding_bytes: Bytes,
-    /// How long an acknowledgement may take before everything outstanding is sent again.
+    /// Time that an acknowledgement may take before everything outstanding is sent again.
     pub max_replay_timer: Span,
     /// Replays without progress before the buffer is flushed.
     pub max_replay_count: u32,
-    /// How old a frame may become in the replay buffer.
+    /// Age that a frame may reach in the replay buffer.
     pub data_age_timeout: Span,
     /// The least time between two control ordered sets: 2,048 bytes at the link's rate.
     pub ctlos_spacing: Span,
@@ -97,7 +97,7 @@ enum ControlOrderedSet {
     Ack(LlrNumber),
     /// Everything before it arrived, this one did not.
     Nack(LlrNumber),
-    /// What came before this number was discarded: expect it next.
+    /// Everything before this number was discarded: expect it next.
     Skip(LlrNumber),
 }
 
@@ -143,7 +143,7 @@ enum RxState {
     NackSent,
 }
 
-/// What an endpoint waits for.
+/// Timers of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LlrTimer {
     /// An acknowledgement is overdue.
@@ -206,7 +206,7 @@ impl<B: FrameBody> LlrEndpoint<B> {
         }
     }
 
-    /// What was counted since it was made.
+    /// Counters since the endpoint was made.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -21,17 +21,17 @@ use wire::link::{Feedback, Gap};
 pub(crate) struct MissingRun {
     pub first: Seq,
     pub frames: u32,
-    /// When the gap was noticed.
+    /// Time at which the gap was noticed.
     pub since: Time,
-    /// When to look at it again: to ask, to wait on or to give up.
+    /// Time at which to look at it again: to ask, to wait on or to give up.
     pub deadline: Time,
-    /// When an answer to the latest question should have come.
+    /// Time by which an answer to the latest question should have come.
     pub ask_at: Time,
-    /// How often it was asked for before the latest time.
+    /// Number of times it was asked for before the latest time.
     pub round: u8,
-    /// How many deadlines have passed.
+    /// Number of deadlines that have passed.
     pub waits: u8,
-    /// How many of those times the peer was not heard of meanwhile.
+    /// Number of those deadlines before which the peer was not heard of.
     pub unheard: u8,
 }
 
@@ -85,7 +85,7 @@ impl Losses {
         self.steps.set(self.steps.get() + 1);
     }
 
-    /// How many runs begin before `seq`.
+    /// Number of runs that begin before `seq`.
     fn runs_before(&self, seq: Seq) -> usize {
         self.runs.partition_point(|run| {
             self.step();

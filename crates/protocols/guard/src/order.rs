@@ -30,7 +30,7 @@ pub(crate) struct DeliveryOrder<B> {
     stepped_over: VecDeque<(Seq, u32)>,
 }
 
-/// What became of a frame that arrived.
+/// Placement of a frame that arrived.
 #[derive(Debug)]
 pub(crate) enum OrderPlacement<B> {
     /// It is its turn.

@@ -1,4 +1,4 @@
-//! What an endpoint puts on the wire and takes from it.
+//! Packets that an endpoint sends and receives.
 
 use wire::link::{Epoch, Feedback, FrameKind, LinkHeader};
 
@@ -7,7 +7,7 @@ pub trait FrameBody {
     /// Length in bytes, frame check included.
     fn len(&self) -> u32;
 
-    /// Whether it has no bytes.
+    /// True if the frame has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

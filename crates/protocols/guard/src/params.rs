@@ -68,10 +68,10 @@ impl LinkTiming {
     }
 }
 
-/// How a class is received.
+/// Settings for the reception of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderingParams {
-    /// How the reorder buffer is built.
+    /// Build of the reorder buffer.
     pub build: ReorderBuild,
     /// The most bytes that it holds.
     pub limit: Bytes,
@@ -82,7 +82,7 @@ pub struct OrderingParams {
 /// Limits between which the mode is chosen automatically; see [`crate::auto`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AutoLimits {
-    /// What the copies aim for.
+    /// Loss rate that the copies aim for.
     pub target: Prob,
     /// Frames over which loss is measured.
     pub window: u32,
@@ -99,10 +99,10 @@ pub struct AutoLimits {
 /// Everything that an endpoint is configured with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Which classes the link carries. Each serves the lane of its number; while the link is active,
-    /// nothing is taken from a lane whose class is not among them.
+    /// Classes that the link carries. Each serves the lane of its number; while the link is active, nothing is taken from a
+    /// lane whose class is not among them.
     pub classes: Vec<Class>,
-    /// Whether this end protects what it sends, or only acknowledges what it receives.
+    /// Protects the frames that this end sends; otherwise it only acknowledges those that it receives.
     pub protects: bool,
     /// Copies of each retransmission (N of Eq. 2).
     pub copies: u8,
@@ -110,13 +110,13 @@ pub struct Params {
     pub control_copies: u8,
     /// Copies of each life-cycle message at least: the last one of all is not answered.
     pub session_copies: u8,
-    /// When dummies are sent.
+    /// Pace of dummies.
     pub dummies: DummyPace,
     /// Frames in order for each acknowledgement. A gap or a dummy is answered at once, so this costs the
     /// sender buffer, never time.
     pub ack_every: u8,
-    /// Whether every frame that goes the other way carries an acknowledgement, due or not: costs the wire three bytes,
-    /// and where frames answer each other it saves a dummy and its answer.
+    /// Puts an acknowledgement, due or not, on every frame that goes the other way: it costs the wire three bytes, and
+    /// where frames answer each other it saves a dummy and its answer.
     pub eager_acks: bool,
     /// The most frames outstanding in a class.
     pub window_frames: u32,
@@ -132,28 +132,27 @@ pub struct Params {
     pub burst: u32,
     /// Added to `timeout` for each loss in a row beyond `burst`.
     pub timeout_each: Span,
-    /// How many timeouts a missing frame is waited for before it is given up. After each it is asked for again, unless the
-    /// answer takes longer than that by what was measured; see `crate::round_trip`.
+    /// Number of timeouts for which a missing frame is waited for before it is given up. After each it is asked for again,
+    /// unless the answer takes longer than that by what was measured; see `crate::round_trip`.
     pub asks: u8,
-    /// How many more if the peer is not heard of meanwhile.
+    /// Number of further timeouts if the peer is not heard of meanwhile.
     pub unheard_asks: u8,
-    /// How frames of the ordered class are put in order.
+    /// Settings that put frames of the ordered class in order.
     pub ordering: OrderingParams,
-    /// As in App. A.2: acknowledgements do not list the gaps still open, so that a lost notice loses
-    /// its frame.
+    /// Follows App. A.2: acknowledgements do not list the gaps still open, so that a lost notice loses its frame.
     pub paper_acks: bool,
-    /// As in §3.5: longer runs of losses are not asked for. The paper has 5.
+    /// Longest run of losses that is asked for, as in §3.5; `None` for no limit. The paper has 5.
     pub max_consecutive: Option<u32>,
-    /// Where sequence numbers begin in the first epoch.
+    /// First sequence number of the first epoch.
     pub first_seq: Seq,
-    /// Of the life cycle.
+    /// Times of the life cycle.
     pub session: SessionTiming,
-    /// How long the peer may leave what we sent unanswered before it is taken for gone. Time counts only while dummies
-    /// go out, see `crate::silence`.
+    /// Time for which the peer may leave what we sent unanswered before it is taken for gone. Time counts only while
+    /// dummies go out, see `crate::silence`.
     pub patience: Span,
     /// Limits of the automatic mode; `None` keeps the mode as it is.
     pub auto: Option<AutoLimits>,
-    /// How the driver seals frames; both ends must do it alike. Zero if not at all.
+    /// Number of the way in which the driver seals frames; both ends must do it alike. Zero for no seal.
     pub seal: u8,
 }
 
@@ -294,7 +293,7 @@ impl Params {
         self
     }
 
-    /// What this end asks its peer to agree to.
+    /// Agreement that this end asks of its peer.
     pub fn agreement(&self) -> LinkAgreement {
         LinkAgreement {
             version: VERSION,

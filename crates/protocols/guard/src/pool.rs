@@ -41,12 +41,12 @@ impl BufferPool {
         assert!(self.used <= self.total, "a link holds more than its hard limit");
     }
 
-    /// What all links hold together.
+    /// Bytes that all links hold together.
     pub fn used(&self) -> Bytes {
         self.used
     }
 
-    /// What `link` may hold from now on.
+    /// Bytes that `link` may hold from now on.
     pub fn share(&self, link: usize) -> PoolShare {
         let reserved = self.headroom * self.held.len() as u64;
         let fair = (self.total - reserved).saturating_sub(self.used) + self.headroom;

@@ -56,7 +56,7 @@ pub(crate) struct Receiver<B> {
     max_consecutive: Option<u32>,
     /// The most frames that the peer keeps outstanding, as it announced.
     peer_window: i32,
-    /// Where frames are handed up.
+    /// Queue to which frames are delivered.
     lane: QueueId,
 }
 
@@ -129,7 +129,7 @@ impl<B: FrameBody> Receiver<B> {
         self.owes_ack
     }
 
-    /// Whether an acknowledgement that is not due would say something new, and may ride along.
+    /// True if an acknowledgement that is not due would say something new, and may ride along.
     #[inline]
     pub(crate) fn may_ack(&self) -> bool {
         self.eager_acks && self.unacknowledged > 0
@@ -211,7 +211,7 @@ impl<B: FrameBody> Receiver<B> {
         }
     }
 
-    /// Whether an honest peer can be so far ahead of what we expect: further than its window it does not get.
+    /// True if an honest peer can be so far ahead of what we expect: it does not get further than its window.
     fn is_plausible(&self, ahead: i32) -> bool {
         let oldest = match &self.order {
             Some(order) => order.next(),

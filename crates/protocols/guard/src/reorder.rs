@@ -1,4 +1,4 @@
-//! Where frames wait for the one before them.
+//! Reorder buffer, in which frames wait for the one before them.
 //!
 //! LinkGuardian (SIGCOMM'23) §3.3, Algorithm 1. Two ways to build it:
 //!
@@ -20,7 +20,7 @@ use wire::link::DATA_HEADER;
 
 use crate::packet::FrameBody;
 
-/// Which of the two, with what it needs to know.
+/// Build of the reorder buffer, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum ReorderBuild {
@@ -31,7 +31,7 @@ pub enum ReorderBuild {
 }
 
 impl ReorderBuild {
-    /// As on the paper's switch: a port of 100G; the loop's latency is our calibration.
+    /// Build on the paper's switch: a port of 100G; the loop's latency is our calibration.
     pub const TOFINO: Self = Self::Rotating { rate: Rate::gbps(100), turn: Span::from_ns(200) };
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct RotatingBuffer<B> {
     rate: Rate,
     turn: Span,
     queue: VecDeque<(Time, Seq, B)>,
-    /// When the port that feeds the loop has sent what is queued.
+    /// Time at which the port that feeds the loop has sent what is queued.
     free_at: Time,
 }
 
@@ -116,7 +116,7 @@ impl<B: FrameBody> ReorderBuffer<B> {
         self.level
     }
 
-    /// Whether nothing is held.
+    /// True if nothing is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.frames == 0
     }
@@ -150,7 +150,7 @@ impl<B: FrameBody> ReorderBuffer<B> {
         Some(body)
     }
 
-    /// When a frame comes round to be examined.
+    /// Time at which a frame comes round to be examined.
     pub(crate) fn next_turn(&self) -> Option<Time> {
         match &self.store {
             ReorderStore::Sorted(_) => None,
@@ -175,7 +175,7 @@ impl<B: FrameBody> ReorderBuffer<B> {
         None
     }
 
-    /// What is held and when its turn comes, relative to `now` and to the number awaited: equal for two
+    /// Hashes the frames held and the times of their turns, relative to `now` and to the number awaited: equal for two
     /// buffers that will behave alike.
     pub(crate) fn fingerprint(&self, now: Time, next: Seq, mut mix: impl FnMut(u64)) {
         match &self.store {

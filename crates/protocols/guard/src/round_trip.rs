@@ -1,4 +1,4 @@
-//! How long the answer to a notice takes: when a missing frame is worth asking for again.
+//! Time that the answer to a notice takes, which decides when a missing frame is worth asking for again.
 //!
 //! A notice asks for a frame, and its retransmission is the answer. On a bare wire that takes microseconds; where a queue
 //! lies behind the card, as long as the queue is. Who asks again sooner gets the frame twice, and makes the queue
@@ -47,7 +47,7 @@ impl RoundTrip {
         });
     }
 
-    /// How long to wait for an answer to the question before `round` others have gone unanswered.
+    /// Time to wait for an answer to a question after which `round` others have gone unanswered.
     pub(crate) fn wait(&self, round: u8) -> Span {
         let measured = self.measured.map_or(Span::ZERO, |(smoothed, variation)| smoothed + variation * 4);
         let first = measured.max(self.suspected).clamp(self.floor, self.most);

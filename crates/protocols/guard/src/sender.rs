@@ -134,7 +134,7 @@ impl<B: FrameBody> Sender<B> {
         self.peak
     }
 
-    /// Whether a new frame may go on the wire now.
+    /// True if a new frame may go on the wire now.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
         self.wish == FlowControl::Flow
@@ -142,7 +142,7 @@ impl<B: FrameBody> Sender<B> {
             && self.bytes + Bytes::new(u64::from(self.mtu)) <= self.max_bytes
     }
 
-    /// Whether dummies are called for when there is nothing else to send.
+    /// True if dummies are called for when there is nothing else to send.
     #[inline]
     pub(crate) fn wants_dummies(&self) -> bool {
         !self.is_drained() || self.is_paused() || self.dummies.is_endless()
@@ -192,8 +192,8 @@ impl<B: FrameBody> Sender<B> {
         Ok(feedback.gaps().iter().map(|gap| self.request(gap.first(), gap.frames(), gap.round())).sum())
     }
 
-    /// Whether a report speaks of what is outstanding now, not of what was settled before. A receiver that
-    /// lost its place says the same stale thing for ever, and must not pass for one that answers.
+    /// True if a report speaks of what is outstanding now, not of what was settled before. A receiver that lost its place
+    /// says the same stale thing for ever, and must not pass for one that answers.
     #[inline(always)]
     pub(crate) fn is_fresh(&self, latest: Seq) -> bool {
         latest.next().offset_from(self.base) >= 0
@@ -339,7 +339,7 @@ impl<B: FrameBody> Sender<B> {
         flushed
     }
 
-    /// Whether this class wants a dummy: something is unacknowledged or paused, and no frame may go.
+    /// True if this class wants a dummy: something is unacknowledged or paused, and no frame may go.
     #[inline]
     pub(crate) fn is_dry<O: Out<Endpoint<B>>>(&self, fed: Option<QueueId>, out: &O) -> bool {
         self.wants_dummies() && (!self.has_room() || fed.is_none_or(|lane| !out.waiting(lane)))

@@ -51,7 +51,7 @@ mod messages;
 use units::{Span, Time};
 use wire::link::{Epoch, LinkAgreement, SessionKind, SessionMessage, SessionRefusal};
 
-/// Where the life cycle of a link is.
+/// State of a link's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
     /// Not protecting, and not asking for it.
@@ -66,7 +66,7 @@ pub enum SessionState {
     Closing,
 }
 
-/// What the endpoint has to do because of a message.
+/// Action of the endpoint that a message requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionStep {
     /// There is nothing to do.
@@ -109,7 +109,7 @@ pub struct SessionTiming {
     pub retry: Span,
     /// The longest that a handshake or a farewell goes on without the answer that ends it.
     pub linger: Span,
-    /// How often an end says unasked what it believes: Confirm while Active, Hello while it is dormant against its
+    /// Interval at which an end says unasked what it believes: Confirm while Active, Hello while it is dormant against its
     /// will. `None` if never; then two ends that were led astray find out only by their frames.
     pub heartbeat: Option<Span>,
 }
@@ -123,7 +123,7 @@ const LEAST_TRIES: u32 = 3;
 /// After this many heartbeats without a word of the peer's we are not talking to it.
 const MOST_QUIET: u32 = 4;
 
-/// What the owner last said.
+/// Latest wish of the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OwnerIntent {
     /// Nothing: the end follows the peer.
@@ -159,13 +159,13 @@ pub struct Lifecycle {
     tries: u32,
     /// Heartbeats since the peer was last heard of while Active.
     quiet: u32,
-    /// When Answering or Closing has lasted for long enough.
+    /// Time at which Answering or Closing has lasted for long enough.
     until: Time,
     heard_bye: bool,
     peer_is_empty: bool,
     announced: Option<bool>,
     quiet_until: Time,
-    /// What the peer would agree to, as it last said.
+    /// Latest agreement that the peer offered.
     theirs: Option<LinkAgreement>,
     /// The window that the peer announced when this epoch began.
     window: u16,
@@ -198,14 +198,14 @@ impl Lifecycle {
         }
     }
 
-    /// As if the handshake with `peer` had just taken place.
+    /// Enters the state after a handshake with `peer`, without messages.
     pub fn establish(&mut self, peer: u32) {
         self.begin(peer, 1, self.agreement.window);
         self.will = OwnerIntent::Protect;
         self.state = SessionState::Active;
     }
 
-    /// Where it is now.
+    /// State of the life cycle now.
     #[inline]
     pub fn state(&self) -> SessionState {
         self.state
@@ -228,7 +228,7 @@ impl Lifecycle {
         epoch::first_number(self.epoch)
     }
 
-    /// What the peer would agree to, as it last said.
+    /// Latest agreement that the peer offered.
     pub fn theirs(&self) -> Option<LinkAgreement> {
         self.theirs
     }
@@ -248,7 +248,7 @@ impl Lifecycle {
         self.pending.is_some()
     }
 
-    /// Whether a protected frame of `epoch` belongs to the current incarnation of the link.
+    /// True if a protected frame of `epoch` belongs to the current incarnation of the link.
     #[inline]
     pub fn accepts(&self, epoch: Epoch) -> bool {
         matches!(self.state, SessionState::Active | SessionState::Answering | SessionState::Closing)
@@ -264,7 +264,7 @@ impl Lifecycle {
         Some(SessionMessage { kind, instance: self.instance, heard, epoch, agreement: self.agreement })
     }
 
-    /// When the message of this state is to be repeated.
+    /// Time at which the message of this state is to be repeated.
     pub(crate) fn retry_at(&self, now: Time) -> Option<Time> {
         match self.state {
             SessionState::Asking | SessionState::Answering | SessionState::Closing => Some(now + self.timing.retry),

@@ -1,12 +1,12 @@
-//! How long the peer has been silent while it should have answered.
+//! Time for which the peer has been silent while it should have answered.
 //!
-//! A clock alone would not do: a program on a host may not get to run for longer than any patience, and its own
-//! stall is not the peer's silence. A count of dummies would not do either: a thin stream sends one for each frame. So
-//! time counts from dummy to dummy, and of the time between two of them only as much as lies between them as a rule.
+//! A clock alone would not do: a program on a host may not get to run for longer than any patience, and its own stall is
+//! not the peer's silence. A count of dummies would not do either: a thin stream sends one for each frame. So time counts
+//! from dummy to dummy, and between two of them only up to a multiple of their usual interval.
 
 use units::{Span, Time};
 
-/// Of the time between two dummies at most this many times what it should be counts.
+/// Most intervals of dummies that count of the time between two dummies.
 const MOST_INTERVALS: u64 = 16;
 
 #[derive(Debug)]

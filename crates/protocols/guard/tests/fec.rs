@@ -45,7 +45,7 @@ fn received(link: &Link) -> &Counters {
     link.machine(Side::Right).counters()
 }
 
-/// What the last pull put on the wire.
+/// Packet that the last pull put on the wire.
 fn sent<B: FrameBody>(out: &mut Recorder<FecEndpoint<B>>) -> FecPacket<B> {
     let mut packets =
         out.acts().into_iter().filter_map(|act| if let RecordedAction::Transmit(it) = act { Some(it) } else { None });
@@ -231,7 +231,7 @@ fn effective_loss_is_that_of_the_binomial_distribution() {
     }
 }
 
-/// Which frames must come out: all of a block that loses no more than `h`, and what arrived of the others.
+/// Frames that must come out: all of a block that loses no more than `h`, and those that arrived of the others.
 fn survivors(frames: u32, config: &FecConfig, lost: impl Fn(usize) -> bool) -> Vec<u32> {
     let (k, h) = (u32::from(config.k), usize::from(config.h));
     let (mut survivors, mut at) = (Vec::new(), 0);

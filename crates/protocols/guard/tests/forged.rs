@@ -16,7 +16,7 @@ use wire::link::{Class, Epoch, LinkAgreement, LinkHeader, SessionKind, SessionMe
 const LIVE: SessionTiming =
     SessionTiming { retry: Span::from_ms(100), linger: Span::from_ms(1_000), heartbeat: Some(Span::from_ms(250)) };
 
-/// How soon two ends must protect again after the last forged message.
+/// Time within which two ends must protect again after the last forged message.
 const WITHIN: Span = Span::from_ms(2_000);
 
 fn live(class: Class) -> Params {

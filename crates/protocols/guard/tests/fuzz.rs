@@ -14,7 +14,7 @@ use testkit::{Duo, Fate, Side, fuzz};
 use units::{Bytes, Span};
 use wire::link::{Class, LinkHeader, MAX_HEADER};
 
-/// What parses is what would be written; anything else is refused.
+/// Checks that a header that parses is written again as the same bytes; anything else is refused.
 fn header(bytes: &[u8]) {
     if let Ok((header, len)) = LinkHeader::parse(bytes) {
         let mut again = [0; MAX_HEADER];

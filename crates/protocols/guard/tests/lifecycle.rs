@@ -1,4 +1,4 @@
-//! How a link starts, stops, and survives the restart of one end.
+//! A link starts, stops, and survives the restart of one end.
 
 mod common;
 

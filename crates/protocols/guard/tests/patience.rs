@@ -1,4 +1,4 @@
-//! When a peer that does not answer is taken for gone: by a clock that stands still while we do not run ourselves.
+//! A peer that does not answer is taken for gone by a clock that stands still while we do not run ourselves.
 
 mod common;
 

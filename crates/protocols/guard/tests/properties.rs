@@ -92,7 +92,7 @@ fn setup() -> impl Strategy<Value = Params> {
     )
 }
 
-/// What one direction has seen.
+/// Record of one direction.
 #[derive(Default)]
 struct Tally {
     next: u32,

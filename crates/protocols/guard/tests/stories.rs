@@ -1,4 +1,4 @@
-//! What the protocol does, one scenario per test.
+//! Behaviour of the protocol, one scenario per test.
 
 mod common;
 
@@ -471,7 +471,7 @@ fn classes_take_turns_in_sending_again() {
     assert!(copies.len() >= 8 && turns * 2 > copies.len(), "{turns} turns in {copies:?}");
 }
 
-/// What waits behind held frames is bounded in bytes, as more comes and as it leaves.
+/// Frames that wait behind held ones are bounded in bytes, as more come and as they leave.
 #[test]
 fn unprotected_frames_that_wait_are_bounded_in_bytes() {
     let mut link = established(&params(Class::Ordered));

@@ -1,4 +1,4 @@
-//! What goes on the wire next, strictly by priority.
+//! Choice of the next packet for the wire, strictly by priority.
 
 use machine::{Out, Pull, QueueId};
 use units::Time;
@@ -165,7 +165,7 @@ impl<B: FrameBody> Endpoint<B> {
         true
     }
 
-    /// Whether anything is left to send after an explicit acknowledgement, which goes after all else.
+    /// True if anything is left to send after an explicit acknowledgement, which goes after all else.
     pub(super) fn has_more<O: Out<Self>>(&self, out: &O) -> bool {
         let wants = |line: &ClassPair<B>| line.rx.owes_ack() || line.tx.is_dry(self.feed(line.class), out);
         self.lines.iter().any(wants)

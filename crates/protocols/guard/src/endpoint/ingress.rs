@@ -1,4 +1,4 @@
-//! What comes off the wire, and what the life cycle makes of it.
+//! Packets that arrive from the wire, and the response of the life cycle to them.
 
 use machine::{Machine, Out, QueueId};
 use units::{Bytes, Time};

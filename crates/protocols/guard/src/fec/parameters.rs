@@ -1,4 +1,4 @@
-//! Which code, and for how long to wait.
+//! Parameters of the code, and times to wait.
 
 use units::{Bytes, Prob, Span};
 use wire::ethernet::on_wire;
@@ -15,9 +15,9 @@ pub struct FecConfig {
     pub h: u16,
     /// A block is closed this long after its first frame, however few it has.
     pub close_after: Span,
-    /// How long a missing frame is waited for; longer than a block can take from its first frame to its last parity.
+    /// Time for which a missing frame is waited for; longer than a block can take from its first frame to its last parity.
     pub give_up_after: Span,
-    /// Whether frames are held back behind a missing one.
+    /// Holds frames back behind a missing one.
     pub ordered: bool,
 }
 

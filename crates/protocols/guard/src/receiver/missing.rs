@@ -1,4 +1,4 @@
-//! What is missing: asked for, waited for, given up.
+//! Missing frames: asked for, waited for, given up.
 
 use machine::Out;
 use units::Time;
@@ -36,8 +36,8 @@ impl<B: FrameBody> Receiver<B> {
         self.set_timer(out);
     }
 
-    /// When `frames` more should have come. A long run takes its time to be sent again, and so does what
-    /// was asked for before it.
+    /// Time by which `frames` more should have come. A long run takes its time to be sent again, and so do the frames that
+    /// were asked for before it.
     fn deadline(&self, now: Time, frames: u32) -> Time {
         let queued = (self.losses.frames() + frames).saturating_sub(self.burst);
         now + self.timeout + self.timeout_each * u64::from(queued)

@@ -1,21 +1,21 @@
-//! Which of two epochs comes first. They count on a circle, as sequence numbers do: no number is the last one, so no
-//! message, forged or not, can use them up.
+//! Order of epochs. They count on a circle, as sequence numbers do: no number is the last one, so no message, forged or
+//! not, can use them up.
 
-/// Whether `a` comes after `b`. Of two at opposite ends of the circle neither does.
+/// True if `a` comes after `b`. For two at opposite ends of the circle neither does.
 pub(crate) fn is_after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
 
-/// Whether `a` comes before `b`. Of two at opposite ends of the circle neither does.
+/// True if `a` comes before `b`. For two at opposite ends of the circle neither does.
 pub(crate) fn is_before(a: u32, b: u32) -> bool {
     is_after(b, a)
 }
 
-/// How far one message may move an end: a thirty-second of the circle. So nobody brings an end round to an epoch that its
-/// peer is still in with a message or two, and two ends at opposite sides meet after sixteen.
+/// Farthest that one message may move an end: a thirty-second of the circle. So nobody brings an end round to an epoch that
+/// its peer is still in with a message or two, and two ends at opposite sides meet after sixteen.
 pub const FARTHEST: u32 = 1 << 27;
 
-/// Whether one message may move an end from `current` to `next`.
+/// True if one message may move an end from `current` to `next`.
 pub(crate) fn is_near(current: u32, next: u32) -> bool {
     next.wrapping_sub(current) <= FARTHEST
 }
@@ -32,9 +32,9 @@ pub(crate) fn following(current: u32, least: u32) -> u32 {
     if chosen % 4 == current % 4 { chosen.wrapping_add(1) } else { chosen }
 }
 
-/// Where sequence numbers of an epoch begin, counted from those of the first. Epochs that look alike on a frame begin far
-/// apart: what was sent in one is out of the window in the other, so that frames are neither delivered
-/// twice nor acknowledged unseen where two ends believe in different ones.
+/// First sequence number of an epoch, counted from those of the first. Epochs that look alike on a frame begin far apart: a
+/// frame sent in one is out of the window in the other, so that frames are neither delivered twice nor acknowledged unseen
+/// where two ends believe in different ones.
 pub(crate) fn first_number(epoch: u32) -> u32 {
     const GOLDEN: u32 = 0x9e37_79b1;
     const UNUSED: u32 = u32::BITS - 17;

@@ -1,4 +1,4 @@
-//! How an epoch ends in good order: nothing unprotected follows until all that was protected is delivered.
+//! Orderly end of an epoch: nothing unprotected follows until all that was protected is delivered.
 
 use units::Time;
 use wire::link::SessionKind;

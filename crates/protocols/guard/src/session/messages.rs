@@ -1,4 +1,4 @@
-//! What each message of the peer does to the life cycle, state by state.
+//! Effect of each message of the peer on the life cycle, state by state.
 
 use units::Time;
 use wire::Seq;
@@ -66,7 +66,7 @@ impl Lifecycle {
         }
     }
 
-    /// Of an epoch with us that is over.
+    /// True if the message is of an epoch with us that is over.
     fn is_stale(&self, message: &SessionMessage) -> bool {
         message.instance == self.peer && message.heard == self.instance && is_before(message.epoch, self.epoch)
     }
@@ -150,7 +150,7 @@ impl Lifecycle {
         }
     }
 
-    /// Whether a Hello of ours may be on its way.
+    /// True if a Hello of ours may be on its way.
     fn has_greeted(&self) -> bool {
         self.state == SessionState::Asking || self.will == OwnerIntent::Protect && self.timing.heartbeat.is_some()
     }
