@@ -1,9 +1,9 @@
-//! When a replay at level `decisions` is: about when the run was.
+//! Clock of a replay at level `decisions`, which is about right.
 //!
 //! Only the times of packets that left are in the log, as samples. Those of other calls are inferred (li-thesis §6.3.3): a
-//! call that made a packet leave came right before it; of other packets that arrived, the time is that at which they left
-//! the peer, and as long as the fastest of those took that made a packet leave. No decision depends on any of it; a jittered
-//! clock, for tests, shows that.
+//! call that made a packet leave came right before it. Any other packet is taken to have arrived after it left its sender
+//! by the shortest time that one took which made a packet leave. No decision depends on any of it; a jittered clock, for
+//! tests, shows that.
 
 use faults::Random;
 use units::{Span, Time};
@@ -11,7 +11,7 @@ use units::{Span, Time};
 use crate::LogSide;
 use crate::sampling::SendTimeSample;
 
-/// What makes a clock wrong.
+/// Error of a clock.
 #[derive(Debug)]
 pub(crate) struct ClockJitter {
     random: Random,
@@ -46,7 +46,7 @@ pub(crate) struct EndClock {
     /// The sample that holds, and the number of the next packet that leaves.
     sample: usize,
     next: u64,
-    /// When the last one left.
+    /// Departure time of the last one.
     left: Time,
     fastest: Option<Span>,
     jitter: Option<ClockJitter>,
@@ -57,7 +57,7 @@ impl EndClock {
         Self { now: began, samples, sample: 0, next: 0, left: Time::ZERO, fastest: None, jitter }
     }
 
-    /// When the next packet leaves.
+    /// Departure time of the next packet.
     fn next_departure(&self) -> Time {
         let holds = |sample: &&SendTimeSample| sample.index <= self.next;
         let sample = self.samples.get(self.sample + 1).filter(holds).or(self.samples.get(self.sample));

@@ -12,7 +12,7 @@ const MOST_SEEN: u8 = 64;
 /// Bits of the longest number's length.
 const LENGTH_BITS: usize = 6;
 
-/// How probable it is that the answer is no, as far as is known.
+/// Estimated probability that the answer is no.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BitModel {
     no: u16,

@@ -1,4 +1,4 @@
-//! What happened at one end, as columns.
+//! Columns of a log, which record what happened at one end.
 //!
 //! | column | holds |
 //! | --- | --- |
@@ -25,19 +25,19 @@ use crate::times::TimesModel;
 use crate::{LogLevel, LoggedHandshake, sampled};
 
 units::counters! {
-    /// What columns take, in bytes.
+    /// Sizes of columns in bytes.
     ColumnBytes as u64:
-    /// Which call came.
+    /// Kinds of calls, in their order.
     order,
-    /// What commands asked for.
+    /// Requests of commands.
     calls,
-    /// What the network did.
+    /// Actions of the network.
     network,
-    /// What time decided.
+    /// Decisions of time.
     decisions,
     /// Numbers that follow from the time.
     ticks,
-    /// When calls came and frames left.
+    /// Times of calls and of the departures of frames.
     times,
 }
 
@@ -76,12 +76,13 @@ impl CallToken {
     }
 }
 
-/// Which frame arrived, and how.
+/// Number and mark of a frame that arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// How far its number is from the next one in order: beyond it if some are missing, below it if it comes late or again.
+    /// Distance of its number from the next one in order: beyond it if some are missing, below it if it comes late or
+    /// again.
     pub displaced: i64,
-    /// How it is marked, if not as it left.
+    /// Mark of the frame, if it is not as it left.
     pub remarked: Option<Ecn>,
 }
 
@@ -93,7 +94,7 @@ const CONTEXT: usize = 1 << 12;
 #[derive(Debug)]
 pub(crate) struct OrderModel {
     usual: Vec<(u8, BitModel)>,
-    /// What comes instead, by the call before.
+    /// Models of the other calls, by the call before.
     others: [[BitModel; 8]; 8],
     last: usize,
 }
@@ -269,7 +270,7 @@ impl RawColumns {
     }
 }
 
-/// What was written of an odd frame, here and not read from anywhere else.
+/// Details of an odd frame, which were written here and not read from anywhere else.
 fn odd_detail(details: &mut LogReader<'_>) -> Arrival {
     let remarked = match details.byte().unwrap_or_default() {
         0 => None,
@@ -371,7 +372,8 @@ pub(crate) fn handshake_step(reader: &mut LogReader<'_>) -> Result<LoggedHandsha
     }
 }
 
-/// When a frame left its host, beyond the time at which it was made: how many left at once before it, and how much later.
+/// Writes the departure of a frame relative to the time at which it was made: the number that left at once before it, and
+/// its delay.
 pub(crate) fn put_departure(out: &mut Vec<u8>, at_once: u64, later: Span) {
     put(out, at_once);
     put(out, later.as_ps());

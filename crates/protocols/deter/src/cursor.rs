@@ -35,7 +35,7 @@ pub(crate) enum LoggedCall {
 pub(crate) struct EndCursor<'a> {
     blocks: &'a [(usize, EncodedColumns<'a>)],
     block: Option<BlockCursor<'a>>,
-    /// Of the last call.
+    /// Time of the last call.
     now: Time,
     /// Number of the peer's frame that is the next in order.
     next: u64,
@@ -76,7 +76,7 @@ impl<'a> BlockCursor<'a> {
         }
     }
 
-    /// Whether all that it holds was read.
+    /// True if all that it holds was read.
     fn is_used_up(&self) -> bool {
         self.calls.is_empty() && self.digests.is_empty()
     }
@@ -123,7 +123,7 @@ impl<'a> EndCursor<'a> {
         self.block.as_ref().map_or(0, |block| block.at)
     }
 
-    /// Whether a packet leaves by the call behind the one that was last read, as far as the block says so.
+    /// True if a packet leaves by the call behind the one that was last read, as far as the block says so.
     pub(crate) fn sends_next(&self) -> bool {
         let ahead = self.block.as_ref().and_then(|block| block.ahead);
         matches!(ahead, Some(CallToken::Sent | CallToken::Handshake))
@@ -164,7 +164,7 @@ impl<'a> EndCursor<'a> {
         block.digests.word().map_err(|fault| LogError { at, fault })
     }
 
-    /// When the next frame left the host, that was made at `made`.
+    /// Time at which the next frame left the host, which was made at `made`.
     pub(crate) fn departure(&mut self, made: Time) -> Result<Time, LogError> {
         let at = self.place();
         let later = self.departures.next().map_err(|fault| LogError { at, fault })?;
@@ -173,13 +173,13 @@ impl<'a> EndCursor<'a> {
     }
 }
 
-/// How much later than they were made frames left, over all blocks of an end.
+/// Delays from the making of frames to their departure, over all blocks of an end.
 #[derive(Debug)]
 struct DepartureCursor<'a> {
     blocks: &'a [(usize, EncodedColumns<'a>)],
     left: LogReader<'a>,
     at_once: u64,
-    /// Of the frame behind those that left at once.
+    /// Delay of the frame behind those that left at once.
     later: Option<Span>,
 }
 

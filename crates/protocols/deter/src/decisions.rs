@@ -1,7 +1,8 @@
-//! What time decided at one end: the answers of [`TcpSite`] and the numbers of [`TcpTick`].
+//! Decisions of time at one end: the answers of [`TcpSite`] and the numbers of [`TcpTick`].
 //!
-//! No is the usual answer and is not written: each site has the numbers of noes before each yes. Of a number, reads since
-//! the last change are written, and the change. Both are plain bytes while a block is recorded, and coded when it is full.
+//! No is the usual answer and is not written: each site has the numbers of noes before each yes. For a number, the log has
+//! the reads since the last change, and the change. Both are plain bytes while a block is recorded, and coded when it is
+//! full.
 
 use machine::{Out, Port, QueueId, TimeSite};
 use tcp::{TcpConnection, TcpNote, TcpProgress, TcpSegment, TcpSite, TcpTick, TcpTimer};
@@ -31,7 +32,7 @@ pub struct DecisionLog {
 }
 
 impl DecisionLog {
-    /// What was answered.
+    /// Records an answer.
     #[inline]
     pub fn decide(&mut self, site: TimeSite, yes: bool) {
         let noes = &mut self.noes[usize::from(site.0)];
@@ -44,7 +45,7 @@ impl DecisionLog {
         }
     }
 
-    /// What was read.
+    /// Records a number that was read.
     #[inline]
     pub fn tick(&mut self, site: TimeSite, value: u64) {
         let at = usize::from(site.0);
@@ -135,7 +136,7 @@ fn decode<const N: usize>(bytes: &[u8], sites: usize) -> Result<Vec<Vec<[u64; N]
 /// Gives the answers of a log, in the order in which they are asked for.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionCursor {
-    /// Of each site the entries of the block, the last first, and what is left of the noes before the next yes.
+    /// Entries of the block for each site, the last first; the last entry counts the noes left before the next yes.
     answers: Vec<Vec<[u64; 1]>>,
     changes: Vec<Vec<[u64; 2]>>,
     values: [u64; TICKS],
@@ -152,7 +153,7 @@ impl DecisionCursor {
         Ok(is_used_up)
     }
 
-    /// Whether all answers were asked for.
+    /// True if all answers were asked for.
     pub(crate) fn is_used_up(&self) -> bool {
         self.answers.iter().all(Vec::is_empty) && self.changes.iter().all(Vec::is_empty)
     }
@@ -193,7 +194,7 @@ impl DecisionCursor {
 pub(crate) struct RecordingSink<'a, O> {
     /// The sink itself.
     pub out: &'a mut O,
-    /// Where answers go; `None` if the log has the time of every call instead.
+    /// Log of answers; `None` if the log has the time of every call instead.
     pub decisions: Option<&'a mut DecisionLog>,
 }
 

@@ -1,4 +1,4 @@
-//! What left an end, in 64 bits.
+//! Digest of the segments that left an end, in 64 bits.
 
 use tcp::TcpSegment;
 

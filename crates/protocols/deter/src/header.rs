@@ -1,4 +1,4 @@
-//! What a log says about its connection before anything happens: who, when, and how both ends are set.
+//! Header of a log, which names the connection's hosts, its start, and the settings of both ends.
 
 use std::str::FromStr;
 
@@ -9,13 +9,13 @@ use units::{ParseError, Span, Time};
 use crate::bytes::{LogReader, put};
 use crate::log::LogFault;
 
-/// What a log keeps of time.
+/// Level of a log: the record that it keeps of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogLevel {
     /// The time of every call, to the picosecond. Works for every connection, and a replay has the times of the run.
     #[default]
     Times,
-    /// What time decided, and samples of when packets left (li-thesis §6.3). A fraction of the size. Not for BBR, which
+    /// Decisions of time, and samples of when packets left (li-thesis §6.3). A fraction of the size. Not for BBR, which
     /// follows measured times continuously: every sample would be a decision.
     Decisions,
 }
@@ -32,7 +32,7 @@ impl LogLevel {
         }
     }
 
-    /// Whether a log of this level can hold a connection with this congestion control.
+    /// True if a log of this level can hold a connection with this congestion control.
     pub fn admits(self, algorithm: Algorithm) -> bool {
         self == Self::Times || algorithm != Algorithm::Bbr
     }
@@ -50,7 +50,7 @@ impl FromStr for LogLevel {
 /// A connection, and the run that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct LogHeader {
-    /// What the log keeps of time.
+    /// Level of the log.
     pub level: LogLevel,
     /// The point of the sweep, and its seed.
     pub point: u32,
@@ -60,9 +60,9 @@ pub struct LogHeader {
     pub flow: u32,
     /// The two hosts, that of the client first.
     pub hosts: [u32; 2],
-    /// When both ends came to be.
+    /// Time at which both ends came to be.
     pub began: Time,
-    /// How they are set.
+    /// Settings of both ends.
     pub ends: [TcpConfig; 2],
 }
 
@@ -104,7 +104,7 @@ impl LogHeader {
 /// Settings as numbers, always as many.
 type ConfigNumbers = Vec<u64>;
 
-/// Of numbers that differ from `usual`, where they are and what.
+/// Writes the numbers that differ from `usual`, each with its place.
 fn put_changes(out: &mut Vec<u8>, usual: &[u64], numbers: &[u64]) {
     let changes = || numbers.iter().zip(usual).enumerate().filter(|(_, (number, usual))| number != usual);
     put(out, changes().count() as u64);

@@ -27,7 +27,7 @@ const CLIENT: u8 = 1;
 const SERVER: u8 = 2;
 const END: u8 = 3;
 
-/// What is wrong with a log.
+/// Fault of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFault {
     /// It does not begin like one.
@@ -59,12 +59,12 @@ pub enum LogFault {
     Trailing,
 }
 
-/// What is wrong with a log, and where.
+/// Fault of a log, and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogError {
     /// Position of the block, in bytes.
     pub at: usize,
-    /// What is wrong.
+    /// Kind of fault.
     pub fault: LogFault,
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for LogError {
 #[derive(Debug)]
 pub(crate) struct BlockWriter {
     check: u32,
-    /// What is whole and was not taken.
+    /// Whole blocks that were not taken yet.
     out: Vec<u8>,
 }
 
@@ -156,7 +156,7 @@ fn check_of(before: u32, block: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// What an end did in all.
+/// Totals of an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EndTotals {
     pub calls: u64,
@@ -169,7 +169,7 @@ pub(crate) struct EndTotals {
 #[derive(Debug)]
 pub struct ConnectionLog<'a> {
     header: LogHeader,
-    /// Of each end, with their positions.
+    /// Blocks of each end, with their positions.
     pub(crate) blocks: [Vec<(usize, EncodedColumns<'a>)>; 2],
     pub(crate) totals: Option<[EndTotals; 2]>,
     len: usize,
@@ -199,22 +199,22 @@ impl<'a> ConnectionLog<'a> {
         &self.header
     }
 
-    /// Whether it has its end.
+    /// True if it has its end.
     pub fn is_complete(&self) -> bool {
         self.totals.is_some()
     }
 
-    /// How long it is, in bytes.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing happened at either end.
+    /// True if nothing happened at either end.
     pub fn is_empty(&self) -> bool {
         self.blocks.iter().all(Vec::is_empty)
     }
 
-    /// What each column takes.
+    /// Bytes of each column.
     pub fn column_bytes(&self) -> ColumnBytes {
         let mut sum = ColumnBytes::default();
         self.blocks.iter().flatten().for_each(|(_, columns)| sum += columns.bytes());

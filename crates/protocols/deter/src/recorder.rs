@@ -33,7 +33,7 @@ pub struct ConnectionRecorder {
 #[derive(Debug)]
 struct EndRecorder {
     columns: RawColumns,
-    /// Of the last call.
+    /// Time of the last call.
     now: Time,
     /// Number of the peer's frame that would be the next in order.
     next: u64,
@@ -56,7 +56,7 @@ impl ConnectionRecorder {
         Self { level, writer: BlockWriter::new(header), ends }
     }
 
-    /// What time decides at an end, while a call is made; `None` if the log has the times instead.
+    /// Log of an end's decisions of time, while a call is made; `None` if the log has the times instead.
     #[inline]
     pub fn decisions(&mut self, side: LogSide) -> Option<&mut DecisionLog> {
         let decisions = &mut self.ends[side as usize].columns.decisions;
@@ -159,7 +159,7 @@ impl ConnectionRecorder {
         self.writer.waiting()
     }
 
-    /// What was written since the last time: whole blocks.
+    /// Takes the whole blocks that were written since the last time.
     pub fn take(&mut self) -> Vec<u8> {
         self.writer.take()
     }
@@ -200,14 +200,14 @@ impl EndRecorder {
     }
 }
 
-/// How much later than they are made frames leave their host.
+/// Delays from the making of frames to their departure from the host.
 #[derive(Debug)]
 struct Departures {
-    /// When each was made, and how much later it left, as far as that is known.
+    /// Time at which each was made, and its delay until it left, as far as that is known.
     waiting: VecDeque<(Time, Option<Span>)>,
     /// Number of the first of them.
     first: u64,
-    /// Such as left at once since the last one that did not.
+    /// Frames that left at once since the last one that did not.
     at_once: u64,
     /// At level `decisions`.
     sampler: Option<DepartureSampler>,

@@ -21,7 +21,7 @@ use crate::{LogLevel, LogSide, LoggedHandshake};
 /// Frames of an end that are kept for the other: more than are on their way at the same time.
 const KEPT: usize = 1 << 17;
 
-/// What left an end.
+/// Content of a frame that left an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// A segment of the machine.
@@ -35,11 +35,11 @@ pub enum Sent {
 pub struct ReplayedFrame {
     /// From which end.
     pub side: LogSide,
-    /// When its first bit left.
+    /// Time at which its first bit left.
     pub at: Time,
     /// Its number among all that the end sent, from 0.
     pub number: u64,
-    /// What it is.
+    /// Content of the frame.
     pub sent: Sent,
 }
 
@@ -64,7 +64,7 @@ pub trait ReplayObserver {
 /// Ignores all.
 impl ReplayObserver for () {}
 
-/// Where a replay is not what was recorded.
+/// First difference between a replay and its recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayDifference {
     /// At which end.
@@ -73,21 +73,21 @@ pub struct ReplayDifference {
     pub segment: u64,
     /// The last of them.
     pub until: u64,
-    /// What differs.
+    /// Description of the difference.
     pub why: &'static str,
 }
 
-/// What came of a replay.
+/// Result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayResult {
-    /// That left, of both ends, handshakes included.
+    /// Segments that left, of both ends, handshakes included.
     pub segments: u64,
     /// The first difference; `None` if all segments are the same, by the log's own digest.
     pub difference: Option<ReplayDifference>,
 }
 
 impl ReplayResult {
-    /// Whether every segment is the same.
+    /// True if every segment is the same.
     pub fn is_exact(&self) -> bool {
         self.difference.is_none()
     }

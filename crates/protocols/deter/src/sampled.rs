@@ -1,4 +1,4 @@
-//! When packets left, at level `decisions`: the samples of Algorithm 12, as a log keeps them.
+//! Departure times of packets at level `decisions`: the samples of Algorithm 12, as a log keeps them.
 //!
 //! | number | meaning |
 //! | --- | --- |
@@ -24,7 +24,7 @@ const GRAIN: Span = Span::from_ns(1_024);
 #[derive(Debug)]
 pub(crate) struct DepartureSampler {
     sampler: SendTimeSampler,
-    /// When the last one left, and the last sample that was written.
+    /// Departure time of the last packet, and the last sample that was written.
     latest: Time,
     written: Option<SendTimeSample>,
 }
@@ -50,7 +50,7 @@ impl DepartureSampler {
         }
     }
 
-    /// As plain numbers, until the block is full.
+    /// Writes plain numbers, until the block is full.
     fn write(&mut self, sample: SendTimeSample, out: &mut Vec<u8>) {
         put(out, sample.index - self.written.map_or(0, |before| before.index));
         put_signed(out, steps(sample.at) as i64 - expected(self.written, sample.index) as i64);

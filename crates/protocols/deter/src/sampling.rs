@@ -18,12 +18,12 @@ use units::{Span, Time};
 
 const PS_PER_NS: u64 = 1_000;
 
-/// When a packet left, and how far apart those behind it are.
+/// Departure time of a packet, and distance between those behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendTimeSample {
     /// The packet's number within its flow, from 0 on.
     pub index: u64,
-    /// When it left, in whole nanoseconds.
+    /// Departure time, in whole nanoseconds.
     pub at: Time,
     /// From each packet to the next, until the next sample.
     pub gap: Span,
@@ -53,7 +53,7 @@ impl OpenSample {
         Self { index, at: at.as_ps() / grain * grain, least: 0, most: u64::MAX }
     }
 
-    /// What is left of the distances if the packet `index` left at this time; `None` if nothing is.
+    /// Distances that remain possible if the packet `index` left at this time; `None` if none does.
     fn narrowed(self, index: u64, at: Time, threshold: u64) -> Option<Self> {
         let (packets, time) = (index - self.index, at.as_ps() - self.at);
         let least = self.least.max(time.saturating_sub(threshold).div_ceil(packets));
@@ -121,7 +121,7 @@ pub fn sample(times: &[Time], threshold: Span) -> Vec<SendTimeSample> {
     samples
 }
 
-/// When each of the first `packets` packets left, going by the samples.
+/// Departure times of the first `packets` packets, going by the samples.
 pub fn send_times(samples: &[SendTimeSample], packets: usize) -> Vec<Time> {
     let ends = samples.iter().skip(1).map(|next| next.index).chain([packets as u64]);
     let mut times: Vec<Time> = Vec::with_capacity(packets);

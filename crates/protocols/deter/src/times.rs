@@ -5,7 +5,7 @@
 
 use crate::coder::{BitModel, NumberModel, RangeDecoder, RangeEncoder};
 
-/// How many of the latest are remembered for each kind of call.
+/// Number of the latest spans that are remembered for each kind of call.
 const SLOTS: usize = 6;
 /// Kinds of calls.
 const KINDS: usize = 8;
@@ -13,7 +13,7 @@ const KINDS: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct TimesModel {
     kinds: [KindTimes; KINDS],
-    /// Whether the last span was none.
+    /// 1 if the last span was zero.
     at_once: usize,
 }
 
@@ -27,7 +27,7 @@ struct KindTimes {
 }
 
 impl KindTimes {
-    /// What stood at this place, or is new if it is behind all, becomes the latest.
+    /// Makes the span at this place, or a new one if the place is behind all, the latest.
     fn renew(&mut self, place: usize, span: u64) {
         self.recent.copy_within(..place.min(SLOTS - 1), 1);
         self.recent[0] = span;

@@ -86,12 +86,12 @@ enum TrialEvent {
 struct TrialEnd {
     machine: TcpConnection,
     timers: [Option<Time>; 2],
-    /// Whether it may have something to send.
+    /// True if it may have something to send.
     woken: bool,
     busy_until: Time,
     arrived: Vec<u64>,
     batch_at: Option<Time>,
-    /// What was delivered, and read.
+    /// Bytes that were delivered, and read.
     delivered: u64,
     read: u64,
     peer_closed: bool,

@@ -40,8 +40,8 @@ fn no_clock_changes_a_segment() {
     }
 }
 
-/// What trials never come to: a window that retreats to nothing while segments are in flight (our receivers do not take a
-/// window back), and a first round trip that only a timestamp from the future could have measured.
+/// Sites that trials never reach: a window that retreats to nothing while segments are in flight (our receivers do not take
+/// a window back), and a first round trip that only a timestamp from the future could have measured.
 const OUT_OF_REACH: [TcpSite; 2] = [TcpSite::PeerAnswers, TcpSite::FutureEcho];
 
 /// The property above can fail: each site, forgotten, makes a difference to some connection.

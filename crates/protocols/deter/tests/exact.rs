@@ -9,7 +9,7 @@ use tcp::TcpNote;
 use units::Time;
 use wire::ip::Ecn;
 
-/// What happened, and how often.
+/// Counts of what happened.
 #[derive(Default)]
 struct Tally(BTreeMap<String, u64>);
 

@@ -15,7 +15,7 @@ use super::{PS_PER_NS, SendTimeSample};
 /// Bits for the number of zeros at the end of a gap.
 const SHIFT_BITS: u32 = 6;
 
-/// What is wrong with the bytes of samples.
+/// Error in the bytes of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleError {
     /// The byte at which the sample begins that cannot be read.
@@ -70,7 +70,8 @@ fn next_sample(rest: &mut &[u8], before: Option<&SendTimeSample>) -> Option<Send
     Some(SendTimeSample { index, at: Time::from_ps(at), gap: Span::from_ps(gap) })
 }
 
-/// How many packets after the sample before, and the nanosecond at which that places the packet; `None` if it is not behind it.
+/// Number of packets after the sample before, and the nanosecond at which that places the packet; `None` if it is not
+/// behind it.
 fn expected(before: Option<&SendTimeSample>, index: u64) -> Option<(u64, u64)> {
     let Some(before) = before else { return Some((index, 0)) };
     let packets = index.checked_sub(before.index).filter(|packets| *packets > 0)?;

@@ -1,4 +1,4 @@
-//! What a trial draws: configurations, a path, and what applications do.
+//! Draws of a trial: configurations, a path, and the actions of applications.
 
 use faults::Random;
 use tcp::cc::Algorithm;
@@ -66,7 +66,7 @@ fn profile(random: &mut Random) -> TimerProfile {
     TimerProfile::Linux { hz, rto_min, phase: Span::from_us(random.below(10_000)) }
 }
 
-/// What lies between two hosts.
+/// Path between two hosts.
 #[derive(Debug)]
 pub(super) struct TrialPath {
     rate: Rate,
@@ -77,7 +77,7 @@ pub(super) struct TrialPath {
     reorder: f64,
     duplicate: f64,
     busy: f64,
-    /// How long a host gathers what arrives; zero for not at all.
+    /// Time for which a host gathers arriving frames; zero for not at all.
     pub batch: Span,
 }
 
@@ -99,7 +99,7 @@ impl TrialPath {
         self.rate.span_of(Bytes::new(u64::from(len + HEADERS)))
     }
 
-    /// How long the interface serves others before it serves this connection again.
+    /// Time for which the interface serves others before it serves this connection again.
     pub(super) fn others(&self, random: &mut Random) -> Span {
         if random.unit() < self.busy { self.sending(9_000).scale(random.unit()) } else { Span::ZERO }
     }
@@ -108,7 +108,7 @@ impl TrialPath {
         random.unit() < self.mark
     }
 
-    /// How much later than usual each copy of a frame arrives; `None` if it is lost.
+    /// Additional delay of each copy of a frame; `None` if it is lost.
     pub(super) fn fate(&self, random: &mut Random) -> Option<Vec<Span>> {
         if random.unit() < self.loss {
             return None;
@@ -124,10 +124,10 @@ impl TrialPath {
     }
 }
 
-/// What applications do.
+/// Actions of applications.
 #[derive(Debug)]
 pub(super) struct TrialWork {
-    /// Whether the connection begins with a handshake that is not over.
+    /// Begins the connection with a handshake that is not over.
     pub handshake: bool,
     requests: Vec<u64>,
     reply: u64,
@@ -159,7 +159,7 @@ impl TrialWork {
         if self.lazy { 1 + random.below(readable) } else { readable }
     }
 
-    /// What an application asks for next.
+    /// Next command of an application.
     pub(super) fn next(
         &mut self,
         side: LogSide,
