@@ -19,17 +19,17 @@ use units::{Rate, Span, Time};
 use crate::plus_window::PlusWindow;
 use crate::{AckFeedback, ControlSite, RdmaControl};
 
-/// How marks travel back to the sender.
+/// Way in which marks travel back to the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CnpDelivery {
-    /// As notification packets, with a least time between two of a flow.
+    /// Notification packets, with a least time between two of a flow.
     #[default]
     Packet,
     /// With every acknowledgement.
     Echo,
 }
 
-/// What DCQCN can be set to. Rates of increase are for a NIC of 25 Gb/s and grow with it.
+/// Settings of DCQCN. Rates of increase are for a NIC of 25 Gb/s and grow with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DcqcnConfig {
     /// Time between two increases (T_i).
@@ -46,22 +46,22 @@ pub struct DcqcnConfig {
     pub hai: Rate,
     /// Steps of fast recovery (F).
     pub fast_recovery: u32,
-    /// Whether a decrease also lowers the target when the rate has not recovered yet.
+    /// Lets a decrease also lower the target when the rate has not recovered yet.
     pub clamp_target: bool,
     /// The least rate.
     pub min_rate: Rate,
-    /// How marks come back.
+    /// Way in which marks come back.
     pub cnp: CnpDelivery,
     /// Least time between two notification packets of a flow.
     pub cnp_gap: Span,
-    /// What the NIC takes to act on a notification.
+    /// Time that the NIC takes to act on a notification.
     pub nic_delay: Span,
-    /// Whether a window of W_init · R / line rate is kept besides.
+    /// Keeps a window of W_init · R / line rate besides.
     pub plus_window: bool,
 }
 
 impl DcqcnConfig {
-    /// What a NIC vendor suggests, and the thesis uses.
+    /// Settings that a NIC vendor suggests, and the thesis uses.
     pub const VENDOR: Self = Self {
         increase_every: Span::from_us(300),
         decrease_every: Span::from_us(4),
@@ -106,7 +106,7 @@ pub struct Dcqcn {
     target: f64,
     /// Increases since the last decrease.
     stage: u32,
-    /// When the first notification took effect: the clocks of α and T_d count from there.
+    /// Time at which the first notification took effect: the clocks of α and T_d count from there.
     started: Option<Time>,
     alpha: Alpha,
     /// After a notification.
@@ -235,7 +235,7 @@ impl Dcqcn {
         self.increase_at += self.config.increase_every;
     }
 
-    /// Whether the next increase changes nothing but their count.
+    /// True if the next increase changes nothing but their count.
     fn recovered(&self) -> bool {
         self.rate >= self.target && (self.target >= self.line_rate || self.stage < self.config.fast_recovery)
     }

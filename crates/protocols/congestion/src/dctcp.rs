@@ -9,7 +9,7 @@ use crate::mark_share::MarkShare;
 use crate::round::RoundTracker;
 use crate::{AckFeedback, ControlSite, RdmaControl};
 
-/// What DCTCP can be set to.
+/// Settings of DCTCP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RdmaDctcpConfig {
     /// Weight of a new observation in α; the nearest power of two counts.
@@ -36,7 +36,7 @@ pub struct RdmaDctcp {
     mtu: f64,
     /// From bytes to bits per second.
     pace: f64,
-    /// Of α and of growth.
+    /// Round of α and of growth.
     round: RoundTracker,
     /// Since the last reduction; what was in flight then does not cut again.
     reduced: Option<RoundTracker>,

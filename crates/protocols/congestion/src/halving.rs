@@ -21,7 +21,7 @@ pub struct Halving {
     mtu: u64,
     least: u64,
     window: u64,
-    /// Where the round trip ends in which the window was halved.
+    /// End of the round trip in which the window was halved.
     halved_until: u64,
 }
 

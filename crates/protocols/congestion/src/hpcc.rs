@@ -26,7 +26,7 @@ use self::windows::{LinkRegisters, LoadRegister, WindowRules};
 use crate::round::RoundTracker;
 use crate::{AckFeedback, ControlSite, RdmaControl, TelemetrySample};
 
-/// How often the reference window W_c follows the window.
+/// Times at which the reference window W_c follows the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reaction {
     /// Every acknowledgement changes W, one per round trip changes W_c: the thesis's way.
@@ -38,7 +38,7 @@ pub enum Reaction {
     PerRtt,
 }
 
-/// Which bytes a link's rate is computed from.
+/// Bytes from which a link's rate is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkSignal {
     /// Bytes that left the queue.
@@ -48,7 +48,7 @@ pub enum LinkSignal {
     Rx,
 }
 
-/// What is remembered of the links of a path.
+/// Memory of the links of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Registers {
     /// One estimate, that of the most loaded link.
@@ -60,7 +60,7 @@ pub enum Registers {
     Alpha(f64),
 }
 
-/// How the window is divided by the load.
+/// Division of the window by the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Division {
     /// With floating point numbers.
@@ -70,7 +70,7 @@ pub enum Division {
     Table,
 }
 
-/// What telemetry can say.
+/// Format of telemetry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IntForm {
     /// Exact numbers.
@@ -80,7 +80,7 @@ pub enum IntForm {
     Packed(u32),
 }
 
-/// What HPCC can be set to.
+/// Settings of HPCC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HpccConfig {
     /// Target utilization, below 1.
@@ -91,19 +91,19 @@ pub struct HpccConfig {
     pub w_ai: Option<f64>,
     /// T; the base round trip if not given.
     pub t: Option<Span>,
-    /// How often W_c follows.
+    /// Times at which W_c follows.
     pub reaction: Reaction,
-    /// What the rate of a link is computed from.
+    /// Bytes from which the rate of a link is computed.
     pub signal: LinkSignal,
-    /// What is remembered of links.
+    /// Memory of the links.
     pub registers: Registers,
-    /// What telemetry can say; exact if not given.
+    /// Format of telemetry; exact if not given.
     pub int: Option<IntForm>,
-    /// How to divide.
+    /// Way to divide.
     pub division: Division,
     /// The window never falls below this rate times T.
     pub min_rate: Rate,
-    /// Whether packets are paced at W/T; if not, the window alone limits them.
+    /// Paces packets at W/T; if not, the window alone limits them.
     pub paced: bool,
 }
 
@@ -165,7 +165,7 @@ impl Hpcc {
         }
     }
 
-    /// How often L was begun anew.
+    /// Number of times L was begun anew.
     pub fn resets(&self) -> u64 {
         self.links.resets()
     }

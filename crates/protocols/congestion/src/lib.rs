@@ -42,7 +42,7 @@ pub use mark_share::MarkShare;
 pub use swift::{Swift, SwiftConfig, SwiftSignal};
 pub use timely::{Timely, TimelyConfig};
 
-/// What a controller must know of the connection that it controls.
+/// Path of the connection that a controller controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlSite {
     /// Rate of the NIC's port.
@@ -62,10 +62,10 @@ impl ControlSite {
     }
 }
 
-/// What an acknowledgement says. Packets are counted in the order of sending, from 0 and without wrapping.
+/// Contents of an acknowledgement. Packets are counted in the order of sending, from 0 and without wrapping.
 #[derive(Clone, Copy, Debug)]
 pub struct AckFeedback<'a> {
-    /// When it came.
+    /// Arrival time of the acknowledgement.
     pub now: Time,
     /// All packets before this one have arrived.
     pub acked: u64,
@@ -81,7 +81,7 @@ pub struct AckFeedback<'a> {
     pub rtt: Option<Span>,
     /// From the sending of that packet to its arrival, where clocks agree.
     pub one_way: Option<Span>,
-    /// What switches wrote on that packet.
+    /// Telemetry that switches wrote on that packet.
     pub telemetry: Option<TelemetrySample<'a>>,
 }
 
@@ -107,7 +107,7 @@ pub trait RdmaControl {
     /// Clocks of the controller's own run until now.
     fn advance(&mut self, _now: Time) {}
 
-    /// When the pace changes next if nothing else happens.
+    /// Time at which the pace changes next if nothing else happens.
     fn changes_at(&self) -> Time {
         Time::NEVER
     }
@@ -121,7 +121,7 @@ pub trait RdmaControl {
 
 macro_rules! controllers {
     ($($(#[$doc:meta])* $name:ident: $control:ty, from $config:ty $(, only $when:meta)?;)*) => {
-        /// How a queue pair is controlled.
+        /// Congestion control of a queue pair.
         #[derive(Clone, Copy, Debug, Default, PartialEq)]
         pub enum ControllerConfig {
             /// Not at all: it sends at line rate, as far as its window of packets lets it.
@@ -239,19 +239,19 @@ controllers! {
 }
 
 impl Controller {
-    /// How often telemetry could not be used because the path had changed, or time had not passed.
+    /// Number of times telemetry could not be used because the path had changed, or time had not passed.
     pub fn telemetry_resets(&self) -> u64 {
         if let Self::Hpcc(hpcc) = self { hpcc.resets() } else { 0 }
     }
 }
 
 impl ControllerConfig {
-    /// Whether its packets collect telemetry.
+    /// True if its packets collect telemetry.
     pub fn wants_telemetry(&self) -> bool {
         matches!(self, Self::Hpcc(_))
     }
 
-    /// Whether switches may mark its packets.
+    /// True if switches may mark its packets.
     pub fn wants_marks(&self) -> bool {
         matches!(self, Self::Dcqcn(_) | Self::Dctcp(_))
     }
@@ -264,7 +264,7 @@ impl ControllerConfig {
         }
     }
 
-    /// Whether every packet should be acknowledged by itself.
+    /// True if every packet should be acknowledged by itself.
     pub fn wants_every_ack(&self) -> bool {
         !matches!(self, Self::None | Self::Fixed(_))
     }

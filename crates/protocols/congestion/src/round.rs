@@ -14,7 +14,7 @@ impl RoundTracker {
         self.first_sent_after.is_some()
     }
 
-    /// Whether a packet sent after the round began has been acknowledged.
+    /// True if a packet sent after the round began has been acknowledged.
     #[inline]
     pub(crate) fn is_over(&mut self, ack: &AckFeedback<'_>) -> bool {
         match &mut self.first_sent_after {

@@ -16,7 +16,7 @@ use units::{Rate, Span, Time};
 
 use crate::{AckFeedback, ControlSite, RdmaControl};
 
-/// Which delay is held against the target.
+/// Delay that is held against the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SwiftSignal {
     /// The round trip.
@@ -26,14 +26,14 @@ pub enum SwiftSignal {
     OneWay,
 }
 
-/// What Swift can be set to.
+/// Settings of Swift.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwiftConfig {
-    /// Which delay.
+    /// Delay that is held against the target.
     pub signal: SwiftSignal,
     /// Queueing delay that the target allows beyond the base; the base itself is the site's.
     pub base_target: Span,
-    /// What each switch on the way adds to the target.
+    /// Delay that each switch on the way adds to the target.
     pub per_hop: Span,
     /// The most that flow scaling adds to the target.
     pub flow_scaling: Span,
@@ -84,7 +84,7 @@ pub struct Swift {
     rtt: Span,
     /// Timeouts without an acknowledgement in between.
     timeouts: u32,
-    /// Of the largest packet sent, with all headers.
+    /// Length of the largest packet sent, with all headers.
     wire_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What can be computed of congestion control without simulating.
+//! Formulas of congestion control, which need no simulation.
 //!
 //! Li's thesis §2.3.3 to §2.5; [`lemma`] is §2.4.1, [`periodic`] the queue of §2.4.3. Windows, queues and buffers are bytes.
 
@@ -15,7 +15,8 @@ pub fn w_ai(w_init: f64, eta: f64, flows: f64) -> f64 {
 
 /// U of a link of `bdp` bytes that `flows` share (§2.4.2): with N·W = U·B·T, U = η / (1 − W_AI/W) becomes η + N·W_AI / (B·T).
 ///
-/// What is above 1 stands in the queue. In packets the queue is longer than that for large steps, because flows move in step.
+/// The excess over 1 stands in the queue. In packets the queue is longer than that for large steps, because flows move in
+/// step.
 pub fn equilibrium_utilization(eta: f64, w_ai: f64, flows: f64, bdp: f64) -> f64 {
     eta + flows * w_ai / bdp
 }
@@ -33,7 +34,7 @@ pub fn parking_lot_share(links: u32, alpha: f64) -> f64 {
     1.0 / (1.0 + f64::from(links).powf(alpha.recip()))
 }
 
-/// What a full packet costs beyond its payload.
+/// Cost of a full packet beyond its payload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketOverhead {
     /// Payload of a packet.
@@ -51,19 +52,20 @@ impl PacketOverhead {
     }
 }
 
-/// How much longer a long flow takes with telemetry: what others leave of a link without, by what they leave of η with it.
+/// Ratio by which telemetry prolongs a long flow: the share that others leave of a link without it, by the share that they
+/// leave of η with it.
 ///
 /// 1.24 at a load of 50 % with 48 + 60 bytes without and 90 + 88 with (§2.6.3).
 pub fn long_flow_ratio(load: f64, eta: f64, without: &PacketOverhead, with: &PacketOverhead) -> f64 {
     (1.0 - without.used(load)) / (eta - with.used(load))
 }
 
-/// What telemetry of `hops` switches takes of a payload.
+/// Share of a payload that telemetry of `hops` switches takes.
 pub fn int_share(hops: usize, payload: f64) -> f64 {
     IntHeader::len_with(hops) as f64 / payload
 }
 
-/// How soon the fields of Fig. 2.7 can have wrapped at a port of this rate: time and bytes.
+/// Shortest times in which the fields of Fig. 2.7 can have wrapped at a port of this rate: time and bytes.
 pub fn int_wraps(rate: Rate) -> (Span, Span) {
     (IntWord::TIME_WRAP, IntWord::bytes_wrap(rate))
 }
@@ -74,13 +76,13 @@ pub fn incast_peak(fan_in: f64, w_init: f64, wire_share: f64) -> f64 {
     (fan_in - 1.0).max(0.0) * w_init * wire_share
 }
 
-/// Where `queues` equally hot ingress queues end if each may take α of what is left of a buffer: α/(1 + n·α) of it each, which is
-/// 11 % for one and α = 1/8.
+/// Length at which each of `queues` equally hot ingress queues ends if it may take α of what is left of a buffer: α/(1 +
+/// n·α) of the buffer each, which is 11 % for one and α = 1/8.
 pub fn dynamic_threshold(buffer: f64, alpha: f64, queues: f64) -> f64 {
     buffer * alpha / (1.0 + queues * alpha)
 }
 
-/// Whether a queue of `peak` bytes that came in equally by `ports` ports makes a switch pause them.
+/// True if a queue of `peak` bytes that came in equally by `ports` ports makes a switch pause them.
 pub fn incast_pauses(peak: f64, ports: f64, buffer: f64, alpha: f64) -> bool {
     peak / ports > dynamic_threshold(buffer, alpha, ports)
 }

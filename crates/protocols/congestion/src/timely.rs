@@ -18,7 +18,7 @@ use crate::plus_window::PlusWindow;
 use crate::round::RoundTracker;
 use crate::{AckFeedback, ControlSite, RdmaControl};
 
-/// What TIMELY can be set to. Rates of increase are for a NIC of 10 Gb/s and grow with it.
+/// Settings of TIMELY. Rates of increase are for a NIC of 10 Gb/s and grow with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimelyConfig {
     /// Weight of a new difference of round trips.
@@ -29,7 +29,7 @@ pub struct TimelyConfig {
     pub t_low: Span,
     /// Above this round trip the rate always falls.
     pub t_high: Span,
-    /// What gradients are divided by.
+    /// Divisor of gradients.
     pub min_rtt: Span,
     /// Additive increase at 10 Gb/s.
     pub ai: Rate,
@@ -39,7 +39,7 @@ pub struct TimelyConfig {
     pub hyper_after: u32,
     /// The least rate.
     pub min_rate: Rate,
-    /// Whether a window of W_init · R / line rate is kept besides.
+    /// Keeps a window of W_init · R / line rate besides.
     pub plus_window: bool,
 }
 
@@ -97,7 +97,7 @@ impl Timely {
         }
     }
 
-    /// What a round trip of this length does to the rate: a factor below 1, or nothing if it grows.
+    /// Factor below 1 by which a round trip of this length changes the rate; `None` if the rate grows.
     fn decrease(&self, rtt: f64) -> Option<f64> {
         let TimelyConfig { beta, t_low, t_high, min_rtt, .. } = self.config;
         let gradient = self.rtt_diff / min_rtt.as_ps().max(1) as f64;

@@ -9,10 +9,10 @@ use wire::int::{IntHeader, IntHop, IntWord};
 use super::{HpccConfig, IntForm, LinkSignal};
 use crate::{ControlSite, TelemetrySample};
 
-/// As far as nHop of Fig. 2.7 counts; links beyond it are not looked at.
+/// Most links that nHop of Fig. 2.7 counts; links beyond it are not looked at.
 pub(super) const MAX_HOPS: usize = IntHeader::MAX_HOPS;
 
-/// What two telemetries of a link say of the time between them.
+/// Load of a link between two telemetries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct LinkLoad {
     /// Normalised inflight bytes (Eq. 2.2).
@@ -46,11 +46,11 @@ pub(super) struct LinkRecords {
     /// A queue pair that had nothing in flight for this long was idle: an average over that time says nothing of now.
     idle_after: Span,
 
-    /// What the entries are of; `count` is 0 before the first.
+    /// Path of the entries; `count` is 0 before the first.
     path: u16,
     count: usize,
     filled_at: Time,
-    /// Whether everything had been acknowledged then.
+    /// True if everything had been acknowledged then.
     drained: bool,
     /// Differences are ambiguous after this time.
     longest_gap: Span,
@@ -88,7 +88,7 @@ impl LinkRecords {
         }
     }
 
-    /// How often L was begun anew.
+    /// Number of times L was begun anew.
     pub(super) fn resets(&self) -> u64 {
         self.resets
     }
@@ -98,7 +98,7 @@ impl LinkRecords {
         self.count
     }
 
-    /// Whether telemetry of this path has been seen last.
+    /// True if telemetry of this path has been seen last.
     pub(super) fn is_of(&self, sample: &TelemetrySample<'_>) -> bool {
         self.count == sample.hops.len().min(MAX_HOPS) && self.path == sample.path
     }

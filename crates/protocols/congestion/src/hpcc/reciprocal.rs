@@ -16,7 +16,7 @@ impl ReciprocalTable {
     pub const LARGEST: u32 = 1 << 22;
     /// The share that gives the thesis's 10 KB.
     const EPSILON: f64 = 0.004;
-    /// What an entry takes.
+    /// Bytes of an entry.
     const ENTRY_BYTES: usize = 4;
     /// A load of 1 as a divisor: loads up to 256 fit.
     const ONE: f64 = 16_384.0;
@@ -37,12 +37,12 @@ impl ReciprocalTable {
         SHARED.get_or_init(|| Self::new(Self::EPSILON))
     }
 
-    /// How many reciprocals it has.
+    /// Number of reciprocals.
     pub fn entries(&self) -> usize {
         self.kept.len()
     }
 
-    /// What it takes in a NIC's memory.
+    /// Bytes that it takes in a NIC's memory.
     pub fn bytes(&self) -> usize {
         self.entries() * Self::ENTRY_BYTES
     }

@@ -4,7 +4,7 @@ use super::links::{LinkLoad, MAX_HOPS};
 use super::reciprocal::ReciprocalTable;
 use super::{Division, HpccConfig, Registers};
 
-/// What does not change of a controller.
+/// Parameters of a controller that do not change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowRules {
     eta: f64,

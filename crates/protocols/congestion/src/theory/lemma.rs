@@ -29,7 +29,7 @@ impl RateNetwork {
         (Self { capacities: vec![1.0, 2.0], paths: vec![vec![0, 1], vec![1]] }, vec![2.0, 1.0])
     }
 
-    /// How many resources there are: I.
+    /// Number of resources: I.
     pub fn resources(&self) -> usize {
         self.capacities.len()
     }
