@@ -1,4 +1,4 @@
-//! What ends and schedulers are made from.
+//! Settings of ends and of schedulers.
 
 use units::Span;
 
@@ -14,22 +14,22 @@ pub struct ReceiverDrivenConfig {
     pub unasked: u64,
     /// Packets that one grant allows at most.
     pub batch: u32,
-    /// How long either end waits.
+    /// Time for which either end waits.
     pub timeout: Span,
-    /// Whether a sender that has heard nothing sends all unasked data again, or its last packet.
+    /// Makes a sender that has heard nothing send all unasked data again; otherwise it repeats only its last packet.
     pub repeats_all: bool,
     /// Priorities of data; none if it has none.
     pub levels: Option<MessageLevels>,
-    /// Which messages a host grants.
+    /// Policy by which a host grants messages.
     pub policy: GrantPolicy,
 }
 
-/// Which messages a host grants.
+/// Policy by which a host grants messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantPolicy {
     /// Messages at a time.
     pub at_once: u32,
-    /// Which ones.
+    /// Order in which messages are granted.
     pub order: GrantOrder,
     /// Bytes granted to a message and not yet arrived, at most.
     pub window: u64,
@@ -39,19 +39,19 @@ pub struct GrantPolicy {
     pub first_level: Option<u8>,
 }
 
-/// Which of several messages is granted first.
+/// Order in which messages are granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantOrder {
-    /// That which came first.
+    /// First come, first granted.
     Arrival,
-    /// That which has least left, one per sender (SRPT).
+    /// The message with the fewest bytes left first, one per sender (SRPT).
     Shortest,
 }
 
 /// Priorities of unasked data, by the size of its message; granted data is below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageLevels {
-    /// How many there are.
+    /// Number of these priorities.
     pub unasked: u8,
     /// The largest message of each but the last.
     pub cutoffs: [u64; LEVELS as usize],
@@ -85,8 +85,9 @@ impl ReceiverDrivenConfig {
 }
 
 impl MessageLevels {
-    /// As Homa's receivers do (§3.4): if not given, as many `levels` for unasked data as its share of all bytes, at least one
-    /// and not all; each level carries as many bytes as the others. `sizes` are those of typical messages, sorted.
+    /// Priorities that balance the load as Homa's receivers do (§3.4): if not given, as many `levels` for unasked data as
+    /// its share of all bytes, at least one and not all; each level carries as many bytes as the others. `sizes` are those
+    /// of typical messages, sorted.
     pub fn balanced(sizes: &[u64], unasked: u64, levels: Option<u8>) -> Self {
         let head = |bytes: &u64| (*bytes).min(unasked) as f64;
         let (heads, all) = (sizes.iter().map(head).sum::<f64>(), sizes.iter().map(|bytes| *bytes as f64).sum::<f64>());

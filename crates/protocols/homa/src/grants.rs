@@ -1,4 +1,4 @@
-//! Which messages a host grants: one list for all that it receives.
+//! Grants of a host: one list for all messages that it receives.
 //!
 //! Only messages longer than their unasked part are listed. A message is *active* while it is among the first `at_once`
 //! that are not granted to their end; each active message has up to `window` bytes granted and not yet arrived. All of a
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use super::{GrantOrder, GrantPolicy};
 
-/// What its host knows an end by.
+/// Key by which its host knows an end.
 pub type GrantKey = u32;
 
 /// Shared by all ends of a host.
@@ -59,7 +59,7 @@ impl GrantScheduler {
         self.shared.borrow().messages.len()
     }
 
-    /// Whether no message is listed.
+    /// True if no message is listed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -77,7 +77,7 @@ impl GrantScheduler {
         list.of(key).unwrap_or((granted, 0))
     }
 
-    /// What a message may send, and with which priority.
+    /// Byte before which a message may send, and its priority.
     pub(super) fn granted(&self, key: GrantKey) -> Option<(u64, u8)> {
         self.shared.borrow().of(key)
     }

@@ -39,14 +39,14 @@ pub use grants::{GrantKey, GrantScheduler};
 use receiver::MessageReceiver;
 use sender::MessageSender;
 
-/// What travels.
+/// Packet between the ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiverDrivenPacket {
     /// Bytes of a message of `total` bytes.
     Data {
         /// Position of the first.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         len: u32,
         /// All that the sender has been asked to send.
         total: u64,
@@ -89,7 +89,7 @@ impl From<ReceiverDrivenTimer> for usize {
     }
 }
 
-/// What an end does besides sending.
+/// Events at an end besides sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiverDrivenNote {
     /// A packet was sent again.
@@ -121,7 +121,7 @@ impl ReceiverDriven {
         self.receiver.close();
     }
 
-    /// Whether a grant or the like is the next to be sent.
+    /// True if a grant or the like is the next to be sent.
     pub fn owes_control(&self) -> bool {
         self.receiver.owes()
     }

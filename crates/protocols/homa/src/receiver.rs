@@ -21,7 +21,7 @@ pub(super) struct MessageReceiver {
     key: GrantKey,
     peer: u32,
     total: u64,
-    /// What the message may send unasked, and what it knows to be granted.
+    /// Bytes that the message may send unasked, and those that its sender knows to be granted.
     unasked: u64,
     announced: u64,
     arrived: StreamRanges,
@@ -116,7 +116,7 @@ impl MessageReceiver {
         self.wait(now, config, out);
     }
 
-    /// What it has to say, the most urgent first. After a grant it waits for what was granted.
+    /// Next control packet, the most urgent first. After a grant it waits for what was granted.
     pub(super) fn next_control(&mut self, config: &ReceiverDrivenConfig) -> Option<ReceiverDrivenPacket> {
         if let Some(StreamRange { from, to }) = self.missing.pop_front() {
             return Some(ReceiverDrivenPacket::Resend { from, to });
@@ -134,7 +134,7 @@ impl MessageReceiver {
         Some(ReceiverDrivenPacket::Grant { until: self.announced, level })
     }
 
-    /// What the scheduler has granted and the sender does not know.
+    /// Grant of the scheduler that the sender does not know.
     fn ungranted(&self) -> Option<(u64, u8)> {
         if self.total <= self.unasked || self.received == self.total {
             return None;
@@ -161,7 +161,7 @@ impl MessageReceiver {
         }
     }
 
-    /// What is missing before `until`.
+    /// Gaps before `until`.
     fn gaps(&self, until: u64) -> Vec<StreamRange> {
         let mut gaps = Vec::new();
         let mut from = 0;

@@ -18,9 +18,9 @@ pub(super) struct MessageSender {
     next: u64,
     /// To be sent again.
     repeats: VecDeque<StreamRange>,
-    /// Whether the receiver has answered.
+    /// True once the receiver has answered.
     heard: bool,
-    /// What the receiver has.
+    /// Bytes that the receiver has.
     done: u64,
     /// Priority of what was granted.
     level: u8,
@@ -56,7 +56,7 @@ impl MessageSender {
         self.level = level;
     }
 
-    /// What was never sent is thereby granted.
+    /// Sends a range again; bytes in it that were never sent are thereby granted.
     pub(super) fn on_resend(&mut self, from: u64, to: u64) {
         self.heard = true;
         let to = to.min(self.total);
