@@ -19,11 +19,11 @@ use units::Time;
 
 pub use switch::{Conversation, DropReason, Forward, QueueRoom, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 
-/// Which of a machine's wires. A link endpoint has one, port 0.
+/// Number of one of a machine's wires. A link endpoint has one, port 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port(pub u8);
 
-/// Which of the queues above a machine a frame comes from or goes to.
+/// Number of the queue above a machine that a frame comes from or goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueId(pub u8);
 
@@ -31,7 +31,7 @@ pub struct QueueId(pub u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeSite(pub u8);
 
-/// What a pull came to.
+/// Result of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
     /// One frame went to [`Out::transmit`]; pull again when the wire is free.
@@ -86,15 +86,15 @@ pub enum Pull {
 /// assert_eq!(link.delivered(Side::Right), ['a', 'b', 'c']);
 /// ```
 pub trait Machine {
-    /// What travels on the wires.
+    /// Frames on the wires.
     type Frame;
-    /// What is taken from the queues above and delivered to them.
+    /// Frames that are taken from the queues above and delivered to them.
     type Inner;
     /// A dense small index; arming an armed key replaces its deadline.
     type Timer: Copy + Eq + Debug + Into<usize>;
-    /// What the owner asks.
+    /// Commands of the owner.
     type Command;
-    /// What the machine reports to its owner.
+    /// Reports of the machine to its owner.
     type Done: Debug;
     /// Facts for traces and measurements; a driver may drop them.
     type Note: Debug;
@@ -112,7 +112,7 @@ pub trait Machine {
     fn check_invariants(&self) {}
 }
 
-/// What a machine can do to the world.
+/// Output of a machine, by which it acts on the world.
 pub trait Out<M: Machine + ?Sized> {
     /// Puts one frame on the wire. Only from [`Machine::pull`], once for each [`Pull::Sent`] or
     /// [`Pull::Last`].
@@ -121,7 +121,7 @@ pub trait Out<M: Machine + ?Sized> {
     /// Asks to be pulled.
     fn wake(&mut self, port: Port);
 
-    /// Whether the queue above has a frame to take.
+    /// True if the queue above has a frame to take.
     fn waiting(&self, lane: QueueId) -> bool;
 
     /// The next frame of the queue above. Taken only when it goes on the wire at once, so that the

@@ -1,4 +1,4 @@
-//! What a switch does to passing frames besides queueing them: meters, repeaters, telemetry, reservations.
+//! Programs that act on the frames which pass a switch, besides queueing them: meters, repeaters, telemetry, reservations.
 //!
 //! A [`SwitchProgram`] is called at fixed points of a frame's way through a switch. It may pass a frame, drop it, multiply
 //! it, hold it, or send it back where it came from; it may write a tag on a frame to read it at the next hook; and it may
@@ -25,24 +25,24 @@ use wire::reserve::ReserveHeader;
 
 /// A program that runs in every switch of a network, or in one switch.
 ///
-/// What sits at the interfaces of hosts and belongs to the same scheme is called here too.
+/// Parts of the same scheme that sit at the interfaces of hosts are called here too.
 pub trait SwitchProgram {
-    /// What passes through the switch.
+    /// Frames that pass through the switch.
     type Frame;
 
-    /// What the program writes on a frame to read it at the next hook; `()` if nothing.
+    /// Tag that the program writes on a frame to read it at the next hook; `()` if nothing.
     type Tag: Copy + Default + Debug;
 
-    /// Whether all frames are the program's own, sent again as they were in another run: hosts take them and do nothing, and
-    /// [`admits`](Self::admits) says which join a queue.
+    /// True if all frames are the program's own, sent again as they were in another run: hosts take them and do nothing,
+    /// and [`admits`](Self::admits) says which join a queue.
     const REPLAYS: bool = false;
 
-    /// Whether the program wants to see frames leave. If not, a driver may send them on their way ahead of time.
+    /// True if the program wants to see frames leave. If not, a driver may send them on their way ahead of time.
     fn watches_departures(&self) -> bool {
         false
     }
 
-    /// Whether the program wants to see frames at hosts.
+    /// True if the program wants to see frames at hosts.
     fn watches_hosts(&self) -> bool {
         false
     }
@@ -50,7 +50,7 @@ pub trait SwitchProgram {
     /// A frame has been routed to a port and is about to join its queue.
     fn on_route(&mut self, now: Time, at: Visit, frame: &mut Self::Frame, tag: &mut Self::Tag) -> Forward;
 
-    /// Whether a frame that has been routed joins its queue; asked only of a program that replays.
+    /// True if a frame that has been routed joins its queue; asked only of a program that replays.
     #[inline]
     fn admits(&mut self, _at: SwitchPort, room: QueueRoom, _tag: &mut Self::Tag) -> bool {
         room.fits
@@ -118,13 +118,13 @@ pub trait SwitchProgram {
     #[inline]
     fn write_reserve(_tag: &mut Self::Tag, _header: Option<ReserveHeader>) {}
 
-    /// What a host or the program has written on a frame about reservations.
+    /// Header about reservations that a host or the program has written on a frame.
     #[inline]
     fn reserve_header(_tag: &Self::Tag) -> Option<&ReserveHeader> {
         None
     }
 
-    /// When the program wants to act by itself next; asked after every hook that may have changed it.
+    /// Time at which the program wants to act by itself next; asked after every hook that may have changed it.
     #[inline]
     fn wake_at(&self) -> Time {
         Time::NEVER
@@ -134,7 +134,7 @@ pub trait SwitchProgram {
     fn on_wake<O: SwitchOut<Self::Frame>>(&mut self, _now: Time, _out: &mut O) {}
 }
 
-/// What becomes of a frame that has been routed.
+/// Decision on a frame that has been routed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
     /// It joins the queue.
@@ -149,7 +149,7 @@ pub enum Forward {
     Back,
 }
 
-/// What a program can do at a time of its own.
+/// Actions of a program at a time of its own.
 pub trait SwitchOut<F> {
     /// The frame that is held under this ticket.
     fn held(&mut self, ticket: Ticket) -> &mut F;
@@ -167,7 +167,7 @@ pub trait SwitchOut<F> {
 pub struct Visit {
     /// The port.
     pub at: SwitchPort,
-    /// What the frame is held under if the program answers [`Forward::Hold`].
+    /// Ticket under which the frame is held if the program answers [`Forward::Hold`].
     pub ticket: Ticket,
 }
 
@@ -175,7 +175,7 @@ pub struct Visit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u32);
 
-/// Who speaks to whom: two hosts by number, and the number of the flow between them.
+/// Sender and receiver of a frame, which are two hosts by number, and the number of the flow between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conversation {
     /// The host that sends.
@@ -184,7 +184,7 @@ pub struct Conversation {
     pub to: u32,
     /// The flow that the frame belongs to.
     pub flow: u32,
-    /// Whether it goes from the host that began the flow to the other.
+    /// True if it goes from the host that began the flow to the other.
     pub forward: bool,
 }
 
@@ -203,10 +203,10 @@ pub enum DropReason {
     Filtered,
 }
 
-/// How much room a queue has for a frame.
+/// Room of a queue for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRoom {
-    /// Whether the buffer takes the frame.
+    /// True if the buffer takes the frame.
     pub fits: bool,
     /// Bytes until the queue is as long as it may be now: exact if there are few, otherwise no fewer than said.
     pub left: i64,
@@ -215,8 +215,8 @@ pub struct QueueRoom {
 /// A port of a switch, both by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchPort {
-    /// Which switch.
+    /// Number of the switch.
     pub switch: u32,
-    /// Which port.
+    /// Number of the port.
     pub port: u32,
 }
