@@ -31,7 +31,7 @@ pub struct FaultFile {
     pub reverse: FaultSchedule,
 }
 
-/// Where a fault file is wrong, and what was expected there.
+/// Position of an error in a fault file, and the value that was expected there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultFileError(String);
 
@@ -83,7 +83,7 @@ pub struct FaultStep {
     pub every: Option<u64>,
 }
 
-/// What is wrong with the step of this number, counted from 0, and at which of its keys.
+/// Error in a step of a schedule: the step's number, counted from 0, its key, and the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepError {
     pub step: usize,
@@ -92,7 +92,7 @@ pub struct StepError {
 }
 
 impl FaultStep {
-    /// When it takes over, and what goes wrong from then on.
+    /// Time at which the step takes over, and the loss model from then on.
     fn read(&self) -> Result<(Span, LossModel), (&'static str, String)> {
         let at = match &self.at {
             Some(text) => text.parse::<Span>().map_err(|error| ("at", format!("'{text}': {error}")))?,

@@ -1,4 +1,4 @@
-//! What goes wrong on a wire, shared by the simulator and the live wire.
+//! Faults of a wire, shared by the simulator and the live wire.
 //!
 //! A [`LossModel`] says how frames are corrupted; a [`LossProcess`] is one running instance of it, for one
 //! direction of one link, with its own stream of randomness. A [`FaultSchedule`] switches models at given

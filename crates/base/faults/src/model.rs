@@ -1,4 +1,4 @@
-//! How a wire corrupts frames.
+//! Models of the corruption of frames by a wire.
 
 use std::num::NonZeroU64;
 
@@ -162,7 +162,7 @@ impl LossProcess {
         }
     }
 
-    /// How many frames of `len` bytes will certainly pass from now on.
+    /// Number of frames of `len` bytes that will certainly pass from now on.
     pub fn clear(&self, len: u32) -> u64 {
         match &self.process {
             LossProcessState::None => u64::MAX,

@@ -28,7 +28,7 @@ impl Random {
         -(-self.unit()).ln_1p()
     }
 
-    /// How many trials come before the first success, each with chance `p`.
+    /// Number of trials before the first success, each with chance `p`.
     pub fn failures_before_success(&mut self, p: f64) -> u64 {
         if p <= 0.0 {
             return u64::MAX;

@@ -46,7 +46,7 @@ pub struct RunningSchedule {
 }
 
 impl RunningSchedule {
-    /// When the next model takes over.
+    /// Time at which the next model takes over.
     pub fn next_change(&self) -> Time {
         self.steps.get(self.taken).map_or(Time::NEVER, |(at, _)| Time::ZERO + *at)
     }
