@@ -1,6 +1,6 @@
-//! Where something was written, and what is wrong with it.
+//! Locations of settings in their source, and errors in them.
 
-/// Where something was written.
+/// Location at which something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceLocation {
     /// In the file; the first line is 1.
@@ -9,7 +9,7 @@ pub enum SourceLocation {
     Set(String),
 }
 
-/// What is wrong with a key: where it was written, and what was expected.
+/// Error in a key: the place where it was written, and the value that was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError {
     pub place: SourceLocation,

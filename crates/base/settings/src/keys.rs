@@ -29,7 +29,7 @@ pub enum KeyShape {
 use KeyShape::{Names, One, OneOr, Pairs, Several, Table, Tables};
 
 impl KeyShape {
-    /// Whether these are points of a sweep, not one value.
+    /// True if these are points of a sweep, not one value.
     pub(crate) fn is_sweep(self, list: &[TreeNode]) -> bool {
         let first = list.first().map(|node| &node.value);
         match self {
@@ -48,7 +48,7 @@ impl KeyShape {
         }
     }
 
-    /// Whether a table may stand here, and whether a list of tables may.
+    /// True in the first place if a table may stand here, in the second if a list of tables may.
     fn holds(self) -> (bool, bool) {
         (matches!(self, OneOr(_) | Table(_)), matches!(self, Tables(_)))
     }
@@ -58,7 +58,7 @@ pub fn shape(keys: Keys, key: &str) -> Option<KeyShape> {
     keys.iter().find(|(name, _)| *name == key).map(|(_, shape)| *shape)
 }
 
-/// What to say of a key that there is not.
+/// Message about an unknown key.
 pub fn unknown(keys: Keys, key: &str) -> String {
     let known = || keys.iter().map(|(name, _)| *name);
     match nearest(key, known()) {
@@ -67,7 +67,7 @@ pub fn unknown(keys: Keys, key: &str) -> String {
     }
 }
 
-/// What a table, or a table within, is called: as `--set` names it, with a number where there are several.
+/// Path of a table, or of a table within: as `--set` names it, with a number where there are several.
 pub fn path(parent: &str, key: &str) -> String {
     if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
 }
@@ -90,7 +90,7 @@ pub fn sort(node: &mut TreeNode, keys: Keys) {
     }
 }
 
-/// That every key is known, and that tables are where tables are expected.
+/// Checks that every key is known, and that tables are where tables are expected.
 pub fn check(node: &TreeNode, keys: Keys, at: &str) -> Result<(), KeyError> {
     for (key, value) in node.entries() {
         let at = path(at, key);

@@ -27,12 +27,12 @@ pub struct ScenarioReader<'a> {
 pub type ReadResult<T> = Result<T, KeyError>;
 
 impl<'a> ScenarioReader<'a> {
-    /// Of the whole file.
+    /// Reader of the whole file.
     pub fn new(node: &'a TreeNode, used: &'a UsedKeys) -> Self {
         Self { node, path: String::new(), used }
     }
 
-    /// What is wrong at a key; or, if it was left out, with the table that lacks it.
+    /// Error at a key; or, if the key was left out, at the table that lacks it.
     pub fn wrong(&self, key: &str, problem: impl Display) -> KeyError {
         let place = self.node.entry(key).unwrap_or(self.node).place.clone();
         KeyError { place, key: keys::path(&self.path, key), problem: problem.to_string() }

@@ -13,7 +13,7 @@ const MOST_POINTS: usize = 1_000;
 /// One list of a sweep.
 #[derive(Debug)]
 struct SweepAxis {
-    /// As `--set` names it.
+    /// Path of the list as `--set` names it.
     path: String,
     /// The last part of it, for labels.
     key: String,
