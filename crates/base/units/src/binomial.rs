@@ -1,6 +1,6 @@
-//! How sure a share is, and how sure a percentile: the exact interval for the share of a binomial variable (Clopper and
-//! Pearson, 1934), and the ranks of a sorted sample between which a quantile of what it was drawn from lies, whatever
-//! its distribution. Both suppose independent trials.
+//! Confidence of a share, and of a percentile: the exact interval for the share of a binomial variable (Clopper and
+//! Pearson, 1934), and the ranks of a sorted sample between which a quantile of the sampled distribution lies, whatever
+//! that distribution is. Both suppose independent trials.
 
 /// The chance that the true value lies beyond one end of the interval.
 const TAIL: f64 = 0.025;
@@ -41,7 +41,7 @@ fn first(end: usize, is: impl Fn(usize) -> bool) -> usize {
     from
 }
 
-/// Where `below`, true up to some share and false from there on, changes.
+/// Solves for the point up to which `below` is true; from there on it is false.
 fn solve(below: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     for _ in 0..200 {
@@ -96,7 +96,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     product
 }
 
-/// Of a positive number: Stirling's series, from eight on.
+/// Logarithm of the gamma function of a positive number: Stirling's series, from eight on.
 fn log_gamma(mut x: f64) -> f64 {
     let mut shift = 0.0;
     while x < 8.0 {

@@ -43,7 +43,7 @@ macro_rules! counters {
                 [$((stringify!($name), u64::from(self.$name)),)* $($((stringify!($top), u64::from(self.$top)),)*)?].into_iter()
             }
 
-            /// What was counted after `before`; maxima are those of the whole time.
+            /// Counts after `before`; maxima are those of the whole time.
             #[must_use]
             pub fn since(&self, before: &Self) -> Self {
                 Self { $($name: self.$name - before.$name,)* $($($top: self.$top,)*)? }

@@ -1,9 +1,8 @@
-//! How sure a count is: the exact interval for the mean of a Poisson variable (Garwood, 1936).
+//! Confidence of a count: the exact interval for the mean of a Poisson variable (Garwood, 1936).
 //!
-//! Monitors ask for thousands of ports every second, so counts up to [`EXACT`] are looked up in a table that is
-//! computed once, and larger ones come from the first terms of the Cornish–Fisher expansion of the gamma quantile.
-//! Where one takes over from the other the expansion is off by 3.2e-8 of the bound, and by less with every count
-//! after it.
+//! Monitors ask for thousands of ports every second, so counts up to [`EXACT`] are looked up in a table that is computed
+//! once, and larger ones come from the first terms of the Cornish–Fisher expansion of the gamma quantile. At the first
+//! count beyond the table the expansion is off by 3.2e-8 of the bound, and by less with every count after it.
 
 use std::sync::LazyLock;
 
@@ -44,7 +43,7 @@ fn exact(count: u64) -> (f64, f64) {
     (low, high)
 }
 
-/// Where `below`, true up to some point and false from there on, changes.
+/// Solves for the point up to which `below` is true; from there on it is false.
 fn solve(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..100 {
         let middle = (low + high) / 2.0;

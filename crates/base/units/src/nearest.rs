@@ -1,4 +1,4 @@
-//! What a mistyped name was probably meant to be.
+//! Suggestions for a mistyped name.
 
 /// The candidate that takes the fewest edits to become `name`, the first of several. `None` if each would
 /// take more than a third of the name: then it is another word, not a slip.
@@ -12,7 +12,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters to insert, delete or replace, whatever their case (Levenshtein's distance).
+/// Number of letters to insert, delete or replace, whatever their case (Levenshtein's distance).
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     // The distances from what has been read of `from` to every prefix of `to`.

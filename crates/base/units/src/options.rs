@@ -1,6 +1,6 @@
 //! Options that a command line and a file may both give.
 
-/// Where nothing was given here, what was given there.
+/// Completes options that were not given here by those that were given there.
 pub trait Merge {
     /// These values, completed by those of `other`.
     #[must_use]

@@ -49,7 +49,7 @@ pub(crate) fn scaled(number: f64, scale: f64) -> Option<u64> {
     (0.0..1.8e19).contains(&value).then_some(value as u64)
 }
 
-/// How many: a whole number that may be written `2e7`, `300K` or `1_000`.
+/// Count: a whole number that may be written `2e7`, `300K` or `1_000`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count(pub u64);
 

@@ -30,7 +30,7 @@ impl Prob {
         self.0
     }
 
-    /// Whether it is exactly 0.
+    /// True if it is exactly 0.
     pub fn is_zero(self) -> bool {
         self.0 == 0.0
     }

@@ -1,4 +1,4 @@
-//! How a task reports its progress, and how it is stopped: the same two things for a computation and for a thread.
+//! Progress of a task, and the request to stop it: the same two things for a computation and for a thread.
 //!
 //! A long computation takes a `&dyn` [`Progress`] and asks it now and then whether to go on. A loop that has nothing to
 //! report takes a [`StopFlag`], which is a [`Progress`] too: so one flag stops the loops and the computations alike.
@@ -49,12 +49,12 @@ impl StopFlag {
         Self(AtomicBool::new(false))
     }
 
-    /// What was written before this is seen by everyone who then finds it stopped.
+    /// Stops the task. Everyone who finds it stopped sees all that was written before this call.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether [`Self::stop`] has been called.
+    /// True once [`Self::stop`] has been called.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }

@@ -31,7 +31,7 @@ impl Rate {
         self.0
     }
 
-    /// How long `bytes` take at this rate, rounded up to the next picosecond.
+    /// Time that `bytes` take at this rate, rounded up to the next picosecond.
     ///
     /// The product fits 64 bits up to 2.3 MB, which every frame does; more goes the long way.
     pub fn span_of(self, bytes: Bytes) -> Span {
@@ -42,7 +42,7 @@ impl Rate {
         })
     }
 
-    /// How many whole bytes pass in `span`.
+    /// Number of whole bytes that pass in `span`.
     pub fn bytes_in(self, span: Span) -> Bytes {
         Bytes::new((u128::from(self.0) * u128::from(span.as_ps()) / 8_000_000_000_000) as u64)
     }

@@ -16,7 +16,7 @@ pub struct StreamRanges {
 }
 
 impl StreamRanges {
-    /// Whether there is none.
+    /// True if there is no range.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
