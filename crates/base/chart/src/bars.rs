@@ -40,7 +40,7 @@ const ROW: f64 = 16.0;
 const THICK: f64 = 10.0;
 const BETWEEN: f64 = 8.0;
 
-/// Where names stand: in a column before the bars, or above each bar when they would leave too little for it.
+/// Layout of names: in a column before the bars, or above each bar when they would leave too little for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct NameLayout {
     column: f64,

@@ -1,4 +1,4 @@
-//! What people look at: charts like the papers' as figures of an HTML page, the page around them, and plain tables.
+//! Charts like the papers' as figures of an HTML page, the page around them, and plain tables, for people to look at.
 //!
 //! A chart is plain data; [`Chart::figure`] makes it a `<figure>`: its title, a legend, the drawing, and the numbers
 //! in a table that can be opened. A chart without a single number says so instead of drawing one. The same data
@@ -47,7 +47,7 @@ pub enum Chart {
 pub struct Line {
     pub name: String,
     pub points: Vec<(f64, f64)>,
-    /// What the paper gives for the same, drawn as hollow marks.
+    /// Points that the paper gives for the same, drawn as hollow marks.
     pub paper: Vec<(f64, f64)>,
     /// A bound or an expectation rather than a result: dashed, and in no colour of its own.
     pub reference: bool,
@@ -84,7 +84,7 @@ impl Line {
         }
     }
 
-    /// As it can be seen on the canvas.
+    /// Draws the line as it can be seen on the canvas.
     fn draw(&self, svg: &mut Svg, style: Style, points: &[(f64, f64)]) {
         const DENSE: usize = 400;
         let points = plot::reduced(points);
@@ -113,7 +113,7 @@ fn layered<'a>(lines: &'a [Line], styles: &[Style]) -> Vec<(&'a Line, Style)> {
     layers
 }
 
-/// What a chart draws when it has anything to draw.
+/// Parts of a chart that has anything to draw.
 struct Drawing {
     keys: Vec<(LegendKey, String)>,
     svg: Svg,
@@ -171,7 +171,7 @@ pub fn figure(title: &str, caption: &str, svg: &Svg) -> String {
     framed(title, caption, &canvas(svg))
 }
 
-/// What the size of its letters follows.
+/// Wraps a drawing in the element whose width the size of its letters follows.
 fn canvas(svg: &Svg) -> String {
     format!("<div class=\"canvas\">\n{svg}\n</div>\n")
 }

@@ -17,7 +17,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// As a power of ten, such as 2.3 × 10⁻⁸.
+/// Writes a value as a power of ten, such as 2.3 × 10⁻⁸.
 pub(crate) fn scientific(value: f64) -> String {
     if !value.is_finite() {
         return NOTHING.into();
@@ -71,7 +71,7 @@ pub fn time_us(us: f64) -> String {
     format!("{}\u{a0}{unit}", decimal(value, decimals))
 }
 
-/// How long something took, for people.
+/// Duration in words for people.
 pub fn seconds(seconds: f64) -> String {
     let whole = seconds.round();
     match whole {

@@ -1,4 +1,4 @@
-//! What every page shares: one file that needs nothing else, for a screen of any width and for paper.
+//! Frame of every page: one file that needs nothing else, for a screen of any width and for paper.
 
 use crate::svg::escape;
 

@@ -18,7 +18,7 @@ pub(super) fn width_of(text: &str) -> f64 {
     text.chars().map(|letter| if letter.is_ascii_digit() { DIGIT } else { LETTER }).sum()
 }
 
-/// As much of a text as there is room for.
+/// Shortens a text to the room that there is.
 pub(super) fn shortened(text: &str, room: f64) -> String {
     let letters = (room / LETTER).max(1.0) as usize;
     if text.chars().count() <= letters {

@@ -22,7 +22,7 @@ pub struct Dot {
     pub y: Option<f64>,
 }
 
-/// What a dot or a name covers of the canvas.
+/// Area of the canvas that a dot or a name covers.
 #[derive(Clone, Copy, Debug)]
 struct Cover {
     left: f64,
@@ -39,7 +39,7 @@ struct DotLabel {
     /// Its middle from top to bottom.
     at: (f64, f64),
     cover: Cover,
-    /// Where a line to its dot begins, if it is so far away that one would look for it.
+    /// Start of a line to its dot, if the dot is so far away that one would look for it.
     leader: Option<(f64, f64)>,
 }
 

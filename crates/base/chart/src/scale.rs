@@ -1,16 +1,16 @@
-//! Where values stand along an axis, and which of them are marked there.
+//! Places of values along an axis, and the choice of those that are marked there.
 
 use super::number::{number, scientific};
 
 /// An axis as a chart asks for it; its ends follow from the values.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What it shows, with the unit.
+    /// Quantity of the axis, with the unit.
     pub label: String,
     pub log: bool,
     /// The ends, if the values shall not decide them.
     pub range: Option<(f64, f64)>,
-    /// How its ticks and values are written, if not as plain numbers.
+    /// Format of its ticks and values, if they are not plain numbers.
     pub write: Option<fn(f64) -> String>,
 }
 
@@ -30,7 +30,7 @@ impl Axis {
         Self { range: Some((low, high)), ..self }
     }
 
-    /// Such as [`time_us`](super::time_us).
+    /// Sets the format, such as [`time_us`](super::time_us).
     #[must_use]
     pub fn written(self, write: fn(f64) -> String) -> Self {
         Self { write: Some(write), ..self }
@@ -51,7 +51,7 @@ impl Axis {
         self.write.unwrap_or(number)(value)
     }
 
-    /// How values are written where powers of ten stand beside one another: all alike.
+    /// Format of values where powers of ten stand beside one another: all alike.
     pub(super) fn writer(&self, scale: &Scale) -> fn(f64) -> String {
         let wide = self.log && (scale.low < 1e-3 || scale.high > 1e5);
         self.write.unwrap_or(if wide { scientific } else { number })
@@ -161,7 +161,7 @@ impl Scale {
         (self.low * (1.0 - 1e-9)..=self.high * (1.0 + 1e-9)).contains(&value)
     }
 
-    /// Where the canvas begins and ends.
+    /// Ends of the axis on the canvas.
     pub fn places(&self) -> (f64, f64) {
         (self.from, self.to)
     }

@@ -1,4 +1,4 @@
-//! What happened over time: panels above one another that share the axis of time (LinkGuardian Fig. 9, Fig. 21).
+//! Charts of events over time: panels above one another that share the axis of time (LinkGuardian Fig. 9, Fig. 21).
 
 use super::plot::{Area, GAP, LINE, WIDTH, legible, shortened, width_of};
 use super::{Axis, Data, Drawing, Line, NOTHING, Palette, Scale, Style};
@@ -10,7 +10,7 @@ pub struct SeriesChart {
     pub caption: String,
     pub time: Axis,
     pub panels: Vec<Panel>,
-    /// When something began, and what.
+    /// Start of each event, and its name.
     pub events: Vec<(f64, String)>,
 }
 
@@ -176,7 +176,7 @@ impl EventLabel {
         Self { at, text, lane, anchor }
     }
 
-    /// What it covers from left to right, its line included.
+    /// Range that it covers from left to right, its line included.
     fn span(&self) -> (f64, f64) {
         let reach = GAP + width_of(&self.text);
         if self.anchor == Anchor::Start { (self.at - GAP, self.at + reach) } else { (self.at - reach, self.at + GAP) }

@@ -1,4 +1,4 @@
-//! How lines are distinguished: by colour, by dashes and by the shape of their marks.
+//! Styles that distinguish lines: by colour, by dashes and by the shape of their marks.
 //!
 //! Colours and dashes are the stylesheet's, one class for each style. Filled marks are ours, hollow ones the paper's.
 
@@ -93,7 +93,7 @@ impl Palette {
     }
 }
 
-/// What an entry of the legend shows before its text.
+/// Symbol of a legend's entry before its text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LegendKey {
     Line(Style),

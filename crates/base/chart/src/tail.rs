@@ -6,7 +6,7 @@ use super::plot::{Area, LINE, WIDTH, legible};
 use super::{Axis, Data, Drawing, Line, NOTHING, Palette, Scale, Style, percent};
 use crate::svg::Svg;
 
-/// How the axis of shares is spaced.
+/// Spacing of the axis of shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shares {
     /// Evenly, as in the paper.
@@ -21,20 +21,20 @@ pub struct TailChart {
     pub caption: String,
     /// The values, such as flow completion times.
     pub x: Axis,
-    /// What is counted, such as `flows`.
+    /// Plural noun of the things counted, such as `flows`.
     pub of: String,
     /// The share at which it begins, such as 0.99.
     pub from: f64,
     pub shares: Shares,
     /// A share to mark and to give the values of, such as 0.999.
     pub guide: Option<f64>,
-    /// Of values and cumulative shares, as [`tail_points`] gives them.
+    /// Lines of values and cumulative shares, as [`tail_points`] gives them.
     pub lines: Vec<Line>,
 }
 
 /// The shares that people ask for.
 const PERCENTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
-/// What floating point may add to a share.
+/// Error that floating point may add to a share.
 const ALMOST: f64 = 1e-9;
 
 /// The values of a sorted slice from a share up, each with the share of values that are not above it; a few hundred

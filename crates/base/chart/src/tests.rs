@@ -2,7 +2,7 @@ use testkit::page::{assert_finite, assert_on_canvas, assert_well_formed, attribu
 
 use super::*;
 
-/// What a text covers where letters are largest: 12 units high, [`plot::width_of`] wide.
+/// Area that a text covers where letters are largest: 12 units high, [`plot::width_of`] wide.
 fn cover(tag: &str, text: &str) -> Option<[f64; 4]> {
     let number = |name| attribute(tag, name).and_then(|value| value.parse::<f64>().ok());
     let (x, y, width) = (number("x")?, number("y")?, plot::width_of(text));
