@@ -20,7 +20,7 @@ use crate::machine_subject::MachineSubject;
 use crate::runner::{self, DrillEnd};
 use crate::subject::{DrillStop, Subject};
 
-/// What a script is run against.
+/// Subject against which a script is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DrillTarget {
@@ -30,7 +30,7 @@ pub enum DrillTarget {
     Both,
 }
 
-/// What came of a script.
+/// Verdict on a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DrillVerdict {
@@ -45,7 +45,7 @@ pub struct ScriptRow {
     pub file: String,
     pub against: DrillTarget,
     pub result: DrillVerdict,
-    /// Where it failed, or what was not understood.
+    /// Line at which it failed, or that was not understood.
     pub line: Option<usize>,
     pub why: Option<String>,
 }

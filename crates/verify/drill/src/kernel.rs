@@ -4,7 +4,7 @@
 //!   sockets (10.0.0.1:8080) ── kernel TCP ── tun0 ── this program (10.0.0.2)
 //! ```
 //!
-//! What leaves is seen by a packet socket, with the kernel's own times: this program may be late, the kernel is not.
+//! A packet socket sees what leaves, with the kernel's own times: this program may be late, the kernel is not.
 //!
 //! In real time, in the network namespace of the calling thread, which must be its own: settings of scripts are written
 //! there. A process gets the right to make such namespaces by `linux::net::become_root_of_own_namespaces`.

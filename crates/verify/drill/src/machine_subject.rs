@@ -38,7 +38,7 @@ pub(crate) struct MachineSubject {
     ended: Option<(Time, CallResult)>,
 }
 
-/// How far the connection of a script is.
+/// Stage of a script's connection.
 #[derive(Debug)]
 enum ConnectionStage {
     None,
@@ -58,7 +58,7 @@ struct OpenConnection {
     written: u64,
     taken: u64,
     peer_closed: bool,
-    /// What the next call reports.
+    /// Error that the next call reports.
     error: Option<&'static str>,
     over: bool,
     shut_read: bool,
@@ -123,7 +123,7 @@ impl MachineSubject {
         owns(SocketRole::Connected).or_else(|| owns(SocketRole::Listening))
     }
 
-    /// When something happens by itself.
+    /// Time of the next event that happens by itself.
     pub(crate) fn next_timer(&self) -> Option<Time> {
         match &self.connection {
             ConnectionStage::None => None,
@@ -265,7 +265,7 @@ impl MachineSocket {
         }
     }
 
-    /// What a new connection must be told of the options set before.
+    /// Commands that tell a new connection the options set before.
     fn commands(&self) -> Vec<TcpCommand> {
         let mut commands = Vec::new();
         if self.nodelay {

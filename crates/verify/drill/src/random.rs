@@ -37,7 +37,7 @@ pub(crate) enum RandomAction {
     Write(u32),
     Acknowledge {
         ack: u32,
-        /// As the receiver lists them, the latest first.
+        /// Blocks as the receiver lists them, the latest first.
         blocks: Vec<(u32, u32)>,
         window: u16,
         /// ECN-echo.
@@ -45,7 +45,7 @@ pub(crate) enum RandomAction {
     },
 }
 
-/// What happens, and how long after the handshake.
+/// Action, and its time after the handshake.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RandomStep {
     pub(crate) at: Span,
@@ -62,7 +62,7 @@ pub(crate) struct RandomScript {
     pub(crate) steps: Vec<RandomStep>,
 }
 
-/// How many to draw, from which seed, and where to write what differs.
+/// Number of scripts to draw, their seed, and the folder for scripts that differ.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomPlan<'a> {
     pub scripts: u64,
@@ -113,7 +113,7 @@ fn one(plan: &RandomPlan<'_>, ticks: &KernelTicks, number: u64) -> ScriptRow {
     }
 }
 
-/// Where both differ.
+/// First difference between both.
 fn difference(
     script: &RandomScript,
     version: LinuxVersion,
@@ -137,7 +137,7 @@ fn difference(
     Err("this machine was too busy for the times of the script".to_owned())
 }
 
-/// What a run of the kernel shows.
+/// Comparison with a run of the kernel.
 enum Compared {
     Equal,
     Different(Difference),
@@ -160,7 +160,7 @@ fn compare_with(script: &RandomScript, version: LinuxVersion, kernel: &Played, p
     different.map_or(Compared::Nothing, Compared::Different)
 }
 
-/// What the kernel sent, and the phase of its ticks.
+/// Segments that the kernel sent, and the phase of its ticks.
 fn on_kernel(script: &RandomScript, ticks: &KernelTicks) -> Result<(Played, Span), String> {
     in_namespace(|subject| {
         play::prepare(script, subject)?;

@@ -16,10 +16,10 @@ use crate::segment::DrillSegment;
 use crate::subject::{DrillStop, SentSegment, Subject};
 use compare::TimestampMap;
 
-/// How much longer than allowed a segment or a call is waited for, so that a message can say when it came.
+/// Time beyond the allowed one for which a segment or a call is waited for, so that a message can say when it came.
 const PATIENCE: Span = Span::from_ms(1_000);
 
-/// Where a run ended.
+/// End of a run that stopped early, with the line of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DrillEnd {
     /// 0 if it is about no line.
@@ -55,7 +55,7 @@ struct ScriptRunner<'a, S> {
     subject: &'a mut S,
     /// The time of the event before, by the script.
     last: Time,
-    /// When it really happened, which is later on a busy machine; what leaves is counted from then.
+    /// Time at which it really happened, which is later on a busy machine; segments that leave are timed from then.
     happened: Time,
     blocked: Option<(usize, BlockedCall)>,
     variables: Variables,

@@ -27,7 +27,7 @@ impl TcpFlags {
         ('.', Self::ACK),
     ];
 
-    /// As in the header.
+    /// Flags from the bits of the header.
     pub(crate) fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
@@ -124,7 +124,7 @@ impl EcnField {
     }
 }
 
-/// What a script writes of a segment; a field that is `None` is not compared.
+/// Segment as a script writes it; a field that is `None` is not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DrillSegment {
     pub(crate) flags: TcpFlags,
@@ -176,7 +176,7 @@ impl DrillSegment {
     }
 }
 
-/// As a script would write it.
+/// Writes the segment in a script's notation.
 impl fmt::Display for DrillSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ecn {

@@ -1,4 +1,4 @@
-//! What a script is run against: a TCP with sockets above it and a network below it.
+//! Subject of a script: a TCP with sockets above it and a network below it.
 
 use units::{Span, Time};
 
@@ -54,16 +54,16 @@ pub(crate) trait Subject {
     /// A call that may wait; one at a time.
     fn start_call(&mut self, descriptor: i64, call: &SocketCall) -> Result<(), DrillStop>;
 
-    /// When the started call ended, and with what; lets time pass until then, at most until `deadline`.
+    /// Time at which the started call ended, and its result; lets time pass until then, at most until `deadline`.
     fn call_ended(&mut self, deadline: Time) -> Option<(Time, CallResult)>;
 
     /// TCP_INFO of the connection.
     fn info(&mut self) -> Result<TcpInfoFields, DrillStop>;
 
-    /// What a command of the shell sets.
+    /// Applies the setting of a shell command.
     fn configure(&mut self, setting: &Setting) -> Result<(), DrillStop>;
 
-    /// How much later than a script says a timer may go off, because its ticks are longer than those of the hosts for
+    /// Time by which a timer may go off later than a script says, because its ticks are longer than those of the hosts for
     /// which scripts are written.
     fn coarseness(&self) -> Span {
         Span::ZERO

@@ -10,7 +10,7 @@ const TCP_HEADER: usize = 20;
 /// From where the other end connects to the kernel.
 const CLIENT_PORT: u16 = 40_000;
 
-/// What of the kernel's numbers is not the script's.
+/// Map between the kernel's numbers and the script's where they differ.
 #[derive(Debug)]
 pub(super) struct PacketMap {
     /// The kernel's first sequence number, when it has sent one.

@@ -53,14 +53,14 @@ pub(crate) enum SocketCall {
     Waiting,
 }
 
-/// What a call came to.
+/// Result of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallResult {
-    /// What it returned; -1 with an error.
+    /// Return value; -1 with an error.
     pub(crate) value: i64,
     /// The name of the error, such as `EPIPE`.
     pub(crate) error: Option<String>,
-    /// What it wrote besides: the value of an option, bytes that wait.
+    /// Additional output: the value of an option, bytes that wait.
     pub(crate) out: Option<i64>,
 }
 
@@ -74,7 +74,7 @@ impl CallResult {
     }
 }
 
-/// What a script expects of a call; `None` is not compared.
+/// Result that a script expects of a call; `None` is not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExpectedResult {
     pub(crate) value: Option<i64>,
@@ -224,7 +224,7 @@ fn parts(message: &CallArgument) -> Option<u64> {
     })
 }
 
-/// What `TCP_CM_INQ` must say, if the script asks; `None` if it asks for something else.
+/// Value that `TCP_CM_INQ` must have, if the script asks; `None` if it asks for something else.
 fn waiting(message: &CallArgument) -> Option<Option<i64>> {
     let Some(control) = message.field("msg_control") else { return Some(None) };
     match control {

@@ -1,6 +1,6 @@
 //! A place in a script's text, from which tokens are taken one by one.
 
-/// What could not be read, and in which line.
+/// Error about text that could not be read, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotUnderstood {
     pub(crate) line: usize,
@@ -58,7 +58,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether `token` comes next; it stays.
+    /// True if `token` comes next; it stays.
     pub(crate) fn sees(&mut self, token: &str) -> bool {
         self.skip_blanks();
         self.rest.starts_with(token)

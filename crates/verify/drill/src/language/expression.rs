@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a connection reports of itself, by the names of `struct tcp_info` with `tcpi_` before them.
+/// Fields of `struct tcp_info` that a connection reports, by name with `tcpi_` before it.
 pub(crate) type TcpInfoFields = BTreeMap<String, f64>;
 
 /// A statement that was understood.

@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, Parsed};
 use crate::segment::{DrillSegment, EcnField, HeaderOption, TcpFlags};
 
-/// What follows `<` or `>`.
+/// Reads the segment that follows `<` or `>`.
 pub(super) fn segment(cursor: &mut Cursor<'_>) -> Parsed<DrillSegment> {
     let ecn = ecn(cursor)?;
     let letters = cursor.take_while(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter));

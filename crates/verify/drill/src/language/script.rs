@@ -9,7 +9,7 @@ use super::packet;
 use super::shell::{self, Setting};
 use crate::segment::DrillSegment;
 
-/// How far from its time an event may be.
+/// Tolerance for the time of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tolerance {
     /// At least this.
@@ -30,7 +30,7 @@ impl Default for Tolerance {
     }
 }
 
-/// When an event happens.
+/// Time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventTime {
     /// `*`: at any time.
@@ -41,7 +41,7 @@ pub(crate) enum EventTime {
     Relative { from: Span, to: Span },
 }
 
-/// What happens.
+/// Action of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum EventAction {
     Call(ScriptCall),

@@ -2,7 +2,7 @@
 //!
 //! `defaults.sh`, which most scripts of packetdrill call first, stands for the settings of that file.
 
-/// How packets leave the interface.
+/// Queue through which packets leave the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TunQueue {
     /// In order, at most this many waiting; 0 drops them all.
@@ -22,7 +22,7 @@ pub(crate) enum Setting {
         optional: bool,
     },
     Queue(TunQueue),
-    /// Whether super-packets are made.
+    /// Makes super-packets, or not.
     Offloads(bool),
     /// A parameter of a kernel module.
     ModuleParameter {
@@ -58,7 +58,7 @@ const DEFAULTS: [(&str, &str); 22] = [
 /// The kernel's default length of a queue.
 const PACKETS: u32 = 500;
 
-/// What `defaults.sh` sets.
+/// Settings of `defaults.sh`.
 pub(crate) fn default_settings() -> Vec<Setting> {
     let sysctl = |(name, value): &(&str, &str)| sysctl(&format!("net/ipv4/{name}"), value, true);
     DEFAULTS.iter().map(sysctl).chain([Setting::Queue(TunQueue::Fifo(PACKETS))]).collect()

@@ -64,7 +64,7 @@ impl CallArgument {
     }
 }
 
-/// What stands before `end`, separated by commas.
+/// Values before `end`, separated by commas.
 pub(crate) fn list(cursor: &mut Cursor<'_>, end: &str) -> Parsed<Vec<CallArgument>> {
     let mut parts = Vec::new();
     if cursor.take(end) {

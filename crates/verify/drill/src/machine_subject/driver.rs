@@ -11,7 +11,7 @@ const WIRE: Port = Port(0);
 pub(super) struct ConnectionDriver {
     pub(super) connection: TcpConnection,
     sink: TcpSink,
-    /// When a paced segment may leave.
+    /// Time at which a paced segment may leave.
     pull_at: Option<Time>,
 }
 
@@ -30,7 +30,7 @@ impl ConnectionDriver {
         self.pull(now);
     }
 
-    /// When something happens by itself.
+    /// Time of the next event that happens by itself.
     pub(super) fn next(&self) -> Option<Time> {
         self.sink.timers.iter().copied().chain([self.pull_at]).flatten().min()
     }
@@ -57,7 +57,7 @@ impl ConnectionDriver {
         }
     }
 
-    /// What left and what was reported since this was last called.
+    /// Takes the segments that left and the progress that was reported since this was last called.
     pub(super) fn take(&mut self) -> (Vec<TcpSegment>, Vec<TcpProgress>) {
         (std::mem::take(&mut self.sink.left), std::mem::take(&mut self.sink.progress))
     }

@@ -22,11 +22,11 @@ pub(super) struct DrillHandshake {
     pub(super) syn: DrillSegment,
     pub(super) sent: Time,
     pub(super) retries: u32,
-    /// What the other side's SYN offered, if it has come.
+    /// Offer in the other side's SYN, if it has come.
     pub(super) peer: Option<PeerOffer>,
 }
 
-/// What the other side's SYN or SYN-ACK said.
+/// Offer in the other side's SYN or SYN-ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PeerOffer {
     pub(super) seq: u32,
@@ -59,7 +59,7 @@ pub(super) fn ticks(now: Time) -> u32 {
 }
 
 impl DrillHandshake {
-    /// Of a `connect`.
+    /// Handshake of a `connect`.
     pub(super) fn active(settings: &HostSettings, max_segment: Option<u16>, now: Time) -> Self {
         let ecn = settings.ecn == 1;
         let flags = TcpFlags::SYN.with(TcpFlags::ECE, ecn).with(TcpFlags::CWR, ecn);
@@ -100,7 +100,7 @@ impl DrillHandshake {
         Self { syn, sent: now, retries: 0, peer: Some(peer) }
     }
 
-    /// When the SYN is sent again.
+    /// Time at which the SYN is sent again.
     pub(super) fn retry_at(&self) -> Option<Time> {
         (self.retries < RETRIES).then(|| self.sent + FIRST_RETRY * (1 << self.retries))
     }
@@ -140,7 +140,7 @@ impl DrillHandshake {
         }
     }
 
-    /// How far windows that come in are shifted.
+    /// Shift of the windows that come in.
     pub(super) fn peer_shift(&self, peer: &PeerOffer) -> u8 {
         PeerOffer::of(&self.syn).scale.and(peer.scale).unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use super::handshake::ticks;
 use crate::segment::{DrillSegment, EcnField, HeaderOption, TcpFlags};
 use units::Time;
 
-/// What both sides agreed on, as far as it shows in segments.
+/// Agreement of both sides, as far as it shows in segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentMap {
     /// Sequence number of the other side's SYN.
@@ -17,7 +17,7 @@ pub(super) struct SegmentMap {
     pub(super) timestamps: bool,
 }
 
-/// Where a script's number is in a stream; what lies before it wraps.
+/// Position of a script's number in a stream; a number before the stream's start wraps.
 fn position(number: u32, first: u32) -> u64 {
     i64::from(number.wrapping_sub(first).wrapping_sub(1) as i32) as u64
 }

@@ -1,4 +1,5 @@
-//! What sysctls, queues and options of sockets mean for our TCP. What it does not have makes a script not applicable.
+//! Meaning of sysctls, queues and options of sockets for our TCP. A setting that it does not have makes a script not
+//! applicable.
 
 use units::Span;
 
@@ -59,7 +60,7 @@ impl HostSettings {
         u16::try_from(self.receive_buffer.0 / 2).unwrap_or(u16::MAX)
     }
 
-    /// Of a connection, before its handshake's results are filled in.
+    /// Settings of a connection, before its handshake's results are filled in.
     pub(super) fn config(&self) -> TcpConfig {
         let base = TcpConfig::linux(self.version);
         // Half of a buffer is for the kernel's own use (`tcp_adv_win_scale` = 1).

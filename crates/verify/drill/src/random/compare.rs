@@ -12,7 +12,7 @@ const MARGIN: Span = Span::from_ms(60);
 /// Two ticks of a slow kernel, and what a busy machine adds.
 const TOLERANCE: Span = Span::from_ms(10);
 
-/// Where two runs differ first; times count from the end of the handshake.
+/// First difference between two runs; times count from the end of the handshake.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Difference {
     at: usize,
@@ -55,7 +55,7 @@ pub(super) fn first_difference(ours: &Played, kernel: &Played) -> Option<Differe
     None
 }
 
-/// What is compared of a segment.
+/// Fields of a segment that are compared.
 fn compared(segment: &DrillSegment) -> (TcpFlags, u32, u32, u32, EcnField) {
     let flags = segment.flags.with(TcpFlags::PSH, false);
     (flags, segment.seq, segment.len, segment.ack, segment.ecn.unwrap_or_default())

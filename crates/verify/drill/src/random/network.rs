@@ -19,7 +19,7 @@ const TOO_CLOSE: Span = Span::from_ms(6);
 /// Events come together or at least this many milliseconds apart: whether less than a millisecond has passed since
 /// something left decides whether a kernel waits for more of the window.
 const APART: u64 = 3;
-/// Of scripts that turn out to be unusable.
+/// Most draws in a row of scripts that turn out to be unusable.
 const MOST_DRAWS: u64 = 200;
 const MOST_STEPS: usize = 80;
 const WINDOW: u16 = 257;

@@ -14,12 +14,12 @@ pub(super) const MSS: u32 = 1_000;
 const SCALE: u8 = 7;
 const LISTENER: i64 = 3;
 pub(super) const CONNECTION: i64 = 4;
-/// What is sent after the last step is compared for this long.
+/// Time after the last step for which segments are compared.
 const AFTERWARDS: Span = Span::from_ms(700);
 /// An event this close to a timer may come before it or after it, although the ticks are known.
 const TOO_CLOSE: Span = Span::from_ms(2);
 
-/// When things happened to a subject, on its clock.
+/// Times of a script's events at a subject, on its clock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlayTimes {
     /// The peer's SYN, and its answer to the SYN-ACK.
@@ -28,12 +28,12 @@ pub(super) struct PlayTimes {
     pub(super) steps: Vec<Time>,
 }
 
-/// When things are to happen.
+/// Times at which events are to happen.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Schedule<'a> {
-    /// As the script says, from this SYN on.
+    /// Times of the script, from this SYN on.
     Planned(Time),
-    /// As they happened to another subject.
+    /// Times at which they happened to another subject.
     Repeated(&'a PlayTimes),
 }
 
@@ -60,13 +60,13 @@ impl Schedule<'_> {
     }
 }
 
-/// What a subject sent, and what happened to it.
+/// Segments that a subject sent, and times of the events at it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Played {
     pub(super) segments: Vec<(Time, DrillSegment)>,
     pub(super) timeline: PlayTimes,
     pub(super) end: Time,
-    /// How uncertain the times of the timeline are.
+    /// Uncertainty of the timeline's times.
     pub(super) doubt: Span,
 }
 

@@ -10,7 +10,7 @@ use super::play::{self, CONNECTION, Played, Schedule, acknowledgement, syn_optio
 use super::{RandomAction, RandomScript};
 use crate::segment::DrillSegment;
 
-/// What left at one time and follows each other, in one piece: where a kernel cuts it does not matter.
+/// Joins segments that left at one time and follow each other: where a kernel cuts them does not matter.
 pub(super) fn joined(played: &Played) -> Vec<(Time, DrillSegment)> {
     let mut joined: Vec<(Time, DrillSegment)> = Vec::new();
     for (at, segment) in &played.segments {

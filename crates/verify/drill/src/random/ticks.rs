@@ -60,7 +60,7 @@ impl KernelTicks {
     }
 }
 
-/// When a long timer went off, on `clock`.
+/// Time at which a long timer went off, on `clock`.
 fn one_timer(clock: Clock) -> Result<u64, String> {
     let script =
         RandomScript { name: String::new(), sack: false, ecn: false, rtt: Span::from_ms(100), steps: Vec::new() };

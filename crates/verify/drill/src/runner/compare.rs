@@ -1,4 +1,4 @@
-//! Whether a segment that left is the one that the script expects.
+//! Comparison of a segment that left with the one that the script expects.
 
 use units::{Span, Time};
 
