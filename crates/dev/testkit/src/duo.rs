@@ -24,7 +24,7 @@ impl Side {
     }
 }
 
-/// What becomes of a frame on the wire.
+/// Fate of a frame on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Arrives,
@@ -47,7 +47,7 @@ struct DuoEnd<M: Machine> {
     machine: M,
     out: Recorder<M>,
     free_at: Time,
-    /// When to pull again; `None` until woken.
+    /// Time at which to pull again; `None` until woken.
     pull_at: Option<Time>,
     delivered: Vec<M::Inner>,
     events: Vec<M::Done>,
@@ -131,7 +131,7 @@ where
         std::mem::take(&mut self.ends[side as usize].notes)
     }
 
-    /// When anything happens next.
+    /// Time of the next event.
     pub fn next_event(&self) -> Option<Time> {
         let arrival = self.flying.keys().next().map(|(at, _)| *at);
         let ends = self.ends.iter().flat_map(|end| {

@@ -1,9 +1,9 @@
-//! What tests drive machines with, and how they say that they cannot run.
+//! Tools with which tests drive machines, and say that they cannot run.
 //!
 //! [`Recorder`] is a sink that writes down what a machine does. [`Duo`] joins two machines by a wire that loses, delays and
 //! reorders exactly what the test says. [`fuzz`] changes a corpus at random. [`permitted`] and [`installed`] skip a test
 //! where the permission or the program that it needs is missing, so that nobody takes a skip for a success.
-//! [`page`] holds what is true of every page that is written.
+//! [`page`] checks rules that hold for every page that is written.
 
 mod duo;
 mod fuzz;

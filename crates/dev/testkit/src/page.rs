@@ -1,4 +1,4 @@
-//! What holds of every page and drawing.
+//! Rules that hold for every page and drawing.
 
 /// Every element that is opened is closed, in the right order.
 pub fn assert_well_formed(page: &str) {
@@ -25,7 +25,7 @@ pub fn assert_finite(page: &str) {
     }
 }
 
-/// Of a tag.
+/// Value of an attribute of a tag.
 pub fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
     rest.split_once('"').map(|(value, _)| value)

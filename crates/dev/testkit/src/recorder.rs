@@ -40,7 +40,7 @@ impl<M: Machine> Default for Recorder<M> {
 }
 
 impl<M: Machine> Recorder<M> {
-    /// What happened since the last call.
+    /// Takes the actions since the last call.
     pub fn acts(&mut self) -> Vec<RecordedActionOf<M>> {
         std::mem::take(&mut self.acts)
     }

@@ -22,12 +22,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, thread};
 
-/// What decides whether a skip is allowed: unset, or `all`.
+/// Variable that decides whether a skip is allowed: unset, or `all`.
 const VARIABLE: &str = "HITLESS_TESTS";
-/// How the names of the files begin that the reporter reads.
+/// Prefix of the names of the files that the reporter reads.
 const PREFIX: &str = "hitless-skipped-";
 
-/// How much of a test does not run.
+/// Extent of a test that does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Extent {
     Whole,
@@ -81,7 +81,7 @@ pub fn permitted<T, E: Into<io::Error>>(result: Result<T, E>) -> Option<T> {
     }
 }
 
-/// Whether a program can be started; if not, the test is skipped.
+/// Checks that a program can be started; if not, the test is skipped.
 ///
 /// # Panics
 ///
@@ -110,8 +110,8 @@ pub fn missing(program: &str) -> Option<String> {
     }
 }
 
-/// Whether an ordinary user may have a network of his own here, as `unshare` finds it, so that a test does not take a bug of
-/// ours for a lack of permission; if not, the test is skipped.
+/// Checks that an ordinary user may have a network of his own here, as `unshare` finds it, so that a test does not take a
+/// bug of ours for a lack of permission; if not, the test is skipped.
 ///
 /// # Panics
 ///
@@ -234,7 +234,7 @@ impl ParentProcess {
     }
 }
 
-/// When a process started, in ticks since boot: the twenty-second field of its `stat`.
+/// Start time of a process in ticks since boot: the twenty-second field of its `stat`.
 fn started(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field, a name in parentheses, may have spaces in it.
@@ -261,7 +261,7 @@ fn remove_ended(current: &ParentProcess) {
     }
 }
 
-/// What was skipped in a run: reason, then test binary, then tests.
+/// Skips of a run: reason, then test binary, then tests.
 #[derive(Debug, Default)]
 struct SkipCounts(BTreeMap<(Extent, String), BTreeMap<String, Vec<String>>>);
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct DocPage {
     /// From the root of the workspace.
     pub path: PathBuf,
-    /// What is not code, a line each.
+    /// Lines that are not code, each with its number.
     prose: Vec<(usize, String)>,
     /// The same lines with the code in their sentences.
     lines: Vec<(usize, String)>,
@@ -134,14 +134,14 @@ impl DocPage {
         self.lines.iter().map(|(_, text)| text.split_whitespace().count()).sum::<usize>()
     }
 
-    /// Where its links lead, those to other sites aside.
+    /// Targets of its links, those to other sites aside.
     pub fn links(&self) -> impl Iterator<Item = (usize, &str)> {
         let all = self.prose.iter().flat_map(|(line, text)| text.split("](").skip(1).map(move |rest| (*line, rest)));
         let all = all.filter_map(|(line, rest)| Some((line, rest.split_once(')')?.0)));
         all.filter(|(_, target)| !target.contains("://"))
     }
 
-    /// What may follow `#` in a link to the page: its headings, as GitHub writes them.
+    /// Anchors that may follow `#` in a link to the page: its headings, as GitHub writes them.
     pub fn anchors(&self) -> Vec<String> {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         let headings = self.headings.iter().map(|heading| {

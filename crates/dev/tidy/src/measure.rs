@@ -8,7 +8,7 @@ use crate::lexer::Token;
 use crate::names::{Definition, definitions};
 use crate::source::{SourceFile, Visibility, is_under_src};
 
-/// Of one crate, or of all.
+/// Measures of one crate, or of all.
 #[derive(Clone, Debug, Default)]
 pub struct Measures {
     /// Lines with code on them outside tests: no blank lines, no comments.

@@ -54,12 +54,12 @@ pub fn unused_public<'f, 'a>(files: &'f [SourceFile<'a>]) -> Vec<Definition<'f, 
     public_items(files).into_iter().filter(is_unused).collect()
 }
 
-/// How many names these are: a name that a crate uses several times is one.
+/// Number of names among these: a name that a crate uses several times is one.
 pub fn count_names(items: &[Definition<'_, '_>]) -> usize {
     items.iter().map(|(file, item)| (file.package, item.name)).collect::<BTreeSet<_>>().len()
 }
 
-/// How many in a hundred.
+/// Share in percent.
 pub fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }

@@ -134,7 +134,7 @@ impl<'a> SourceFile<'a> {
         }
     }
 
-    /// What follows in files of their own after `#[cfg(test)] mod name;`, without the `.rs`.
+    /// Paths of the modules that `#[cfg(test)] mod name;` puts into files of their own, without the `.rs`.
     fn test_modules(&self) -> Vec<PathBuf> {
         let is_root = ["lib", "main", "mod"].iter().any(|stem| self.path.file_stem().is_some_and(|s| s == *stem));
         let folder = if is_root { self.path.with_file_name("") } else { self.path.with_extension("") };
@@ -151,17 +151,17 @@ impl<'a> SourceFile<'a> {
         self.tokens.iter().enumerate().filter(move |(at, _)| !is_test(*at)).map(|(_, token)| token)
     }
 
-    /// Of the package's library: not a program, nor what stands outside `src/`.
+    /// True for a file of the package's library: not a program, nor a file outside `src/`.
     pub(crate) fn is_library(&self) -> bool {
         is_under_src(self.path) && !self.path.ends_with("src/main.rs")
     }
 
-    /// Of a test, bench or example, or a module that only tests have.
+    /// True for a test, bench or example, or a module that only tests have.
     pub fn is_test(&self) -> bool {
         self.is_test
     }
 
-    /// Whether a word stands anywhere in its code.
+    /// True if a word stands anywhere in its code.
     pub fn names(&self, word: &str) -> bool {
         self.tokens.iter().any(|token| token.kind == TokenKind::Word && token.text == word)
     }
@@ -186,7 +186,7 @@ pub(crate) fn is_under_src(path: &Path) -> bool {
     path.components().nth(3).is_some_and(|folder| folder.as_os_str() == "src")
 }
 
-/// Of each opening mark the index of the mark that closes it, of all others their own.
+/// Maps each opening mark to the index of the mark that closes it, and every other token to its own.
 fn closing_marks(tokens: &[Token]) -> Vec<usize> {
     let mut closing: Vec<usize> = (0..tokens.len()).collect();
     let mut open = Vec::new();
@@ -292,7 +292,7 @@ fn surface<'a>(tokens: &[Token<'a>], closing: &[usize]) -> BTreeSet<&'a str> {
     words
 }
 
-/// Whether the keyword at `at` begins an item, and not a bound, a pointer or a generic parameter.
+/// True if the keyword at `at` begins an item, and not a bound, a pointer or a generic parameter.
 fn is_item(tokens: &[Token], at: usize, before: &str) -> bool {
     let [Some(name), after] = [tokens.get(at + 1), tokens.get(at + 2)] else { return false };
     let after = after.map_or("", |token| token.text);

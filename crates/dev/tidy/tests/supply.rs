@@ -1,4 +1,4 @@
-//! What hitless is built from: licences, sources and versions of its dependencies, held against `deny.toml`.
+//! Licences, sources and versions of hitless's dependencies, held against `deny.toml`.
 //!
 //! `cargo deny check licenses bans sources` says the same and more; this needs only cargo.
 
@@ -31,7 +31,7 @@ fn allowed() -> BTreeSet<String> {
     list.split(',').map(|name| name.trim().trim_matches('"').to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
-/// Whether an SPDX expression can be met with allowed licences. Older packages write `/` for `OR`.
+/// True if an SPDX expression can be met with allowed licences. Older packages write `/` for `OR`.
 fn can_be_met(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
     let one_of = |part: &str| part.split(" OR ").any(|name| allowed.contains(name.trim()));

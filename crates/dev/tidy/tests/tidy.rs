@@ -1,4 +1,4 @@
-//! What holds of the whole workspace: which crate may use which, how long things may be, which names are free.
+//! Rules of the whole workspace: which crate may use which, how long things may be, which names are free.
 //!
 //! Lower a limit when you can; to raise one needs a reason in the commit.
 
@@ -38,7 +38,7 @@ const FOLDERS: [(&str, &[&str]); 9] = [
     ("bin", &["base", "protocols", "analyse", "simulate", "linux", "papers", "verify"]),
     ("dev", &["base"]),
 ];
-/// What builds without Redis, too.
+/// Folders whose crates build without Redis, too.
 const WITHOUT_REDIS: [&str; 5] = ["base", "protocols", "analyse", "simulate", "papers"];
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());
