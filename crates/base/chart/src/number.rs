@@ -71,7 +71,7 @@ pub fn time_us(us: f64) -> String {
     format!("{}\u{a0}{unit}", decimal(value, decimals))
 }
 
-/// Duration in words for people.
+/// Formats a duration for people.
 pub fn seconds(seconds: f64) -> String {
     let whole = seconds.round();
     match whole {

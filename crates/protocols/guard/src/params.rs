@@ -141,7 +141,7 @@ pub struct Params {
     pub ordering: OrderingParams,
     /// Follows App. A.2: acknowledgements do not list the gaps still open, so that a lost notice loses its frame.
     pub paper_acks: bool,
-    /// Longest run of losses that is asked for, as in §3.5; `None` for no limit. The paper has 5.
+    /// Most losses in a row that are asked for, as in §3.5; `None` for no limit. The paper has 5.
     pub max_consecutive: Option<u32>,
     /// First sequence number of the first epoch.
     pub first_seq: Seq,

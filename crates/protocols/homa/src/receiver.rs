@@ -21,7 +21,7 @@ pub(super) struct MessageReceiver {
     key: GrantKey,
     peer: u32,
     total: u64,
-    /// Bytes that the message may send unasked, and those that its sender knows to be granted.
+    /// Bytes that may be sent unasked, and bytes that the sender knows to be granted.
     unasked: u64,
     announced: u64,
     arrived: StreamRanges,

@@ -50,7 +50,7 @@ pub struct RoceConfig {
     pub tail_copies: u32,
     /// Pace of requests and READ responses, if there is one.
     pub rate: Option<Rate>,
-    /// ECN code point, which allows switches to mark requests and READ responses.
+    /// ECN code point of requests and READ responses, which decides whether switches may mark them.
     pub ecn: Ecn,
     /// Congestion control, which sets window and pace besides; READ responses have only the pace.
     pub congestion: ControllerConfig,

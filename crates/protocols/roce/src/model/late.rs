@@ -13,7 +13,7 @@ use super::{PenaltyTiming, TailProtection, TimeoutModel, TimeoutSetting, any_of}
 /// More round trips than this fit: no number of losses that is worth computing makes a flow late.
 const MANY: u64 = 1 << 20;
 
-/// Share of a flow's time that is left for repairs.
+/// Spare time of a flow, counted in the timeouts and repairs that fit in it.
 #[derive(Clone, Copy, Debug)]
 struct Slack {
     /// Timeouts of a flow that are in time; none, as a rule.

@@ -25,7 +25,7 @@ pub struct SelectiveConfig {
     pub retry_count: u32,
     /// Pace of data, if there is one.
     pub rate: Option<Rate>,
-    /// ECN code point, which allows switches to mark data.
+    /// ECN code point of data, which decides whether switches may mark it.
     pub ecn: Ecn,
     /// Congestion control, which sets the window in bytes, and a pace.
     pub congestion: ControllerConfig,
