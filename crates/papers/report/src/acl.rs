@@ -14,7 +14,7 @@ pub struct LostFlows {
     flows: Vec<Flow>,
     /// Lost for another cause than a blackhole.
     other_causes: u64,
-    /// Of which addresses or ports were rewritten.
+    /// Lost packets whose addresses or ports were rewritten.
     unknown: u64,
 }
 
@@ -41,7 +41,7 @@ struct AclLine {
 }
 
 impl LostFlows {
-    /// Of blackholes, or of every cause. A collector's lines give none, and all count.
+    /// Reads the losses by blackholes, or by every cause. A collector's lines name no cause, so all of them count.
     pub fn parse(text: &str, every_cause: bool) -> Result<Self, String> {
         let mut flows = Self::default();
         let document = match serde_json::from_str::<AclComparison>(text) {

@@ -29,21 +29,21 @@ pub use tally::VerdictTally;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Such as `lg.fig8.speed`.
+    /// Identifier, such as `lg.fig8.speed`.
     pub id: String,
     /// A few words for a headline.
     pub title: String,
     /// Section, figure or table of the paper.
     pub paper: String,
-    /// What is claimed, in a sentence or two.
+    /// Statement of the claim in a sentence or two.
     pub claim: String,
     pub runner: Runner,
-    /// What it can be asked for by together with others; the runner's name if not given.
+    /// Name under which it can be requested together with other claims; the runner's name if not given.
     part: Option<String>,
     /// Its place in the paper's report; claims without one come last, by the names of their files.
     #[serde(default = "last")]
     order: u32,
-    /// What a reader should know about the method.
+    /// Remarks on the method for the reader.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The measure of the points that name none.
@@ -62,7 +62,7 @@ pub struct Claim {
     pub run: Vec<RunSpec>,
     #[serde(default)]
     pub chart: Vec<ChartSpec>,
-    /// What the scenario's file says.
+    /// Text of the scenario's file.
     #[serde(skip)]
     pub(crate) scenario_text: &'static str,
     /// The file's name, and where in it each point stands, for messages.
@@ -83,17 +83,17 @@ pub struct ClaimPoint {
     /// The file's if not given.
     kind: Option<PointKind>,
     pub paper: PaperValue,
-    /// Where ours must lie to count as the same. Without one the value is shown, not judged.
+    /// Range in which our value counts as a match. Without one the value is shown, not judged.
     pub band: Option<Band>,
-    /// What words of the paper mean in numbers, if they name a range.
+    /// Numbers that the paper's words mean, if they name a range.
     range: Option<Band>,
-    /// Which end of the band the paper leaves open.
+    /// End of the band that the paper leaves open.
     says: Option<Says>,
     /// Why the band is wider than half to twice the paper's number.
     wide: Option<String>,
     /// The id of a point of the same claim that cannot be true together with this one: their bands do not overlap.
     excludes: Option<String>,
-    /// What was fitted, and to what; of calibrated points.
+    /// Calibrated points: what was fitted, and to what.
     input: Option<String>,
     /// Why ours differs, or may.
     #[serde(default)]
@@ -117,7 +117,7 @@ pub struct ClaimPoint {
     pub over_measure: Option<String>,
 }
 
-/// Where the values of a claim come from.
+/// Source of a claim's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Runner {
@@ -127,7 +127,7 @@ pub enum Runner {
     Computed,
 }
 
-/// What a match says.
+/// Meaning of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointKind {
@@ -150,7 +150,7 @@ enum Says {
     AtMost,
 }
 
-/// How much is simulated of a network.
+/// Amount of simulation for a network.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Amount {
@@ -174,24 +174,24 @@ pub struct RunSpec {
 pub struct ChartSpec {
     pub title: String,
     pub kind: ChartKind,
-    /// Which runs it shows, in this order; all if not given.
+    /// Runs shown, in this order; all if not given.
     #[serde(default)]
     pub runs: Vec<String>,
-    /// Of a tail: the lowest share shown.
+    /// Tail: the lowest share shown.
     #[serde(default)]
     pub from: f64,
-    /// Of bars and points: what is measured, and its unit. Points show the 99.9th percentile of flow completion times
-    /// if it is not given.
+    /// Bars and points: the measure and its unit. Points show the 99.9th percentile of flow completion times if it is not
+    /// given.
     #[serde(default)]
     pub measure: String,
     #[serde(default)]
     pub unit: String,
-    /// Of bars: values on a logarithmic axis.
+    /// Bars: values on a logarithmic axis.
     #[serde(default)]
     pub log: bool,
-    /// Of points: the run that all others are compared with in what they take on the wire.
+    /// Points: the run that all others are compared with in bytes on the wire.
     pub base: Option<String>,
-    /// Of a series: events, as fractions of the run, with their names.
+    /// Series: events, as fractions of the run, with their names.
     #[serde(default)]
     pub marks: Vec<(f64, String)>,
 }
@@ -211,7 +211,7 @@ pub enum ChartKind {
     Points,
 }
 
-/// How much stands behind each value.
+/// Number of trials behind each value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunScale {
     /// A few minutes on two cores for everything.
@@ -228,7 +228,7 @@ pub enum PaperValue {
     Words(String),
 }
 
-/// What is wrong with a claim's file, or why it could not be run.
+/// Error in a claim's file, or the reason for which it could not be run.
 #[derive(Clone, Debug)]
 pub struct ClaimError(String);
 
@@ -262,7 +262,7 @@ impl Claim {
         ClaimError::new(format_args!("{}{}: {}: {what}", self.file, line.unwrap_or_default(), point.id))
     }
 
-    /// What it can be asked for by together with others, such as `net`.
+    /// Name under which it can be requested together with other claims, such as `net`.
     pub fn part(&self) -> &str {
         self.part.as_deref().unwrap_or(match self.runner {
             Runner::Link => "link",
@@ -327,7 +327,7 @@ impl PointKind {
     pub const ALL: [Self; 4] = [Self::Claim, Self::Arithmetic, Self::ModelCheck, Self::Calibrated];
 }
 
-/// Of several points.
+/// Name for several points of a kind.
 impl fmt::Display for PointKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -19,7 +19,7 @@ pub struct ComparisonRow {
     pub frames: u64,
     pub frames_lost: u64,
     pub effective_loss: f64,
-    /// Where it lies with 95 % certainty.
+    /// 95 % confidence interval of the effective loss.
     pub effective_loss_interval: (f64, f64),
     pub effective_speed: Option<f64>,
     /// Added to the transit of a frame that nothing happens to.

@@ -26,18 +26,18 @@ pub use measure::{CongestionRow, FlowPercentiles};
 pub use networks::TrafficMix;
 pub use text::describe;
 
-/// What is compared.
+/// Settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct CongestionSettings {
     /// Controllers by the words of a scenario, one for each row.
     pub controllers: Vec<&'static str>,
     pub traffic: TrafficMix,
-    /// How queue pairs recover from loss, by the word of a scenario.
+    /// Recovery of queue pairs from loss, by the word of a scenario.
     pub recovery: &'static str,
     pub pfc: bool,
     /// Share of packets that one link corrupts.
     pub loss: Prob,
-    /// What protects that link, by the word of a scenario.
+    /// Protection of that link, by the word of a scenario.
     pub protect: String,
     /// Controllers of rate get a window as well.
     pub plus_window: bool,

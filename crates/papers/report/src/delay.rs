@@ -1,4 +1,4 @@
-//! How long packets took between two captures: as JSON, as text, as a page with charts, and why there is no answer.
+//! Delays of packets between two captures: as JSON, as text, as a page with charts, and the reason if there is no answer.
 
 mod answer;
 mod page;
@@ -104,7 +104,7 @@ fn reason(direction: &DirectionDelays, analysis: &DelayAnalysis) -> Option<Strin
     Some(format!("the medians of both directions overlap: DOWN's clock is known to ± {} at best", time(width / 2)))
 }
 
-/// Which direction takes longer, or that it cannot be said.
+/// Names the direction that takes longer, or says that it cannot be known.
 fn verdict(analysis: &DelayAnalysis) -> String {
     let name = |direction| match direction {
         DelayDirection::UpToDown => "from UP to DOWN",

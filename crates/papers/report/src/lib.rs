@@ -1,13 +1,13 @@
-//! What people read: tables, JSON, and the papers' claims held against our results.
+//! Reports for people: tables, JSON, and the papers' claims held against our results.
 //!
 //! [`claim`] reads a claim's file under `experiments/`: what to run, what the paper says, and the band that decides the
 //! verdict. [`runner`] makes the runs and takes the values. Which papers there are, and what is particular to one, is in
 //! the crate `papers`.
-//! [`flows`] writes what became of flows, [`table_file`] rows as CSV and Parquet. [`compare`] sets link protocols side by
-//! side, [`congestion`] controllers of congestion. [`outcome`] prints one simulated link; [`losses`] what a comparison of captures found; [`delay`] how long packets took
-//! between two of them; [`acl`] the rules that may be corrupted; [`fleet`] years, plans and
-//! upgrades; [`model`] what is computed; [`replay`] what became of connections that were run again. [`page`] makes claims, their charts and verdicts one HTML file; its charts, and all
-//! tables, are those of `chart`.
+//! [`flows`] writes the results of flows, [`table_file`] rows as CSV and Parquet. [`compare`] sets link protocols side by
+//! side, [`congestion`] controllers of congestion. [`outcome`] prints one simulated link; [`losses`] the result of
+//! comparing captures; [`delay`] the time that packets took between two of them; [`acl`] the rules that may be corrupted;
+//! [`fleet`] years, plans and upgrades; [`model`] computed values; [`replay`] the replays of connections. [`page`] makes
+//! claims, their charts and verdicts one HTML file; its charts, and all tables, are those of `chart`.
 
 pub mod acl;
 pub mod claim;

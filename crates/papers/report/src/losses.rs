@@ -25,12 +25,12 @@ pub struct Captures {
     pub exact: bool,
 }
 
-/// What is known of DOWN's clock, beside UP's.
+/// Knowledge about DOWN's clock, relative to UP's.
 #[derive(Debug)]
 pub enum OtherClock {
-    /// By how much it is ahead, over time.
+    /// Offset of DOWN's clock to UP's, over time.
     Known(OffsetBand),
-    /// Why nothing is.
+    /// Reason for which nothing is known of it.
     Unknown(String),
 }
 
@@ -61,7 +61,7 @@ impl LossReport {
         Self { clock, ..self }
     }
 
-    /// What DOWN's clock showed when UP's showed `at`: between these.
+    /// Earliest and latest time that DOWN's clock may have shown when UP's showed `at`.
     fn down_time(&self, at: u64) -> Option<(u64, u64)> {
         let Some(OtherClock::Known(band)) = &self.clock else { return None };
         let at = i64::try_from(at).ok()?;
@@ -70,7 +70,8 @@ impl LossReport {
         shown(low).zip(shown(high))
     }
 
-    /// When UP's clock showed what DOWN's clock says: between these. Where the offset is best known it is looked up first.
+    /// Earliest and latest time that UP's clock may have shown when DOWN's showed `down`. A first estimate uses the offset
+    /// where it is best known.
     fn up_time(&self, down: u64) -> Option<(u64, u64)> {
         let Some(OtherClock::Known(band)) = &self.clock else { return None };
         let down = i64::try_from(down).ok()?;

@@ -1,5 +1,5 @@
-//! What can be computed without simulating, as users see it: timeouts of RDMA flows, memory of NICs, HPCC,
-//! reservations in a rack.
+//! Results computed without simulating, as users see them: timeouts of RDMA flows, memory of NICs, HPCC, reservations in a
+//! rack.
 
 mod answer;
 mod hpcc;
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::claim::MeasuredValue;
 
-/// What was asked, in the model's words.
+/// Question about RDMA, in the model's words.
 #[derive(Debug)]
 pub struct RdmaQuestion {
     pub model: TimeoutModel,
@@ -40,19 +40,19 @@ pub struct TimeoutShares {
     pub with: MeasuredValue,
 }
 
-/// What `--json` prints of MELO's memory.
+/// Output of `--json` for MELO's memory.
 #[derive(Debug, Serialize)]
 pub struct MeloAnswer {
     connections: u32,
     bdp_bytes: u64,
     mtu_bytes: u32,
     block_bits: u32,
-    /// Of each connection.
+    /// Bytes for each connection.
     hole_bytes: u32,
     number_bytes: u32,
     pointer_bytes: u32,
     sender_bytes: u32,
-    /// Of one side.
+    /// Bits for one side.
     pool_bits: u32,
     next_bits: u32,
     free_bits: u32,

@@ -22,7 +22,7 @@ pub struct Page {
     pub title: String,
     /// A paragraph.
     pub lead: String,
-    /// What to type for the same again.
+    /// Command that makes the same again.
     pub command: String,
     /// Seed, scale, version, time taken: names and values.
     pub facts: Vec<(String, String)>,

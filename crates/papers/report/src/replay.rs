@@ -25,7 +25,7 @@ pub use sampled::{SampleCost, draw_clocks, sampled};
 use trace::Tracer;
 pub use trace::{ReplayTraceLine, TraceKind};
 
-/// How the names of logs end.
+/// File name extension of logs.
 const EXTENSION: &str = "deter";
 /// Trials that are summed up at a time.
 const TRIALS_AT_ONCE: u64 = 1_000;
@@ -47,7 +47,7 @@ impl LogFolder {
         Ok(Self { path: path.to_owned(), folder: WholeFolder::create(path)?, failure: None })
     }
 
-    /// Puts the folder in its place, unless some log could not be written: then there is none.
+    /// Ends writing; fails if not all could be written.
     pub fn finish(self) -> io::Result<()> {
         self.failure.map_or_else(|| self.folder.finish(), Err)
     }
@@ -88,20 +88,20 @@ pub fn find_logs(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(logs)
 }
 
-/// What to do with logs.
+/// Options for replaying logs.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayChoice {
     /// Only the connections of this number.
     pub flow: Option<u32>,
-    /// What to trace.
+    /// Kinds of facts to trace.
     pub trace: Vec<TraceKind>,
-    /// Whether the frames are kept, to be written.
+    /// True if the frames are kept, to be written.
     pub frames: bool,
     /// Logs at the same time.
     pub jobs: usize,
 }
 
-/// What became of connections.
+/// Result of replaying connections.
 #[derive(Debug, Default, Serialize)]
 pub struct ReplayReport {
     /// In the order of points, seeds and flows; of trials, those that differ.
@@ -112,13 +112,13 @@ pub struct ReplayReport {
     pub log_bytes: u64,
     /// Both, divided; 0 without packets.
     pub bytes_per_packet: f64,
-    /// How many connections were drawn, if they were.
+    /// Number of connections drawn, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<u64>,
-    /// How often those were recorded and replayed, at each level.
+    /// Numbers of times that those were recorded and replayed, at each level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recordings: Option<TrialCounts>,
-    /// What left, in the order of time, if it is kept.
+    /// Frames that left, in the order of time, if they are kept.
     #[serde(skip)]
     pub frames: Vec<PortCapture>,
 }
@@ -132,26 +132,26 @@ pub struct TrialCounts {
     pub decisions: u64,
 }
 
-/// What became of one.
+/// Replay result of one connection.
 #[derive(Debug, Serialize)]
 pub struct ReplayRow {
     /// The point of the sweep, from 1.
     pub point: u32,
-    /// Of the run.
+    /// Seed of the run.
     pub seed: u64,
     /// Number in its run.
     pub flow: u32,
-    /// What its log keeps of time.
+    /// Level of its log: what that keeps of time.
     pub level: &'static str,
     /// Frames that left both ends.
     pub segments: u64,
-    /// Whether all are the same.
+    /// True if all are the same.
     pub exact: bool,
-    /// Where it differs.
+    /// First difference between run and replay.
     pub first_difference: Option<DifferenceRow>,
-    /// What each column of the log takes.
+    /// Bytes of the log by column.
     pub log_bytes: ColumnRow,
-    /// What was traced, if anything was to be.
+    /// Traced facts, if any were to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<ReplayTraceLine>>,
 }
@@ -167,7 +167,7 @@ pub struct ColumnRow {
     times: u64,
 }
 
-/// Where a replay differs.
+/// Point at which a replay differs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct DifferenceRow {
     end: &'static str,
@@ -320,7 +320,7 @@ impl ReplayReport {
         self.bytes_per_packet = self.log_bytes as f64 / self.packets.max(1) as f64;
     }
 
-    /// Whether all connections were replayed exactly.
+    /// True if all connections were replayed exactly.
     pub fn is_exact(&self) -> bool {
         self.connections.iter().all(|row| row.exact)
     }

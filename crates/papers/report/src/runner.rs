@@ -1,4 +1,4 @@
-//! How the values of claims are had: `link`, `network` and `fleet` make runs and measure them, `computed` asks a
+//! Runners, which obtain the values of claims: `link`, `network` and `fleet` make runs and measure them, `computed` asks a
 //! function of the paper's module.
 //!
 //! A runner checks what only it knows of a claim when files are read, and runs claims together, so that they share runs.
@@ -16,7 +16,7 @@ pub use computed::{Computations, Compute, ComputedValues};
 
 use crate::claim::{Claim, ClaimError, ClaimResult, RunScale, Runner};
 
-/// How claims are run.
+/// Options for running claims.
 #[derive(Clone, Copy)]
 pub struct Effort<'a> {
     pub scale: RunScale,
@@ -26,7 +26,7 @@ pub struct Effort<'a> {
     pub progress: &'a (dyn Progress + Sync),
 }
 
-/// What is wrong with a claim, before anything runs.
+/// Reports errors in a claim before anything runs.
 pub fn check(claim: &Claim, computations: Computations) -> Result<(), ClaimError> {
     match claim.runner {
         Runner::Link => link::check(claim),

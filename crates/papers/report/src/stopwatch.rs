@@ -1,4 +1,4 @@
-//! How long runs took: the one thing in a report that differs from run to run.
+//! Time that runs took: the one thing in a report that differs from run to run.
 
 use std::time::Instant;
 

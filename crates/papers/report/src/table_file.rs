@@ -30,7 +30,7 @@ enum TableCell<'a, R> {
     Flag(Get<'a, R, bool>),
 }
 
-/// How rows are laid out in a Parquet file.
+/// Layout of rows in a Parquet file.
 #[derive(Clone, Copy, Debug)]
 pub struct ParquetLayout {
     /// The name of the schema.

@@ -23,7 +23,7 @@ impl Band {
         self.low <= other.low && other.high <= self.high
     }
 
-    /// Whether they share more than an end.
+    /// True if they share more than an end.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         self.low.max(other.low) < self.high.min(other.high)
     }

@@ -1,4 +1,4 @@
-//! Where the points of a claim's file stand in it.
+//! Lines of the points in a claim's file.
 
 use std::collections::BTreeMap;
 

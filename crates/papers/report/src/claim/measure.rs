@@ -7,7 +7,7 @@ use super::ClaimError;
 pub struct Measure<T> {
     pub name: &'static str,
     pub unit: &'static str,
-    /// What it is, for the documentation.
+    /// Description for the documentation.
     pub about: &'static str,
     pub take: T,
 }

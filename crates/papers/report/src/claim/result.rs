@@ -1,4 +1,4 @@
-//! What became of a claim: its points with their verdicts, its charts, and how to run it again.
+//! Result of a claim: its points with their verdicts, its charts, and the command to run it again.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub struct MeasuredValue {
     pub value: f64,
     /// Trials.
     pub n: u64,
-    /// Where the true value lies with 95 % certainty, if it was estimated from samples.
+    /// 95 % confidence interval of the true value, if it was estimated from samples.
     pub interval: Option<(f64, f64)>,
-    /// What else was seen that helps to judge it.
+    /// Further observation that helps to judge it.
     pub note: Option<String>,
 }
 
@@ -131,9 +131,9 @@ pub struct PointResult {
     /// `None` if it could not be measured.
     pub ours: Option<f64>,
     pub n: u64,
-    /// Where the true value lies with 95 % certainty.
+    /// 95 % confidence interval of the true value.
     pub interval: Option<Band>,
-    /// Where ours had to lie.
+    /// Band in which our value had to lie.
     pub band: Option<Band>,
     pub verdict: Verdict,
     pub why: String,
@@ -162,7 +162,8 @@ impl PointResult {
         Self { ours: Some(measured.value), n: measured.n, interval, verdict, why, ..result }
     }
 
-    /// Whether it was judged by the paper's value and the band that the point has. Files keep a little less than all digits.
+    /// True if it was judged by the paper's value and the band that the point has. Files keep slightly fewer than all
+    /// digits.
     pub fn is_of(&self, point: &ClaimPoint) -> bool {
         let near = |one: f64, other: f64| one == other || (one - other).abs() <= 1e-12 * one.abs();
         let is_band = match (self.band, point.band) {
@@ -182,15 +183,15 @@ impl PointResult {
 pub struct ClaimResult {
     pub id: String,
     pub title: String,
-    /// What is claimed, in a sentence or two.
+    /// Statement of the claim in a sentence or two.
     pub claim: String,
     /// Section, figure or table of the paper.
     pub paper: String,
-    /// What to type to run this claim alone.
+    /// Command that runs this claim alone.
     pub command: String,
     pub charts: Vec<Chart>,
     pub points: Vec<PointResult>,
-    /// What a reader should know to judge the points.
+    /// Remarks that help the reader to judge the points.
     pub notes: Vec<String>,
     pub seconds: f64,
 }

@@ -1,4 +1,4 @@
-//! What a point may say, so that its verdict means something.
+//! Rules for points, so that a verdict means something.
 //!
 //! - Every point has a kind. A calibrated one names its input: what was fitted, and to what.
 //! - What is not in the paper is no claim of it.
@@ -13,7 +13,7 @@ use std::fmt;
 
 use super::{Band, Claim, ClaimError, ClaimPoint, PaperValue, PointKind, Says, number};
 
-/// What a point says of the paper if there is nothing to say.
+/// Words in place of the paper's value if the paper gives none.
 const NOT_IN_PAPER: &str = "not in the paper";
 
 /// By how much of its ends a band may be wider than half to twice, so that it needs few digits.
@@ -82,7 +82,7 @@ fn contains(claim: &Claim, point: &ClaimPoint, band: Band) -> Result<(), ClaimEr
     }
 }
 
-/// Whether words have two numbers with `to` between them.
+/// True if words have two numbers with `to` between them.
 fn names_range(paper: &PaperValue) -> bool {
     let PaperValue::Words(words) = paper else { return false };
     let words: Vec<&str> = words.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! How many points of each kind have which verdict: only claims count as matches of a paper.
+//! Number of points by kind and verdict: only claims count as matches of a paper.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl VerdictTally {
         [Verdict::Match, Verdict::Differs, Verdict::TooFew].map(|verdict| self.count(kind, verdict)).iter().sum()
     }
 
-    /// What a whole figure or claim is: it differs if one of its points does, and matches if all that are judged do.
+    /// Verdict of a whole figure or claim: it differs if one of its points does, and matches if all that are judged do.
     /// Claims decide; where there is none, points of other kinds.
     pub fn verdict(&self) -> Verdict {
         let decides = |kind: &PointKind| self.judged(*kind) > 0;

@@ -1,4 +1,4 @@
-//! How evenly flows share a bottleneck while all of them are active.
+//! Fairness among flows that share a bottleneck, while all of them are active.
 //!
 //! A run keeps no goodput of single flows over time. But the same seed gives the same run: one that ends when the last flow has
 //! begun, and one that ends when the first is complete, tell how much each flow received in between.
@@ -50,7 +50,7 @@ fn received_until(
     Ok((!outcome.interrupted).then_some(outcome.flows))
 }
 
-/// What a flow of the whole run had received when another run ended.
+/// Payload that a flow of the whole run had received when another run ended.
 fn received(flows: &[FlowRow], flow: &FlowRow) -> u64 {
     let is_same = |other: &&FlowRow| {
         (other.traffic, other.src, other.dst, other.start) == (flow.traffic, flow.src, flow.dst, flow.start)

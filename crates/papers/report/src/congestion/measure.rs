@@ -21,7 +21,7 @@ pub struct CongestionRow {
     pub protect: String,
     pub flows: u64,
     pub complete: u64,
-    /// Of flows that are complete; of mice alone where there are mice.
+    /// Slowdowns and completion times of complete flows; of mice alone where there are mice.
     pub slowdown: FlowPercentiles,
     pub fct_us: FlowPercentiles,
     /// Payload that arrived in order at all hosts, over the time of the run.
@@ -30,7 +30,7 @@ pub struct CongestionRow {
     pub fairness: Option<f64>,
     /// Weighted by time; of the bottleneck's port, or of all switch ports where flows arrive at random.
     pub queue_bytes: Option<QueuePercentiles>,
-    /// Of data packets.
+    /// Round-trip times of data packets.
     pub rtt_us: Option<RttPercentiles>,
     pub pauses: Option<u64>,
     /// Over all ports.
@@ -41,7 +41,7 @@ pub struct CongestionRow {
     pub timeouts: u64,
 }
 
-/// Of flows; a percentile that too few values lie beyond is `None`.
+/// Percentiles over flows; a percentile that too few values lie beyond is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FlowPercentiles {
     pub mean: Option<f64>,

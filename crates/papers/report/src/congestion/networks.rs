@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{CongestionSettings, choose};
 
-/// What is sent through which network.
+/// Mix of traffic, and the network that it is sent through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficMix {
     Incast,
@@ -15,7 +15,7 @@ pub enum TrafficMix {
     Hadoop,
 }
 
-/// What a scenario says about a mix of traffic.
+/// Scenario text of a mix of traffic.
 struct MixText {
     about: &'static str,
     topology: &'static str,
@@ -112,7 +112,7 @@ impl TrafficMix {
         (!self.is_open()).then_some(self.says().corrupted)
     }
 
-    /// Whether flows arrive at random.
+    /// True if flows arrive at random.
     pub(super) fn is_open(self) -> bool {
         matches!(self, Self::WebSearch | Self::Hadoop)
     }
@@ -134,7 +134,7 @@ impl TrafficMix {
     }
 }
 
-/// What switches do for a controller.
+/// Keys of a scenario's switches for a controller.
 fn support(controller: &str) -> &'static str {
     match controller {
         "hpcc" => "int = true\n",
@@ -144,7 +144,7 @@ fn support(controller: &str) -> &'static str {
     }
 }
 
-/// What the traffic says about its controller: HPCC's step is that of the thesis.
+/// Keys of a scenario's traffic for its controller: HPCC's step is that of the thesis.
 fn tuning(controller: &str, plus_window: bool) -> &'static str {
     match controller {
         "hpcc" => "hpcc = { w_ai = 80 }\n",

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{CongestionRow, CongestionSettings};
 use crate::table::{Align, Table};
 
-/// What the columns mean; its lines fit into a terminal of 100 columns.
+/// Legend of the columns; its lines fit into a terminal of 100 columns.
 const NOTES: &str = "\
 slow    completion time over that of the flow alone, of complete flows (-: too few flows)
 Gb/s    payload received by all hosts, over the time of the run
@@ -13,7 +13,7 @@ Jain    evenness of long flows while all of them are active: 1 is even, 1/n is o
 queue   weighted by time; RTT: of data packets, sending to acknowledgement
 pauses  that switches sent; drops: at full buffers; resent: packets; RTOs: timeouts";
 
-/// What was compared, a line for each controller, and what the columns mean.
+/// Describes a comparison: its settings, a line for each controller, and a legend of the columns.
 pub fn describe(settings: &CongestionSettings, rows: &[CongestionRow]) -> String {
     let CongestionSettings { traffic, recovery, pfc, loss, protect, .. } = settings;
     let pfc = if *pfc { "PFC on" } else { "PFC off" };

@@ -1,4 +1,4 @@
-//! What `--json` prints.
+//! Output of `--json`.
 
 use radar::delay::{DelayPercentiles, DirectionDelays, FlowDelays};
 use serde::Serialize;

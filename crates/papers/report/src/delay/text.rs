@@ -18,7 +18,7 @@ pub(super) fn describe(report: &DelayReport, top: usize) -> String {
     text
 }
 
-/// What the page begins with, too.
+/// Summary that also begins the page.
 pub(super) fn summary(report: &DelayReport) -> String {
     let analysis = &report.analysis;
     let mut text = format!(

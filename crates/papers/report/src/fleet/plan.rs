@@ -1,4 +1,4 @@
-//! What to do about links that corrupt now.
+//! Plan for links that corrupt now.
 
 use chart::table::{Align, Table, thousands};
 use fleet::plan::{DisableTime, FabricFigures, Plan, ToKeep};

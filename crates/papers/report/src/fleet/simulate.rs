@@ -15,7 +15,7 @@ pub struct YearRun {
     policy: String,
     constraint: f64,
     links: usize,
-    /// How far it came.
+    /// Simulated days until it ended.
     days: f64,
     interrupted: bool,
     events: u64,
@@ -41,7 +41,7 @@ pub struct YearRun {
 #[derive(Debug, Serialize)]
 pub struct YearRuns {
     runs: Vec<YearRun>,
-    /// Of every number, over the runs that came to their end.
+    /// Median of every number, over the runs that came to their end.
     median: Map<String, Value>,
 }
 
@@ -81,7 +81,7 @@ impl YearRun {
         }
     }
 
-    /// Of one run.
+    /// Text about one run.
     pub fn text(&self) -> String {
         describe(self)
     }

@@ -1,4 +1,4 @@
-//! Which switches to upgrade first.
+//! Order in which to upgrade switches.
 
 use std::io::Write;
 

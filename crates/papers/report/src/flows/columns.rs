@@ -14,7 +14,8 @@ type SampleColumns<'a> = Column<'a, NetworkSample>;
 type QueueColumns<'a> = Column<'a, (DirectedLink, u64, f64)>;
 type LossColumns<'a> = Column<'a, (SegmentLoss, LossCause)>;
 
-/// Of `flows.csv` and `flows.parquet`: a row for each flow. What takes time is empty for a flow that did not end.
+/// Columns of `flows.csv` and `flows.parquet`: a row for each flow. Completion time and slowdown are empty for a flow that
+/// did not end.
 pub(super) fn flows(point: &SweepPoint) -> Vec<FlowColumns<'_>> {
     let name = |node: NodeId| point.topology().name(node).to_owned();
     let traffic: Vec<&str> = point.traffic_names().collect();
@@ -42,7 +43,7 @@ pub(super) fn flows(point: &SweepPoint) -> Vec<FlowColumns<'_>> {
     ]
 }
 
-/// Of `samples.csv`: what was counted since the last row, and levels at that moment.
+/// Columns of `samples.csv`: counts since the last row, and levels at that moment.
 pub(super) fn samples(point: &SweepPoint) -> Vec<SampleColumns<'_>> {
     let mut columns = vec![SampleColumns::optional("time_us", |sample| Some(sample.at.since(Time::ZERO).as_us()))];
     for (at, name) in point.traffic_names().enumerate() {
@@ -64,7 +65,7 @@ pub(super) fn samples(point: &SweepPoint) -> Vec<SampleColumns<'_>> {
     columns
 }
 
-/// Of `losses.csv`: a row for each loss that meters named, with its cause.
+/// Columns of `losses.csv`: a row for each loss that meters named, with its cause.
 pub(super) fn losses(point: &SweepPoint) -> Vec<LossColumns<'_>> {
     let end =
         move |row: &(SegmentLoss, LossCause), at: usize| segment(point, DirectedLink(row.0.segment))[at].to_owned();
@@ -84,7 +85,7 @@ pub(super) fn losses(point: &SweepPoint) -> Vec<LossColumns<'_>> {
     ]
 }
 
-/// Of `queues.csv`: a row for each length that a port's queue had, with its share of the time.
+/// Columns of `queues.csv`: a row for each length that a port's queue had, with its share of the time.
 pub(super) fn queues(point: &SweepPoint) -> Vec<QueueColumns<'_>> {
     vec![
         QueueColumns::text("port", move |(port, _, _)| port_name(point, *port)),

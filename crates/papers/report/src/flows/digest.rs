@@ -1,4 +1,4 @@
-//! What is kept of a run when its rows are gone: enough to pool it with others.
+//! Digest of a run whose rows are gone: enough to pool it with others.
 
 use guard::Counters;
 use scenario::SweepPoint;
@@ -22,15 +22,15 @@ pub struct RunDigest {
     pub(super) simulated: Span,
     pub(super) counts: DigestCounts,
     pub(super) pfc: Option<PauseTotals>,
-    /// Of the ports that are watched, or of all switch ports if none is, where they are measured.
+    /// Queue lengths of the ports that are watched, or of all switch ports if none is, where they are measured.
     pub(super) queues: Option<QueueLengths>,
-    /// Of data packets of RDMA, there and back, where they are measured.
+    /// Round-trip times of RDMA data packets, where they are measured.
     pub(super) round_trips: Option<SpanHistogram>,
-    /// Where switches write telemetry.
+    /// Counts of telemetry, where switches write it.
     pub(super) int: Option<IntCounts>,
     pub(super) repeated: Repeated,
     pub(super) pools: Option<PoolLevels>,
-    /// Where hosts reserve.
+    /// Counts of reservations, where hosts reserve.
     pub(super) pl2: Option<RackSummary>,
     pub(super) losses: Option<RunLosses>,
 }
@@ -46,17 +46,17 @@ units::counters! {
 }
 
 units::counters! {
-    /// What telemetry took.
+    /// Cost of telemetry.
     IntCounts:
     /// Bytes of telemetry that hosts received, and all that they received.
     bytes,
     of,
-    /// How often a controller could not use telemetry.
+    /// Times that a controller could not use telemetry.
     resets,
 }
 
 units::counters! {
-    /// What switches repeated for their hosts.
+    /// Packets that switches repeated for their hosts.
     #[derive(serde::Serialize)]
     Repeated:
     /// Copies of NAKs.
@@ -99,7 +99,7 @@ units::counters! {
 }
 
 units::counters! {
-    /// What losses, or what was taken for one, made the ends do.
+    /// Reactions of the ends to losses, or to what they took for one.
     #[derive(serde::Serialize)]
     Repairs:
     /// Segments or packets sent again, for any cause.
@@ -111,14 +111,14 @@ units::counters! {
     naks,
     /// Windows reduced because of a loss.
     reductions,
-    /// Of these, such as turned out to be for nothing.
+    /// Reductions that turned out to be unnecessary.
     undone,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct LinkDigest {
     pub between: [String; 2],
-    /// Of both directions.
+    /// Counters of both directions.
     pub counters: Counters,
     pub overflows: u64,
     /// In microseconds.

@@ -1,4 +1,4 @@
-//! What meters found in simulated networks: losses by segment and cause, and what they accuse.
+//! Losses that meters found in simulated networks, by segment and cause, and the links that they accuse.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use sim::net::NetworkOutcome;
 use sim::net::metering::{MeteringConfig, MeteringResult, SegmentLoss};
 use sim::topology::{DirectedLink, Topology};
 
-/// Of one run, or several of the same point.
+/// Losses of one run, or of several of the same point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunLosses {
     meters: u64,
@@ -33,7 +33,7 @@ pub struct SegmentLosses {
 }
 
 units::counters! {
-    /// What meters found: losses that were named, by cause.
+    /// Losses that meters found; those that they named, by cause.
     #[derive(Serialize)]
     MeterLosses:
     congestion,
@@ -47,7 +47,7 @@ units::counters! {
 }
 
 units::counters! {
-    /// What was lost for which reason, as only the simulator knows; what happened after the last batch included.
+    /// Losses by their drop reason, as only the simulator knows it; those after the last batch included.
     #[derive(Serialize)]
     GroundTruth:
     full,
@@ -59,7 +59,7 @@ units::counters! {
 #[derive(Clone, Debug, Serialize)]
 pub struct LossSummary {
     pub meters: u64,
-    /// Of each digest.
+    /// Cells of each digest.
     pub cells: u64,
     /// Packets that passed upstream meters, at each of them.
     pub metered: u64,
@@ -67,11 +67,11 @@ pub struct LossSummary {
     pub unnamed: u64,
     /// Packets that came after their batch had been looked at.
     pub late: u64,
-    /// What the simulator knows to be lost, after the last batch included.
+    /// Losses that the simulator knows of; those after the last batch included.
     pub lost: u64,
-    /// Where anything was lost.
+    /// Segments that lost anything.
     pub segments: Vec<SegmentSummary>,
-    /// Where somebody should look, and for what.
+    /// Links that somebody should inspect, and the cause to look for.
     pub accused: Vec<AccusedLink>,
 }
 

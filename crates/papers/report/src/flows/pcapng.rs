@@ -3,7 +3,7 @@
 //! Packets of the simulator have no bytes; their headers are written by `sim::net`. Payload is zeros, and cut off: a packet's length is in the file all the same.
 //! A packet that the wire corrupted is marked with a comment and with the flag for a wrong check sequence.
 //!
-//! Where a scenario has no handshakes, there are none: connections are established from the start. Windows count in units of
+//! Handshakes are absent where a scenario has none: connections are established from the start. Windows count in units of
 //! 256 bytes, as if that had been agreed.
 
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What racks with reservations did: answers and refusals, what was queued, and what the bound was.
+//! Results of racks with reservations: answers and refusals, queued bytes, and the bound.
 
 use scenario::SweepPoint;
 use serde::Serialize;

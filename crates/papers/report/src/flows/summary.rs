@@ -30,43 +30,44 @@ pub struct FlowSummary<'a, C> {
     /// By wires.
     pub corrupted: u64,
     pub pfc_pauses: u64,
-    /// Where switches have PFC.
+    /// Pauses, where switches have PFC.
     pub pfc: Option<PauseSummary>,
-    /// Of the ports that are watched, or of all switch ports if none is, weighted by time, where they are measured.
+    /// Queue lengths of the ports that are watched, or of all switch ports if none is, weighted by time, where they are
+    /// measured.
     pub queue_bytes: Option<QueuePercentiles>,
-    /// Of data packets of RDMA, there and back, where they are measured.
+    /// Round-trip times of RDMA data packets, where they are measured.
     pub rtt_us: Option<RttPercentiles>,
-    /// Where switches write telemetry.
+    /// Telemetry, where switches write it.
     pub int: Option<IntSummary>,
     /// T of congestion control, where there is any: the longest round trip without queues.
     pub base_rtt_us: Option<f64>,
-    /// What is allowed, and hardly meant.
+    /// Warnings of settings that are allowed, but hardly intended.
     pub warnings: &'a [String],
     pub repeated: Repeated,
-    /// Where connections share bits.
+    /// Pools of bits, where connections share them.
     pub pools: Option<PoolLevels>,
-    /// Where hosts reserve.
+    /// Reservations, where hosts reserve.
     pub pl2: Option<RackSummary>,
     pub links: Vec<LinkSummary>,
-    /// What meters found, where there are any.
+    /// Losses that meters found, where there are meters.
     pub losses: Option<LossSummary>,
     pub events: u64,
-    /// What computed this, and how it was called, without what has no effect on the result.
+    /// Version that computed this, and its command line without options that have no effect on the result.
     pub version: &'a str,
     pub command: &'a str,
-    /// What the file and the command line said, as a scenario that gives this point and these numbers again.
+    /// Settings of the file and the command line, as a scenario that gives this point and these numbers again.
     pub config: C,
 }
 
-/// What PFC did.
+/// Effects of PFC.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PauseSummary {
     pub pauses: u64,
     /// Over all ports and classes.
     pub paused_seconds: f64,
-    /// Of what all ports can send, what ports with a paused class could have sent.
+    /// Share of the capacity of all ports that ports with a paused class could not use.
     pub silenced_share: f64,
-    /// How many hops a pause spread at most.
+    /// Most hops that a pause spread.
     pub most_hops: u32,
 }
 
@@ -109,14 +110,14 @@ impl RttPercentiles {
     }
 }
 
-/// What telemetry took.
+/// Cost of telemetry.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct IntSummary {
-    /// That hosts received.
+    /// Bytes of telemetry that hosts received.
     pub bytes: u64,
-    /// Of all that they received.
+    /// Share of telemetry in all bytes that hosts received.
     pub share: f64,
-    /// How often a controller could not use telemetry: another path, or time that did not pass.
+    /// Times that a controller could not use telemetry: another path, or time that did not pass.
     pub resets: u64,
 }
 
@@ -166,7 +167,7 @@ pub struct LinkSummary {
     pub rx_buffer_peak_bytes: u64,
 }
 
-/// What came of one run of a point.
+/// Result of one run of a point.
 #[derive(Clone, Debug)]
 pub enum RunResult {
     Complete(RunDigest),
@@ -176,7 +177,7 @@ pub enum RunResult {
     Missing,
 }
 
-/// What computed a summary.
+/// Version and command line that computed a summary.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryOrigin<'a> {
     pub version: &'a str,

@@ -8,7 +8,7 @@ use super::percentiles::Percentiles;
 use super::summary::{FlowSummary, QueuePercentiles, RttPercentiles, SizeClass};
 use crate::table::{Align, Table, thousands};
 
-/// What is worth showing of these points, each table with its title.
+/// Tables about these points, each with its title.
 pub fn tables<C: Serialize>(points: &[&FlowSummary<'_, C>]) -> String {
     let mut text = format!("flow completion time in µs\n{}", flows(points));
     let mut add = |title: &str, table: Option<Table>| {
@@ -140,7 +140,7 @@ fn network<C>(points: &[&FlowSummary<'_, C>]) -> Table {
     table
 }
 
-/// Where queues are measured.
+/// Queue lengths, where they are measured.
 fn queues<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let names = ["p50", "p95", "p99", "max"].map(|name| (name, Align::Right));
     let mut table = Table::new(&[[("point", Align::Left)].as_slice(), &names].concat());
@@ -152,7 +152,7 @@ fn queues<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     measured().next().map(|_| table)
 }
 
-/// Where congestion is controlled: T, and what packets took.
+/// Congestion control, where there is any: T, round-trip times and telemetry.
 fn control<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let names = ["T", "RTT p50", "p95", "p99", "max", "telemetry", "resets"].map(|name| (name, Align::Right));
     let mut table = Table::new(&[[("point", Align::Left)].as_slice(), &names].concat());
@@ -170,7 +170,7 @@ fn control<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     controlled().next().map(|_| table)
 }
 
-/// Where switches repeat anything.
+/// Repeated packets, where switches repeat anything.
 fn repeated<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let mut table = Table::new(&[
         ("point", Align::Left),
@@ -186,7 +186,7 @@ fn repeated<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     repeating().next().map(|_| table)
 }
 
-/// Where connections share bits.
+/// Pools of bits, where connections share them.
 fn pools<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let mut table = Table::new(&[
         ("point", Align::Left),
@@ -204,7 +204,7 @@ fn pools<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     sharing().next().map(|_| table)
 }
 
-/// Where hosts reserve.
+/// Reservations, where hosts reserve.
 fn racks<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
     let counts = ["grants", "refused", "RSVs again", "unsolicited", "cut", "dropped", "twice", "resets"];
     let bytes = ["queued at most", "bound", "beyond it", "left reserved"];

@@ -1,4 +1,4 @@
-//! What `--json` prints.
+//! Output of `--json`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What somebody should know about two captures before they believe the result, or why there is none.
+//! Notes about two captures that readers need before they believe the result, or the reason why there is none.
 
 use chart::table::thousands;
 use radar::capture::CaptureError;

@@ -17,7 +17,7 @@ pub(super) fn describe(report: &LossReport, top: usize) -> String {
     text
 }
 
-/// What the whole page is about, in a few lines.
+/// Summary of the whole page, in a few lines.
 pub(super) fn summary(report: &LossReport) -> String {
     let comparison = &report.comparison;
     let losses = comparison.losses();
@@ -54,7 +54,7 @@ pub(super) fn summary(report: &LossReport) -> String {
     text
 }
 
-/// When the first packet was lost, by UP's clock and by DOWN's.
+/// Time of the first loss by UP's clock, and earliest and latest by DOWN's.
 pub(super) fn first_loss_down(report: &LossReport) -> Option<(u64, (u64, u64))> {
     let at = report.comparison.lost.first()?.loss.at.0;
     Some((at, report.down_time(at)?))

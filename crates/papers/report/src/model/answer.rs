@@ -1,4 +1,4 @@
-//! What `--json` prints of the model of RDMA.
+//! Output of `--json` for the model of RDMA.
 
 use roce::model::{
     Advice, Causes, Cost, Estimate, Forms, Goal, PenaltyTiming, TailProtection, TimeoutModel, TimeoutSetting,
@@ -48,7 +48,7 @@ impl From<&TimeoutShares> for SimulatedResult {
     }
 }
 
-/// What to expect with one setting.
+/// Expected results of one setting.
 #[derive(Debug, Serialize)]
 struct Outlook {
     setting: SettingResult,

@@ -1,4 +1,4 @@
-//! What can be computed of HPCC without simulating: windows, queues, the price of telemetry, an incast.
+//! HPCC computed without simulating: windows, queues, the price of telemetry, an incast.
 //!
 //! Formulas are those of [`congestion::theory`]. Packets have the thesis's headers: 48 bytes and telemetry with room for every hop
 //! around a payload, and ACKs of 46 bytes and telemetry, at least 60.
@@ -14,13 +14,13 @@ use crate::table::{Align, Table};
 
 /// Headers of a data packet without telemetry.
 const HEADERS: u32 = 48;
-/// What an ACK has besides telemetry, and the shortest frame.
+/// Bytes of an ACK besides telemetry, and of the shortest frame.
 const ACK: u32 = 46;
 const SHORTEST_ACK: u32 = 60;
 /// Queues whose probability is given, in packets.
 const TAIL: [u32; 7] = [1, 2, 5, 10, 20, 50, 100];
 
-/// What was asked. All numbers are above 0; `load` and `eta` are at most 1.
+/// Question about HPCC. All numbers are above 0; `load` and `eta` are at most 1.
 #[derive(Clone, Copy, Debug)]
 pub struct HpccQuestion {
     pub rate: Rate,
@@ -41,13 +41,13 @@ pub struct HpccQuestion {
     pub fan_in: u32,
     /// Ports of the last switch that they arrive by.
     pub ports: u32,
-    /// Of that switch.
+    /// Buffer of that switch.
     pub buffer: Bytes,
     /// Share of what is left of the buffer that an ingress queue may take.
     pub alpha: f64,
 }
 
-/// What `--json` prints of HPCC.
+/// Output of `--json` for HPCC.
 #[derive(Debug, Serialize)]
 pub struct HpccAnswer {
     w_init: u64,
@@ -190,7 +190,7 @@ fn windows(question: &HpccQuestion, answer: &HpccAnswer) -> Table {
     table
 }
 
-/// What deserves a sentence.
+/// Remarks on results that deserve a sentence.
 fn advice(question: &HpccQuestion, answer: &HpccAnswer) -> String {
     let mut lines = String::new();
     let bdp = answer.w_init as f64;

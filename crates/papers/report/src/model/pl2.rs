@@ -1,5 +1,5 @@
-//! What can be computed of a rack with reservations (PL2) without simulating: bound, throughput, wait, ceiling, leaks, and a
-//! choice of parameters.
+//! Rack with reservations (PL2) computed without simulating: bound, throughput, wait, ceiling, leaks, and a choice of
+//! parameters.
 //!
 //! Formulas are those of [`reserve::theory`]. "Beside everybody" means all hosts but the receiver and the one that waits.
 
@@ -16,7 +16,7 @@ const BURSTS: [u32; 3] = [4, 8, 16];
 /// No NIC has more contexts for one port.
 const MOST_CONTEXTS: u32 = 64;
 
-/// What was asked.
+/// Question about a rack.
 #[derive(Clone, Debug)]
 pub struct Pl2Question {
     pub rack: RackModel,
@@ -25,20 +25,20 @@ pub struct Pl2Question {
     pub workload: String,
     /// Share of frames that hosts' links lose.
     pub loss: f64,
-    /// What a request may take at the 99th percentile, exchange included, if advice is wanted.
+    /// Longest time that a request may take at the 99th percentile, exchange included, if advice is wanted.
     pub p99: Option<Span>,
 }
 
-/// What `--json` prints of a rack.
+/// Output of `--json` for a rack.
 #[derive(Debug, Serialize)]
 pub struct Pl2Answer {
     bound_bytes: u64,
-    /// Of one host that has the rack for itself.
+    /// Throughput of one host that has the rack for itself.
     throughput_gbps: f64,
     /// Added to a burst beside everybody.
     wait_us: f64,
     ceiling_gbps: f64,
-    /// Of the paper's scheduler; `None` without loss.
+    /// Half-life with the paper's scheduler; `None` without loss.
     half_life_s: Option<f64>,
     advice: Option<RackAdvice>,
 }
@@ -49,12 +49,12 @@ struct RackAdvice {
     scheduler: &'static str,
     k: u32,
     contexts: u32,
-    /// Whether requests need a class of their own.
+    /// True if requests need a class of their own.
     class: bool,
     wait_us: f64,
     throughput_gbps: f64,
     bound_bytes: u64,
-    /// Whether the target is met.
+    /// True if the target is met.
     met: bool,
     why: String,
 }
@@ -109,7 +109,7 @@ impl Pl2Question {
         })
     }
 
-    /// What a burst takes of the port.
+    /// Time that a burst takes at the port.
     fn burst_us(&self, rack: &RackModel) -> f64 {
         let frame = MeanMessage::full_frame();
         f64::from(rack.k) * frame.wire_bytes * 8e6 / rack.rate.bits_per_second() as f64
@@ -191,7 +191,7 @@ fn table(question: &Pl2Question, answer: &Pl2Answer) -> Table {
     table
 }
 
-/// What more senders change.
+/// Throughput and wait by the number of senders.
 fn by_senders(question: &Pl2Question) -> Table {
     let mut table = Table::new(&[("senders", Align::Right), ("Gb/s", Align::Right), ("wait", Align::Right)]);
     for senders in 1..question.rack.hosts.min(9) {

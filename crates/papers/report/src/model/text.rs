@@ -34,7 +34,7 @@ pub fn rdma_text(question: &RdmaQuestion, simulated: Option<&TimeoutShares>) -> 
     text
 }
 
-/// What was simulated beside what the model says of it.
+/// Simulated shares beside those of the model.
 fn beside(model: &TimeoutModel, setting: &TimeoutSetting, TimeoutShares { without, with }: &TimeoutShares) -> String {
     let mut table = Table::new(&[
         ("flows with a timeout", Align::Left),
@@ -242,7 +242,7 @@ fn unreachable(model: &TimeoutModel, timing: &PenaltyTiming, goal: &Goal, obstac
     }
 }
 
-/// What a link protocol would have to do.
+/// Loss that a link protocol would have to hide, and the way LinkGuardian could.
 fn underneath(model: &TimeoutModel, bearable: Prob) -> String {
     let actual = model.packet_corruption();
     let hidden = format!(

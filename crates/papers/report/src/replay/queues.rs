@@ -32,16 +32,16 @@ pub use text::queues_text;
 /// About so many packets are asked what they see: more take more memory, and say no more.
 const ASKED: u64 = 1_000_000;
 
-/// How queues are replayed.
+/// Options for replaying queues.
 #[derive(Clone, Debug)]
 pub struct QueueChoice {
     /// Times of packets are sampled, and at most this far off.
     pub threshold: Span,
     /// Clocks of hosts are up to this far apart.
     pub clocks: Span,
-    /// Whether packets that were dropped are tagged.
+    /// Use of drop tags in the replay.
     pub tags: ReplayTags,
-    /// Who was in the queue of this port at this time? As `A-B`: from A to B.
+    /// Time and port (`A-B`: from A to B) whose queue content is asked for.
     pub question: Option<(Time, String)>,
     /// Logs, and runs, at the same time.
     pub jobs: usize,
@@ -111,7 +111,7 @@ struct LoggedPackets {
     seed: u64,
     flow: u32,
     hosts: [u32; 2],
-    /// Of the client and of the server: when each left, and how long it was.
+    /// Packets of the client and of the server: the time at which each left, and its length.
     packets: [Vec<(Time, u16)>; 2],
 }
 

@@ -9,7 +9,7 @@ use units::{Span, Time};
 /// Stream of randomness.
 const CLOCK_STREAM: u64 = 17;
 
-/// What samples take.
+/// Cost of samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SampleCost {
     pub packets: u64,
@@ -36,7 +36,7 @@ impl SampleCost {
     }
 }
 
-/// How late the clock of each node is, up to a limit; drawn from the seed of the run.
+/// Lag of each node's clock, up to a limit; drawn from the seed of the run.
 pub fn draw_clocks(setup: &NetworkSetup, apart: Span) -> Vec<Span> {
     let mut random = Random::new(setup.seed, CLOCK_STREAM);
     let mut clock = |_| if apart == Span::ZERO { Span::ZERO } else { Span::from_ps(random.below(apart.as_ps())) };

@@ -1,4 +1,4 @@
-//! What a replay shows of machines that nobody looked at when they ran.
+//! Facts that a replay shows about machines that nobody observed when they ran.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use tcp::{TcpConnection, TcpNote, TcpSite, TcpTick, TcpTimer};
 use units::{ParseError, Span, Time};
 
-/// What can be traced.
+/// Kinds of facts that can be traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
@@ -20,7 +20,8 @@ pub enum TraceKind {
     Rtt,
     /// Timers as they are set, stopped, and expire.
     Timers,
-    /// What time decided, where the answer is the unusual one, and numbers that follow from the time when they change.
+    /// Decisions of time where the answer is the unusual one, and ticks, numbers that follow from the time, when they
+    /// change.
     Decisions,
 }
 
@@ -50,7 +51,7 @@ pub struct ReplayTraceLine {
     pub time_ns: u64,
     /// `client` or `server`.
     pub end: &'static str,
-    /// What kind of fact.
+    /// Kind of the fact.
     pub kind: TraceKind,
     /// The fact.
     pub what: String,
@@ -66,7 +67,7 @@ impl fmt::Display for ReplayTraceLine {
 pub(super) struct Tracer {
     kinds: Vec<TraceKind>,
     lines: Vec<ReplayTraceLine>,
-    /// Of each end: what was last written of its window, and of its round trip.
+    /// Text last written about each end's window, and about its round trip.
     last: [[String; 2]; 2],
 }
 

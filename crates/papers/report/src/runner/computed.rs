@@ -8,7 +8,7 @@ use crate::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue};
 use crate::stopwatch::Stopwatch;
 use chart::Chart;
 
-/// What a function computed for a claim.
+/// Values that a function computed for a claim.
 #[derive(Clone, Debug, Default)]
 pub struct ComputedValues {
     /// By name; `None` if this scale has too little of it.

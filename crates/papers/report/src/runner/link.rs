@@ -21,7 +21,7 @@ use crate::parallel;
 use crate::stopwatch::Stopwatch;
 use ::chart::Chart;
 
-/// What a point is measured on: a loss, and the outcome of the run with it if the point asks for one.
+/// Input of a point's measure: a loss, and the outcome of the run with it if the point asks for one.
 pub(super) struct LinkRun<'a> {
     loss: Prob,
     rate: Option<Rate>,
@@ -30,7 +30,7 @@ pub(super) struct LinkRun<'a> {
 
 type LinkTake = fn(&LinkRun<'_>) -> Option<MeasuredValue>;
 
-/// What all runs send.
+/// Size of the frames that all runs send.
 const FULL_FRAME: u32 = 1_518;
 
 /// The target of LinkGuardian's Eq. 2.
@@ -180,7 +180,7 @@ fn simulate(
     Ok(())
 }
 
-/// What a point asks to be simulated.
+/// Simulation that a point asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PointSetup {
     rate: Rate,
@@ -201,7 +201,7 @@ impl PointSetup {
         Ok(Some(Self { rate, loss: loss(point)?, mode, load }))
     }
 
-    /// What a point is divided by: the same with another mode or another loss.
+    /// Simulation that a point is divided by: the same with another mode or another loss.
     fn over(point: &ClaimPoint) -> Result<Option<Self>, ClaimError> {
         if point.over.is_none() && point.over_loss.is_none() {
             return Ok(None);
@@ -264,7 +264,7 @@ fn at(run: &LinkRun<'_>, buffer: LevelsOf, take: fn(LevelBytes) -> u64) -> Optio
     run.outcome.map(|outcome| MeasuredValue::exact(take(buffer(outcome)) as f64, outcome.frames_offered))
 }
 
-/// Of frames of full size.
+/// Share of the link's speed that delivered frames of full size fill.
 fn carried(rate: Rate, outcome: &LinkOutcome) -> Option<MeasuredValue> {
     let bits = outcome.frames_delivered as f64 * f64::from(on_wire(FULL_FRAME)) * 8.0;
     let offered = outcome.simulated_seconds * rate.bits_per_second() as f64;

@@ -27,7 +27,7 @@ struct NetworkRuns<'a> {
     claim: &'a Claim,
     /// By name, in the order of the claim; runs that were not finished are missing.
     runs: Vec<(String, NetworkRun)>,
-    /// What the runs took, one after the other.
+    /// Seconds that the runs took, one after the other.
     seconds: f64,
 }
 
@@ -39,7 +39,7 @@ struct NetworkTask {
     seed: u64,
 }
 
-/// Whether every run of it can be made and every measure taken.
+/// Fails if a run of the claim cannot be made or a measure cannot be taken.
 pub fn check(claim: &Claim) -> Result<(), ClaimError> {
     claim.point.iter().try_for_each(|point| check_point(claim, point))?;
     let charted = claim.chart.iter().flat_map(|chart| chart.runs.iter().chain(&chart.base));
@@ -80,7 +80,7 @@ fn check_point(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError> {
     Ok(())
 }
 
-/// What a run of a claim simulates, with any seed.
+/// Scenario point that a run of a claim simulates, with any seed.
 pub fn point(claim: &Claim, run: &RunSpec, scale: RunScale) -> Result<ScenarioPoint, ClaimError> {
     let sets = [claim.amount(scale).set.as_slice(), run.set.as_slice()].concat();
     let scenario = Scenario::parse(&claim.scenario, claim.scenario_text, &sets).map_err(ClaimError::new)?;

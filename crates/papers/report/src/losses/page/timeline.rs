@@ -1,4 +1,4 @@
-//! When packets were lost: how many over time, and below it a strip for each of the flows that lost most.
+//! Chart of losses over time, and below it a strip for each of the flows that lost most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -121,7 +121,7 @@ impl Timeline {
         }
     }
 
-    /// How many in each part of the time, one cause above the other.
+    /// Draws the number of losses in each part of the time, one cause above the other.
     fn draw_bins(&self, svg: &mut Svg, area: Area, x: impl Fn(f64) -> f64) {
         let mut bins: Vec<BTreeMap<LossCause, u64>> = vec![BTreeMap::new(); BINS];
         for (at, _, cause) in &self.losses {

@@ -1,16 +1,16 @@
-//! What is known of replayed queues, as `--json` has it: docs/replay.md.
+//! Results of replayed queues, as `--json` has them: docs/replay.md.
 
 use serde::Serialize;
 use sim::net::queue_replay::{DropDifference, QueueDifference};
 
-/// What came of all runs.
+/// Result of all runs.
 #[derive(Debug, Serialize)]
 pub struct QueueReport {
-    /// Of the samples.
+    /// Threshold of the samples.
     pub threshold_ns: f64,
-    /// How far clocks were set apart.
+    /// Limit up to which clocks were set apart.
     pub clocks_ns: f64,
-    /// Whether packets that were dropped were tagged.
+    /// True if packets that were dropped were tagged.
     pub tags: bool,
     /// In the order of points and seeds.
     pub runs: Vec<QueueRunRow>,
@@ -23,25 +23,25 @@ pub struct QueueRunRow {
     pub point: u32,
     pub label: String,
     pub seed: u64,
-    /// Of the run, and how many of them have a log.
+    /// Connections of the run, and how many of them have a log.
     pub connections: u64,
     pub logs: u64,
-    /// Of connections with a log; all others are missing in the replay.
+    /// Packets of connections with a log, and of all others, which are missing in the replay.
     pub packets: u64,
     pub packets_missing: u64,
-    /// What their send times take.
+    /// Samples of their send times, and the bytes of these.
     pub samples: u64,
     pub sample_bytes: u64,
     /// One in so many packets was asked what it saw.
     pub one_in: u32,
-    /// Of all ports together.
+    /// Differences at all ports together.
     pub queues: DifferenceOfQueues,
     pub drops: DifferenceOfDrops,
     /// Packets without a tag that joined a queue which had no room for them.
     pub overflows: u64,
     /// Those that a packet joined, in the order of their numbers.
     pub ports: Vec<QueuePortRow>,
-    /// Who was in a queue, if that was asked.
+    /// Content of one queue, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<QueueAnswer>,
 }
@@ -50,16 +50,16 @@ pub struct QueueRunRow {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct DifferenceOfQueues {
     pub views: u64,
-    /// What queues held in the run, on average.
+    /// Mean content of queues in the run.
     pub held: f64,
     pub mean: f64,
     pub p99: f64,
-    /// Of lengths, whoever was in the queue.
+    /// Differences in length, regardless of the streams in the queue.
     pub length_mean: f64,
     pub length_p99: f64,
 }
 
-/// What the replay did to packets that were dropped, in packets.
+/// Differences between the drops of run and replay, in packets.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct DifferenceOfDrops {
     pub in_run: u64,
@@ -80,7 +80,7 @@ pub struct QueuePortRow {
     pub drops: DifferenceOfDrops,
 }
 
-/// Who was in a queue.
+/// Content of a queue at one time.
 #[derive(Debug, Serialize)]
 pub struct QueueAnswer {
     pub time_ns: f64,
@@ -88,7 +88,7 @@ pub struct QueueAnswer {
     /// All that was in it.
     pub run_bytes: u64,
     pub replay_bytes: u64,
-    /// Who had most in the run first.
+    /// Streams in the queue, the largest in the run first.
     pub flows: Vec<QueueFlowRow>,
 }
 
@@ -99,7 +99,7 @@ pub struct QueueFlowRow {
     pub flow: u32,
     pub from: String,
     pub to: String,
-    /// Of its frames.
+    /// Bytes of its frames.
     pub run_bytes: u32,
     pub replay_bytes: u32,
 }

@@ -8,7 +8,7 @@ use crate::table::{Align, Table, thousands};
 
 /// Ports that are listed; JSON has them all.
 const LISTED: usize = 20;
-/// What the columns mean.
+/// Legend of the columns.
 const NOTES: &str = "\
 held      what waited in the queue when a packet came, in the run; MTU of 1,518 bytes
 differs   by how much the replay differs from that, flow by flow; MTU

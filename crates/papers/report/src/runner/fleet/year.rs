@@ -135,8 +135,8 @@ impl Years {
     }
 }
 
-/// What the authors measured on their switch at 100G and put into their simulator: loss, what is left of it, and the
-/// share of the rate. The point nearest in loss counts.
+/// Points that the authors measured on their switch at 100G and put into their simulator: loss, the loss that is left, and
+/// the share of the rate. The point nearest in loss counts.
 #[derive(Debug)]
 struct AuthorsPoints;
 

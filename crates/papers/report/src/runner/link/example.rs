@@ -8,7 +8,7 @@ use crate::claim::measure::{Measure, find};
 use crate::claim::{Claim, MeasuredValue, RunScale, Verdict};
 use crate::runner::{self, Effort};
 
-/// As a file under `experiments/linkguardian`.
+/// Claim as in a file under `experiments/linkguardian`.
 const CLAIM: &str = r#"
     id = "lg.example"
     title = "A link without loss"
@@ -49,7 +49,7 @@ fn verdicts(file: &str) -> Vec<Verdict> {
     results[0].points.iter().map(|point| point.verdict).collect()
 }
 
-/// As an entry of `MEASURES`.
+/// Measure as an entry of `MEASURES`.
 const MEASURE: Measure<LinkTake> =
     Measure::new("sent_again", "1", "copies sent per frame found missing", |run: &LinkRun<'_>| {
         let (copies, missing) = (run.outcome?.retransmissions, run.outcome?.receiver.rx_missing_seq);

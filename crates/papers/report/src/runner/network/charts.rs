@@ -91,7 +91,7 @@ impl NetworkRuns<'_> {
         BarsChart { title: spec.title.clone(), caption: String::new(), axis, groups }
     }
 
-    /// What runs gain by what they cost: wire time beyond that of the base, in percent.
+    /// Gain of each run by its cost: wire time beyond that of the base, in percent.
     fn points(&self, spec: &ChartSpec) -> PointsChart {
         let measure = if spec.measure.is_empty() { "fct.p99.9" } else { &spec.measure };
         let unit = if spec.measure.is_empty() { "p99.9 of flow completion times" } else { &spec.unit };

@@ -1,7 +1,8 @@
-//! What can be measured on a run of a network.
+//! Measures of a network's run.
 //!
 //! A measure is named as in `fct.p99.9`, `goodput 0.4..0.6` or `tx.peak`. Two numbers behind a name are a window: fractions
-//! of the run's length; `slowdown<3KB.p99` is that of flows of less than 3 KB. What is counted comes with the interval in which its mean lies.
+//! of the run's length; `slowdown<3KB.p99` is that of flows of less than 3 KB. Counts come with the interval in which their
+//! mean lies.
 
 use units::Span;
 
@@ -11,7 +12,7 @@ use super::totals::{NetworkRun, RunCounts, SampledMoment, SizedFlow};
 use crate::claim::measure::{Measure, names};
 use crate::claim::{ClaimError, MeasuredValue};
 
-/// How a measure is taken, and what may stand behind its name.
+/// Function that takes a measure, and the suffixes that its name may have.
 #[derive(Clone, Copy, Debug)]
 pub enum NetworkTake {
     /// `.mean`, `.deviation`, `.max` or `.pNN` of sorted values; with a size such as `<3KB` before it, of what these flows have.
@@ -22,7 +23,7 @@ pub enum NetworkTake {
     Window(fn(&[SampledMoment]) -> Option<MeasuredValue>),
     Counts(fn(&RunCounts) -> Option<MeasuredValue>),
     Run(fn(&NetworkRun) -> Option<MeasuredValue>),
-    /// Where hosts reserve.
+    /// Measure of racks, where hosts reserve.
     Rack(fn(&RackTotals) -> f64),
 }
 
@@ -256,8 +257,8 @@ fn complete(run: &NetworkRun) -> Option<MeasuredValue> {
     Some(MeasuredValue::exact(complete as f64, run.counts.flows))
 }
 
-/// What answers dummies (88 B each, the other way) is not in it, nor what go-back-N repeats: `wire` over that of another
-/// run has all of it.
+/// Bytes added to the wire, as a share of the data. It leaves out the answers to dummies (88 B each, the other way) and the
+/// packets that go-back-N repeats: `wire` over that of another run has all of it.
 fn added(run: &NetworkRun) -> Option<MeasuredValue> {
     let traffic = &run.traffic;
     let share = (traffic.dummies + traffic.copied + traffic.tails) as f64 / traffic.data as f64;

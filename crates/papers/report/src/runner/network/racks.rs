@@ -1,4 +1,4 @@
-//! What is kept of racks whose hosts reserve, and how equal hosts' shares are.
+//! Totals of racks whose hosts reserve, and the fairness of hosts' shares.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use units::Time;
 use super::totals::NetworkRun;
 use crate::claim::MeasuredValue;
 
-/// Of one run, or the worst of several.
+/// Totals of one run, or the worst of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RackTotals {
     /// The longest queue of data at a port, over the whole run and in its first and last quarter, in bytes.
     pub peak: u64,
     pub first: u64,
     pub last: u64,
-    /// What a queue may be, and packets that joined a longer one.
+    /// Bound of a queue, and packets that joined a longer one.
     pub bound: u64,
     pub violations: u64,
     /// Unreserved packets beyond their share of a port.
@@ -23,7 +23,7 @@ pub struct RackTotals {
     /// For how long the fullest port is still reserved, in µs, and how far a counter is from zero.
     pub reserved_left: f64,
     pub counted_left: i64,
-    /// How long the run was, in ms.
+    /// Length of the run in ms.
     pub length: f64,
 }
 

@@ -83,7 +83,7 @@ fn deviation(values: &[f64]) -> Option<MeasuredValue> {
     off.is_finite().then(|| MeasuredValue::counted(deviation, values.len() as u64, interval))
 }
 
-/// Of a rate, over time. Samples that follow each other are alike, so that the interval is that of the means of ten
+/// Mean of a rate over time. Samples that follow each other are alike, so that the interval is that of the means of ten
 /// stretches (batch means, Student's t); a window of fewer samples has none.
 pub(super) fn mean(seen: &[SampledMoment], rate: fn(&SampledMoment) -> f64) -> Option<MeasuredValue> {
     const STRETCHES: usize = 10;

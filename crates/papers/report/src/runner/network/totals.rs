@@ -1,4 +1,4 @@
-//! What is kept of a run for its measures and charts.
+//! Values kept of a run for its measures and charts.
 
 use sim::histogram::SpanHistogram;
 use sim::net::{FlowRow, NetworkOutcome, NetworkSetup, PauseTotals, PoolUse, QueueLengths};
@@ -8,10 +8,10 @@ use wire::ethernet::{HEADER_AND_CHECK, on_wire};
 
 use super::racks::{self, RackTotals};
 
-/// What a dummy takes on each wire that it passes: an empty WRITE.
+/// Bytes of a dummy, an empty WRITE, on each wire that it passes.
 const DUMMY: u64 = on_wire(roce::HEADERS + roce::RETH) as u64;
 
-/// What a packet of RDMA takes besides its payload.
+/// Bytes on the wire of an RDMA packet besides its payload.
 const AROUND: u32 = on_wire(roce::HEADERS + 1_024) - 1_024;
 
 /// One run, or several that differ in their seed.
@@ -29,17 +29,17 @@ pub struct NetworkRun {
     pub completed_seconds: f64,
     /// The highest share of its pool of bits that a host ever took to follow arrivals.
     pub pool_peak: f64,
-    /// Of the ports that are watched, or of all switch ports if none is, where queues are measured.
+    /// Queue lengths of the ports that are watched, or of all switch ports if none is, where queues are measured.
     pub queues: QueueLengths,
-    /// Of data packets, where they are measured.
+    /// Round-trip times of data packets, where they are measured.
     pub round_trips: Option<Box<SpanHistogram>>,
-    /// Where switches have PFC.
+    /// Pauses, where switches have PFC.
     pub pfc: Option<PauseTotals>,
-    /// Where hosts reserve.
+    /// Totals of racks, where hosts reserve.
     pub rack: Option<RackTotals>,
-    /// How equal the hosts' shares are, of the first seed.
+    /// Jain's index of the hosts' shares, of the first seed.
     pub jain: f64,
-    /// Of the first seed.
+    /// Sampled moments of the first seed.
     pub moments: Vec<SampledMoment>,
     pub interrupted: bool,
 }
@@ -54,7 +54,7 @@ pub struct SizedFlow {
 }
 
 units::counters! {
-    /// What is counted of a run.
+    /// Counts of a run.
     RunCounts:
     flows,
     /// Payload of the flows that were completed.
@@ -64,21 +64,21 @@ units::counters! {
     /// Flows whose own packets waited for a timer. Those behind them on a shared queue pair are not counted, though they
     /// wait as well.
     hit,
-    /// How often they did.
+    /// Times that packets of these flows waited for a timer.
     timeouts,
     /// Packets sent again by hosts.
     retransmitted,
     /// Packets that arrived.
     packets,
-    /// Of these, those placed before an earlier one.
+    /// Packets that arrived and were placed before an earlier one.
     out_of_order,
     /// Flows whose segments arrived out of order.
     sacked,
-    /// Of these, those that reduced their window with something left to send.
+    /// Flows with segments out of order that reduced their window with something left to send.
     reduced_early,
-    /// Those of which never more than two segments were SACKed at once.
+    /// Flows with segments out of order of which never more than two segments were SACKed at once.
     sacked_few,
-    /// Those of which more were, but with nothing left to send.
+    /// Flows with segments out of order of which more than two were SACKed at once, but with nothing left to send.
     sacked_late,
     corrupted,
     /// Packets that switches dropped.
@@ -91,7 +91,7 @@ units::counters! {
     /// Packets refused for want of a block.
     pool_refused,
     ; most u64:
-    /// What a flow had left to send when it reduced its window early.
+    /// Amount that a flow had left to send when it reduced its window early.
     most_pending,
     tx_peak,
     rx_peak,
@@ -103,21 +103,21 @@ units::counters! {
     Traffic:
     /// On all wires.
     wire,
-    /// What the packets of the flows take on one wire, each sent once.
+    /// Packets of the flows on one wire, each sent once.
     data,
-    /// What dummies take on one wire.
+    /// Dummies on one wire.
     dummies,
     /// Copies that switches made, on the first wire that they were sent by.
     copied,
-    /// How many.
+    /// Number of these copies.
     copies,
-    /// How many packets of another connection than that of the NAK were copied.
+    /// Number of packets copied that belonged to another connection than the NAK.
     wrong,
-    /// What copies of tails take on one wire.
+    /// Copies of tails on one wire.
     tails,
 }
 
-/// What a run's numbers are related to.
+/// Reference values for a run's numbers.
 #[derive(Clone, Debug, Default)]
 pub struct MeasureBasis {
     /// Payload of a full packet, by traffic, and what it has with its headers but Ethernet's.
@@ -137,9 +137,9 @@ pub struct SampledMoment {
     pub goodput_gbps: f64,
     /// The same with the headers of full packets.
     pub packets_gbps: f64,
-    /// What the first port watched sent, preambles and gaps included.
+    /// Rate of the first port watched, preambles and gaps included.
     pub port_gbps: f64,
-    /// Of the first port watched.
+    /// Queue of the first port watched.
     pub queue: u64,
     pub tx_buffer: u64,
     pub rx_buffer: u64,
@@ -167,14 +167,14 @@ impl MeasureBasis {
         self.payloads.get(usize::from(flow.traffic)).copied().unwrap_or_default().into()
     }
 
-    /// What the last packet of a flow takes on a wire.
+    /// Bytes of a flow's last packet on a wire.
     fn tail(&self, flow: &FlowRow) -> u64 {
         let payload = self.payloads.get(usize::from(flow.traffic)).copied().unwrap_or_default();
         let before = self.packets(flow).saturating_sub(1) * u64::from(payload);
         flow.received.saturating_sub(before) + u64::from(AROUND)
     }
 
-    /// What payload, by traffic, takes as full packets.
+    /// Bytes of payload, by traffic, as full packets with their headers.
     fn with_headers(&self, received: &[u64]) -> f64 {
         let sizes = self.payloads.iter().zip(&self.packets);
         received
