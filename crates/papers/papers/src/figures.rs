@@ -11,7 +11,7 @@ use crate::{Claims, Paper, files};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperFigure {
-    /// As the paper calls it.
+    /// Name in the paper.
     pub name: String,
     pub shows: String,
     /// Ids of the claims that run it again.
@@ -20,7 +20,7 @@ pub struct PaperFigure {
     /// Why no claim does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not: Option<String>,
-    /// What its claims leave out.
+    /// Parts of the figure that its claims leave out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
@@ -57,7 +57,7 @@ impl PaperFigure {
         }
     }
 
-    /// How the points of its claims came out.
+    /// Counts the points of its claims by their verdicts.
     pub fn tally<'a>(&self, results: impl IntoIterator<Item = (&'a str, &'a [PointResult])>) -> VerdictTally {
         let its = results.into_iter().filter(|(id, _)| self.claims.iter().any(|claim| claim == id));
         VerdictTally::of(its.flat_map(|(_, points)| points))

@@ -37,7 +37,7 @@ pub(crate) const PAPER: Paper = Paper {
     ],
 };
 
-/// Whether somebody wants it to end.
+/// True if somebody wants it to end.
 fn is_over(effort: &Effort<'_>) -> bool {
     !effort.progress.go_on(0)
 }

@@ -30,13 +30,13 @@ use report::runner::{self, Computations, Effort};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
-    /// As it is asked for, and the name of its folder.
+    /// Name on the command line, and of its folder.
     pub name: &'static str,
     /// Headline of the report.
     pub title: &'static str,
     /// Its first paragraph.
     pub lead: &'static str,
-    /// What computes the claims of runner `computed`.
+    /// Functions that compute the claims of runner `computed`.
     computations: Computations,
 }
 
@@ -54,7 +54,7 @@ pub const PAPERS: [Paper; 10] = [
     textbook::PAPER,
 ];
 
-/// What can be asked for, in a few sentences that name every paper.
+/// Help on the names that can be requested, in a few sentences that name every paper.
 pub fn help() -> String {
     let names = PAPERS.map(|paper| paper.name).join(", ");
     format!(
@@ -87,7 +87,7 @@ impl Paper {
         Claims::read(self, &files::of_paper(self.name))
     }
 
-    /// What can be asked for: the paper, its parts, its claims.
+    /// Names that can be requested: the paper, its parts, its claims.
     pub fn known(self) -> Result<Vec<String>, ClaimError> {
         let Claims { claims, .. } = self.claims()?;
         let mut names: Vec<&str> = Vec::new();
@@ -168,7 +168,7 @@ impl Claims {
         })
     }
 
-    /// What to type to run one of them again.
+    /// Command that runs one of them again.
     fn command(&self, id: &str, effort: &Effort<'_>) -> String {
         format!("hitless reproduce {}/{id} --scale {} --seed {}", self.paper.name, effort.scale, effort.seed)
     }

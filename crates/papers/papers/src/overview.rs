@@ -25,7 +25,7 @@ pub struct PaperOverview {
     pub title: &'static str,
     pub claims: Vec<ClaimOverview>,
     pub figures: Vec<FigureOverview>,
-    /// Which results its verdicts are of.
+    /// Results that its verdicts come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results: Option<ResultsOrigin>,
     #[serde(skip)]
@@ -36,7 +36,7 @@ pub struct PaperOverview {
 pub struct ClaimOverview {
     pub id: String,
     pub title: String,
-    /// Where the paper makes it.
+    /// Place in the paper that makes it.
     pub paper: String,
     pub part: String,
     pub points: usize,
@@ -46,7 +46,7 @@ pub struct ClaimOverview {
 pub struct FigureOverview {
     #[serde(flatten)]
     pub figure: PaperFigure,
-    /// Of its points that were saved.
+    /// Verdict of its points that were saved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     #[serde(skip)]
@@ -57,12 +57,12 @@ pub struct FigureOverview {
 pub struct ResultsOrigin {
     pub scale: String,
     pub seed: u64,
-    /// Of the program that ran the latest of its claims.
+    /// Commit of the program that ran the latest of its claims.
     pub commit: String,
-    /// Of all that ran one, the latest first.
+    /// Commits of all programs that ran one, the latest first.
     pub commits: Vec<String>,
     pub date: String,
-    /// How many claims of the paper were run.
+    /// Number of the paper's claims that were run.
     pub claims: usize,
     /// By kind and verdict.
     pub counts: Vec<VerdictCount>,
@@ -76,7 +76,7 @@ pub struct VerdictCount {
 }
 
 impl Overview {
-    /// Of a paper that was saved at both scales, the larger one is shown.
+    /// Combines saved results. If a paper was saved at both scales, the larger one is shown.
     pub fn new(saved: &[SavedResults]) -> Result<Self, ClaimError> {
         let of = |paper: Paper| saved.iter().find(|results| results.run.paper == paper.name);
         let papers = PAPERS.into_iter().map(|paper| PaperOverview::new(paper, of(paper)));

@@ -4,10 +4,10 @@ use report::page::Page;
 
 use crate::Reproduction;
 
-/// What the page says of how it was made.
+/// Origin of the page, as it states it.
 #[derive(Clone, Debug)]
 pub struct PageInfo {
-    /// What was typed.
+    /// Command line that made it.
     pub command: String,
     pub scale: String,
     pub seed: u64,

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Paper;
 
-/// What results belong together by: the same give the same.
+/// Key of results that belong together: runs with the same key give the same results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedRun {
     pub paper: String,
     /// `quick` or `full`.
     pub scale: String,
     pub seed: u64,
-    /// Of the program that made it; of a file, the latest of those that did.
+    /// Commit of the program that made it; of a file, the latest of those that did.
     pub commit: String,
 }
 
@@ -27,7 +27,7 @@ pub struct SavedRun {
 pub struct SavedResults {
     #[serde(flatten)]
     pub run: SavedRun,
-    /// Of the latest claim, such as 2026-11-17.
+    /// Date of the latest claim, such as 2026-11-17.
     pub date: String,
     pub claims: Vec<SavedClaim>,
 }
@@ -37,7 +37,7 @@ pub struct SavedClaim {
     pub id: String,
     pub seconds: f64,
     pub points: Vec<PointResult>,
-    /// Of the program that made it, if that is not the file's.
+    /// Commit of the program that made it, if that is not the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
@@ -98,7 +98,7 @@ impl SavedResults {
         Self { run: run.clone(), date, claims }
     }
 
-    /// Of all programs that made it, the latest first.
+    /// Commits of all programs that made it, the latest first.
     pub fn commits(&self) -> Vec<&str> {
         let mut commits = vec![self.run.commit.as_str()];
         for commit in self.claims.iter().filter_map(|claim| claim.commit.as_deref()) {

@@ -212,7 +212,7 @@ fn the_claims_that_take_no_time_match() {
     }
 }
 
-/// What a point of a file may say is checked when it is read; this is that every file is.
+/// Covers every file: reading one checks what its points may say.
 #[test]
 fn no_band_of_a_claim_excludes_the_paper_and_each_can_be_left() {
     let mut judged = 0;

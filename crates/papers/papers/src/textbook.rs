@@ -1,4 +1,4 @@
-//! What textbooks and other people's papers say of queues, TCP and fabrics, held against the simulator.
+//! Statements of textbooks and other people's papers about queues, TCP and fabrics, held against the simulator.
 //!
 //! Most claims are files alone: a scenario, and the closed form's value. Three need code: sources with random phases,
 //! a permutation beside its max-min rates, and the shares of two flows.

@@ -21,7 +21,7 @@ use reasons::LongFlows;
 
 /// Standard deviations of what a host takes, in ns.
 const DEVIATIONS: [u64; 5] = [0, 1, 10, 100, 1_000];
-/// What it takes.
+/// Mean of the same.
 const MEAN: Span = Span::from_us(10);
 /// Long flows start within this time.
 const STARTS: Span = Span::from_us(2);
@@ -37,7 +37,7 @@ const SECOND_TIMEOUT: Span = Span::from_ms(27);
 /// A replay that takes as long as the run, give or take so many ms, has its problem.
 const ALIKE_MS: f64 = 4.0;
 
-/// What became of the short flow of a run.
+/// Result of the short flow in one run.
 #[derive(Debug)]
 struct ShortFlow {
     /// In ms; none if it did not end.
@@ -142,7 +142,7 @@ fn short_flow(setup: &NetworkSetup, effort: &Effort<'_>) -> Result<Option<ShortF
     Ok(Some(ShortFlow { fct: row.fct().map(|fct| fct.as_us() / 1e3), correlated, long }))
 }
 
-/// Whether a copy after a timeout arrived, and the next one followed without an acknowledgement in between.
+/// True if a copy after a timeout arrived, and the next one followed without an acknowledgement in between.
 fn is_correlated(connection: &RecordedConnection) -> bool {
     let [there, back] = &connection.packets;
     let mut waits = there.windows(3).filter(|packets| {
@@ -154,7 +154,7 @@ fn is_correlated(connection: &RecordedConnection) -> bool {
     })
 }
 
-/// Whether a replay has the problem of the run.
+/// True if a replay has the problem of the run.
 fn reproduces(replay: &ShortFlow, run: &ShortFlow) -> bool {
     let apart = replay.fct.zip(run.fct).map(|(replay, run)| (replay - run).abs());
     replay.correlated && apart.is_some_and(|apart| apart <= ALIKE_MS)
@@ -166,7 +166,7 @@ fn short_log(seed: u64, effort: &Effort<'_>) -> Result<Option<Vec<u8>>, ClaimErr
     logs.0.into_values().next_back().map(Some).ok_or_else(|| ClaimError::new("no log"))
 }
 
-/// How many replays of a log have the problem of the run, if what a host takes for each call varies.
+/// Number of replays of a log that have the problem of the run, if the time that a host takes for each call varies.
 fn replays_of_log(log: &[u8], ns: u64, run: &ShortFlow, effort: &Effort<'_>) -> Result<u64, ClaimError> {
     let log = ConnectionLog::read(log).map_err(ClaimError::new)?;
     let numbers: Vec<u64> = (0..REPLAYS).collect();
@@ -185,7 +185,7 @@ fn replays_of_log(log: &[u8], ns: u64, run: &ShortFlow, effort: &Effort<'_>) -> 
 #[derive(Debug, Default)]
 struct ReplayedShortFlow {
     timeouts: u32,
-    /// When the first packet left, and the last one.
+    /// Times at which the first packet left, and the last one.
     first: Option<Time>,
     last: Time,
 }
@@ -209,7 +209,8 @@ impl ReplayObserver for ReplayedShortFlow {
     }
 }
 
-/// When in ms the queues of a replay first differ from those of the run as packets see them; and by how much over time (Fig. 6.4).
+/// Time in ms at which the queues of a replay, as packets see them, first differ from those of the run; and a chart of the
+/// difference over time (Fig. 6.4).
 fn differs_from(
     run: &NetworkSetup,
     replay: &NetworkSetup,

@@ -1,4 +1,4 @@
-//! What 5 µs cost over 2 µs in det.queue, with one thing changed at a time: the run at 30 % load.
+//! Costs of 5 µs over 2 µs in det.queue, with one thing changed at a time: the run at 30 % load.
 
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::parallel;
@@ -17,7 +17,7 @@ struct CostVariant {
     change: fn(&mut NetworkSetup),
     /// Clocks are up to this far apart.
     clocks: Span,
-    /// What is measured begins after this share of the run, in percent.
+    /// Share of the run after which measuring begins, in percent.
     from: u64,
 }
 

@@ -18,7 +18,7 @@ const AT_ONCE: u64 = 1_000;
 /// The host whose port is captured.
 const HOST: &str = "h0";
 
-/// How many replays were exact, of how many.
+/// Number of exact replays, and of all.
 #[derive(Clone, Copy, Debug, Default)]
 struct ExactCount {
     exact: u64,
@@ -64,8 +64,8 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// Whether the connection of a seed is exact at level times, at level decisions, and there by a clock that is wrong; nothing
-/// of BBR at level decisions.
+/// Tests if the connection of a seed is exact at level times, at level decisions, and there by a clock that is wrong;
+/// `None` for BBR at level decisions.
 fn trial(seed: u64) -> Result<[Option<bool>; 3], ClaimError> {
     let exact = |level, jitter| -> Result<Option<bool>, ClaimError> {
         let Some(log) = record_trial(seed, level) else { return Ok(None) };
@@ -116,7 +116,7 @@ fn network(effort: &Effort<'_>) -> Result<Option<(ExactCount, f64, u64)>, ClaimE
     Ok(Some((count, largest, captured.len() as u64)))
 }
 
-/// What left a host, by connection and direction in its order.
+/// Frames that left a host, by connection and direction in its order.
 fn left_host(log: &ReplayedLog, host: u32) -> Vec<(u32, bool, Time, Option<Sent>)> {
     let mine = |side: LogSide| log.header.hosts[usize::from(side == LogSide::Server)] == host;
     let of = |frame: &::deter::ReplayedFrame| {

@@ -36,7 +36,7 @@ pub(super) struct ReplayedLog {
     pub header: LogHeader,
     pub exact: bool,
     pub columns: ColumnBytes,
-    /// What left both hosts.
+    /// Frames that left both hosts.
     pub frames: Vec<ReplayedFrame>,
 }
 

@@ -40,7 +40,7 @@ struct ReplayTask {
     tags: ReplayTags,
 }
 
-/// What came of one.
+/// Result of one replay.
 struct LoadReplay {
     load: u32,
     us: u64,

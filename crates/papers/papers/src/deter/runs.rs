@@ -1,4 +1,4 @@
-//! What the experiments share: setups from `experiments/deter`, recordings, and times as samples give them back.
+//! Parts that the experiments share: setups from `experiments/deter`, recordings, and times as samples give them back.
 
 use report::claim::ClaimError;
 use report::replay::{self, SampleCost, draw_clocks};

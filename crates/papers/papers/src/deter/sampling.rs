@@ -51,7 +51,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// How much later than the real one an inferred time is, in µs.
+/// Time by which an inferred time is later than the real one, in µs.
 fn late_us(real: Time, inferred: Time) -> f64 {
     inferred.since(real).as_us() - real.since(inferred).as_us()
 }

@@ -10,7 +10,7 @@ use wire::ethernet::on_wire;
 
 use super::runs;
 
-/// When the short flows begin, in ms, and for how long drops are counted.
+/// Start of the short flows, in ms, and the time for which drops are counted.
 const BURST: f64 = 10.0;
 const AFTER: f64 = 1.0;
 
@@ -53,7 +53,7 @@ fn ms(at: Time) -> f64 {
     at.since(Time::ZERO).as_us() / 1e3
 }
 
-/// What waited at a port when packets joined its queue: when in ms, and how much in KB as a buffer counts.
+/// Queue at a port when packets joined it: the time in ms, and the length in KB as a buffer counts.
 fn lengths(views: &QueueViews, port: DirectedLink) -> Vec<(f64, f64)> {
     let counted = f64::from(on_wire(MTU_FRAME)) / f64::from(MTU_FRAME) / 1e3;
     let at_port = views.views.iter().filter(|view| view.port == port);
@@ -61,7 +61,7 @@ fn lengths(views: &QueueViews, port: DirectedLink) -> Vec<(f64, f64)> {
     at_port.map(|view| (ms(view.at), f64::from(length(view)) * counted)).collect()
 }
 
-/// How long one queue was when the other first was as long.
+/// Length of one queue when the other first was as long.
 fn where_they_meet(lengths: &[(f64, f64)], others: &[(f64, f64)]) -> Option<f64> {
     let mut before = lengths.iter().filter(|(at, _)| *at >= BURST).peekable();
     others.iter().filter(|(at, _)| *at >= BURST).find_map(|(at, other)| {

@@ -17,7 +17,7 @@ use units::Time;
 use super::logs::{self, ReplayedLog, RunLogs};
 use super::runs;
 
-/// What NetSight's compression leaves of headers, as it reports: the thesis multiplies by it.
+/// Share of headers that NetSight's compression leaves, as it reports: the thesis multiplies by it.
 const NETSIGHT: f64 = 0.29;
 
 /// The network of det.size.
@@ -63,7 +63,7 @@ fn length(logs: &RunLogs) -> u64 {
     logs.0.values().map(|log| log.len() as u64).sum()
 }
 
-/// What each column takes, and what is around them: headers, checks, digests.
+/// Bytes of each column, and of the rest around them: headers, checks, digests.
 fn columns(replayed: &[ReplayedLog], total: u64) -> [(&'static str, u64); 7] {
     let mut sum = ColumnBytes::default();
     replayed.iter().for_each(|log| sum += log.columns);

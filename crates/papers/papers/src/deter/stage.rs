@@ -27,7 +27,7 @@ const SCALE: u8 = 7;
 /// A story ends after this many events.
 const MOST_EVENTS: u32 = 100_000;
 
-/// What becomes of a frame with payload of the client's.
+/// Fate of a frame with payload of the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameFate {
     Arrives,
@@ -43,7 +43,7 @@ pub(super) struct Story<'a> {
     pub delay: Span,
     /// Between two frames of the client's.
     pub gap: Span,
-    /// When the client hands over how many bytes.
+    /// Times at which the client hands over data, with the number of bytes.
     pub sends: &'a [(Span, u64)],
     /// Until then the server's application reads as soon as it can.
     pub reads_until: Span,
@@ -51,7 +51,7 @@ pub(super) struct Story<'a> {
     pub fate: &'a dyn Fn(u64, u32) -> FrameFate,
 }
 
-/// What came of it.
+/// Result of a story.
 pub(super) struct StoryOutcome {
     pub explained: ConnectionAnswer,
     /// Segments that must arrive behind a missing one before the client takes it for lost, at the end.
@@ -76,7 +76,7 @@ struct StoryStage<'a> {
     events: BinaryHeap<Reverse<(Time, u64, StoryEvent)>>,
     count: u64,
     on_way: BTreeMap<u64, TcpSegment>,
-    /// How often the client has sent the payload that begins there.
+    /// Number of times that the client has sent the payload that begins there.
     copies: BTreeMap<u64, u32>,
     capture: Vec<(Time, Vec<u8>, u32)>,
     now: Time,

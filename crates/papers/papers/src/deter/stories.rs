@@ -15,7 +15,7 @@ use super::stage::{FrameFate, Story, StoryOutcome, play};
 const MSS: u64 = 1_448;
 /// The thesis's hosts: 250 ticks a second, timeouts of four ticks, round trips included.
 const OLD_TIMERS: TimerProfile = TimerProfile::Linux { hz: 250, rto_min: Span::from_ms(15), phase: Span::ZERO };
-/// As a kernel has them by default.
+/// Default timers of a kernel.
 const RECEIVER_TIMERS: TimerProfile = TimerProfile::Linux { hz: 250, rto_min: Span::from_ms(200), phase: Span::ZERO };
 /// Over a switch of 10G, hosts included.
 const DELAY: Span = Span::from_us(50);
@@ -135,7 +135,7 @@ pub(super) fn rto(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimEr
     Ok(Some(computed))
 }
 
-/// How long the last request took, until the last packet with payload.
+/// Time of the last request, until the last packet with payload.
 fn last_request_ms(outcome: &StoryOutcome) -> f64 {
     outcome.explained.requests.last().map_or(0.0, |request| request.duration_ns as f64 / 1e6)
 }
@@ -177,7 +177,7 @@ pub(super) fn late(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimE
     Ok(Some(computed))
 }
 
-/// How long the slowest repair took.
+/// Time of the slowest repair.
 fn repair_ms(outcome: &StoryOutcome) -> f64 {
     let slowest = outcome.explained.losses.iter().filter_map(|loss| loss.after_ns).max();
     slowest.map_or(0.0, |ns| ns as f64 / 1e6)

@@ -16,10 +16,10 @@ const FLOWS: u64 = 100_000;
 /// Bytes of a flow in a table of keys and counters, and with two times beside them as NetFlow has.
 const ENTRY: f64 = 13.0 + 4.0;
 const NETFLOW_ENTRY: f64 = ENTRY + 8.0;
-/// What FlowRadar and d-left tables have in §4.8.
+/// Memory and burst of FlowRadar and d-left tables in §4.8.
 const MEMORY: f64 = 2.74e6;
 const BURST: u64 = 152_000;
-/// Of what is measured in seconds.
+/// Runs of each measurement in seconds.
 const TIMED_RUNS: u64 = 9;
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
@@ -35,7 +35,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     if super::is_over(effort) { Ok(None) } else { Ok(Some(computed)) }
 }
 
-/// What follows from sizes alone.
+/// Computes the values that follow from sizes alone.
 fn accounts(computed: &mut ComputedValues) {
     let mut exact = |name: String, value: f64| computed.value(name, MeasuredValue::exact(value, 1));
     exact("netflow.100k".into(), FLOWS as f64 * NETFLOW_ENTRY / 1e6);
@@ -138,7 +138,7 @@ fn pair_left(flows: u64, shape: FlowsetShape, seed: u64) -> u64 {
     (0..2).map(|at| network.flows_left(at)).max().unwrap_or(flows)
 }
 
-/// Whether all of some pairs are decoded.
+/// True if all of some pairs are decoded.
 fn pairs_decode(flows: u64, rows: u8, cells: usize, trials: u64, effort: &Effort<'_>) -> bool {
     let filter = FlowsetShape::for_flows(flows, SUCCESS, rows, DecoderKind::Single, 0);
     let shape = FlowsetShape::new(rows, cells, filter.filter_hashes(), filter.filter_bits(), 0);

@@ -40,7 +40,7 @@ impl CounterEquations {
         Self { cells: row as usize * ROWS, places }
     }
 
-    /// Whether they determine every counter: whether they are independent modulo 2, which is enough.
+    /// True if they determine every counter. Independence modulo 2 is tested, which is enough.
     pub(super) fn determine_all(&self) -> bool {
         let words = self.places.len().div_ceil(64);
         let mut rows = vec![vec![0_u64; words]; self.cells];
@@ -116,7 +116,7 @@ fn counters(flows: usize, differing: f64, random: &mut Random) -> [Vec<f64>; 2] 
     [own, other]
 }
 
-/// What both ways took.
+/// Rounds of both ways to solve.
 #[derive(Clone, Copy, Debug)]
 struct SolverRounds {
     plain: usize,
@@ -203,7 +203,7 @@ pub(super) fn milliseconds(flows: usize, cells: usize, differing: f64, seed: u64
     approximated.map(|rounds| MeasuredValue::exact(ms, 1).with_note(format!("{rounds} rounds")))
 }
 
-/// How many more flows than `alone` the equations of as many cells determine, in 99 of 100 tables.
+/// Number of flows beyond `alone` that the equations of as many cells determine, in 99 of 100 tables.
 pub(super) fn extra_flows(alone: u64, cells: usize, trials: u64, effort: &Effort<'_>) -> Option<MeasuredValue> {
     let determined = |flows: usize| {
         let seeds: Vec<u64> = (0..trials).collect();

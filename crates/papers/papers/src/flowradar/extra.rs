@@ -10,9 +10,9 @@ use super::equations;
 use super::fabric::{DIFFERING, FatTreeFabric};
 use super::memory::{ROWS, SUCCESS};
 
-/// What is tried, one after the other, as long as it succeeds.
+/// Shares that are tried, one after the other, as long as they succeed.
 const MORE: [f64; 9] = [0.2, 0.266, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8];
-/// Of many flows, where each try takes seconds.
+/// Shares tried with many flows, where each try takes seconds.
 const FEW: [f64; 3] = [0.266, 0.3, 0.4];
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {

@@ -28,7 +28,7 @@ impl FatTreeFabric {
         5 * self.half * self.half
     }
 
-    /// As many in all as make `each` at each switch.
+    /// Flows in all that make `each` at each switch.
     fn flows(&self, each: u64) -> u64 {
         each * (self.half * self.half) as u64
     }
@@ -75,7 +75,7 @@ impl FatTreeFabric {
         [place.checked_sub(1).map(|before| path[before]), path.get(place + 1).copied()]
     }
 
-    /// What switches of this shape count, each with `each` flows; a share of flows differs from hop to hop.
+    /// Flowsets of switches with this shape, each with `each` flows; a share of flows differs from hop to hop.
     pub(super) fn count(&self, each: u64, shape: FlowsetShape, differing: f64, seed: u64) -> Vec<Flowset> {
         let of = |switch: usize| Flowset::new(shape.with_seed(seed << 16 | switch as u64));
         let mut flowsets: Vec<Flowset> = (0..self.switches()).map(of).collect();
@@ -93,7 +93,7 @@ impl FatTreeFabric {
         flowsets
     }
 
-    /// How many switches of which everything is known, flows and counters.
+    /// Number of switches of which everything is known, flows and counters.
     pub(super) fn complete(&self, flowsets: Vec<Flowset>) -> usize {
         let neighbours = self.neighbours();
         let network = FlowsetNetwork::new(flowsets, CandidateSwitches::Neighbours(&neighbours));

@@ -1,4 +1,4 @@
-//! What decoded flows and counters say about a network: FlowRadar's analyzer, li-thesis §4.6.
+//! Conclusions about a network from decoded flows and counters: FlowRadar's analyzer, li-thesis §4.6.
 //!
 //! Everything here is a function of counters by switch and slot, from any decoder. [`loops`] and [`blackholes`] look at
 //! where a flow was in a slot (§4.6.1), [`Flowlet`] at how its counters differ along its path (§4.6.2).
@@ -15,7 +15,7 @@ pub(super) use paths::{blackholes, loops};
 
 use radar::flowset::FlowKey;
 
-/// When something is called a loop, a blackhole, a flowlet.
+/// Thresholds above which something is called a loop, a blackhole, a flowlet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FlowmapThresholds {
     /// Two neighbours that both have at least this many times the packets that came to them send them to and fro. In
@@ -42,7 +42,7 @@ pub(super) type SwitchCounts = BTreeMap<usize, Option<u32>>;
 /// The switches that a flow should pass, first to last; empty if that is not known.
 pub(super) type SwitchPath<'a> = &'a dyn Fn(&FlowKey) -> Vec<usize>;
 
-/// What switches saw in one slot.
+/// Flows and counters that switches saw in one slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SlotView {
     flows: BTreeMap<FlowKey, SwitchCounts>,

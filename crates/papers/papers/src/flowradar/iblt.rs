@@ -8,7 +8,7 @@ const ROWS: usize = 3;
 const KEY_BITS: u32 = 104;
 /// Bits of a hash with which fewer than one table in a thousand takes a mixed cell for a flow.
 const HASH_BITS: f64 = 29.0;
-/// Of the packet counter (§4.5.1).
+/// Bits of the packet counter (§4.5.1).
 const COUNTER_BITS: f64 = 32.0;
 
 /// A sum of keys: a number of the machine's, or one of a library for numbers of any size.
@@ -107,7 +107,7 @@ impl<Sum: KeySum> PlainIblt<Sum> {
         (hash(key).wrapping_mul(*packets) == *hashes).then_some((key, *packets))
     }
 
-    /// How many flows can be taken out, one after the other.
+    /// Takes flows out, one after the other, and returns their number.
     pub(super) fn decode(mut self) -> u64 {
         let mut candidates: Vec<u32> = (0..self.cells.len() as u32).collect();
         let mut flows = 0;

@@ -20,7 +20,7 @@ use super::walk::{self, PathOrder, SLOT};
 const PAYLOAD: u32 = 559;
 const BETWEEN: Span = Span::from_ms(5);
 const PACKETS: u64 = 14;
-/// When in a slot things break.
+/// Moments in a slot at which things break.
 const QUICK: [u64; 3] = [1, 5, 9];
 const FULL: [u64; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 

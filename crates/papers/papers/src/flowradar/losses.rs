@@ -13,14 +13,14 @@ use super::flowmap::{Flowlet, FlowmapThresholds};
 use super::walk::{self, FlowsetCounts, PathOrder, SLOT};
 use crate::files;
 
-/// What the thesis does not state.
+/// Settings that the thesis does not state.
 #[derive(Clone, Copy, Debug)]
 struct LossCase {
     /// Before the names of its values.
     name: &'static str,
-    /// What each server answers.
+    /// Answer of each server.
     answer: &'static str,
-    /// Of web search.
+    /// Load of web search.
     load: f64,
     transport: &'static str,
 }
@@ -69,9 +69,9 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// What was found in a run.
+/// Losses found in a run.
 struct DetectedLosses {
-    /// Milliseconds from each loss that is known to when it is.
+    /// Milliseconds from each known loss until it is known.
     delays: Vec<f64>,
     losses: u64,
     invented: u64,

@@ -19,14 +19,14 @@ const FLOWS: u64 = 4_000;
 /// Packets of each flow, by slot, at each node that counted some.
 pub(super) type SlotFlowCounts = BTreeMap<FlowKey, BTreeMap<NodeId, BTreeMap<u64, u32>>>;
 
-/// What a run's flowsets said.
+/// Contents of a run's flowsets.
 #[derive(Debug)]
 pub(super) struct FlowsetCounts {
     pub counters: SlotFlowCounts,
     /// Flowsets that could not be decoded to the end.
     pub undecoded: u64,
     pub slots: u64,
-    /// What was really lost.
+    /// Packets that were really lost.
     pub dropped: Vec<DroppedPacket>,
 }
 

@@ -39,7 +39,7 @@ fn drained(run: &HpccRun) -> Option<f64> {
     after_drained(run).next().map(|(at, _)| at)
 }
 
-/// How far it grows again, as a share of its peak.
+/// Highest queue after it was drained, as a share of its peak.
 fn again(run: &HpccRun) -> Option<f64> {
     after_drained(run).map(|(_, bytes)| bytes / run.peak()).reduce(f64::max)
 }

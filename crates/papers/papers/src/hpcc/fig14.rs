@@ -7,7 +7,7 @@ use report::runner::{ComputedValues, Effort};
 use super::runs::{HpccRun, HpccTask, SeedValues, jain, run_all};
 
 const W_AI: [u32; 6] = [25, 50, 100, 150, 200, 300];
-/// As many of them fit 16 flows by the rule of §2.3.3.
+/// Number of these that fit 16 flows by the rule of §2.3.3.
 const FITTING: usize = 4;
 const ETA: f64 = 0.95;
 

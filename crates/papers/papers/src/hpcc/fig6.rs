@@ -30,7 +30,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// How often the queue grew again after it was first empty, and up to how many KB.
+/// Number of times that the queue grew again after it was first empty, and the KB that it reached.
 fn excursions(run: &HpccRun) -> (f64, f64) {
     let peak = run.peak();
     let later = run.queue().skip_while(|(_, bytes)| *bytes < peak).skip_while(|(_, bytes)| *bytes > EMPTY);

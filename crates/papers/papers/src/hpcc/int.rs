@@ -6,7 +6,7 @@ use report::runner::{ComputedValues, Effort};
 use units::Rate;
 use wire::int::{IntHeader, IntHop, IntWord};
 
-/// Of §2.6.3: 50 % of the link is payload, and HPCC leaves 5 % of it free.
+/// Load and target of §2.6.3: 50 % of the link is payload, and HPCC leaves 5 % of it free.
 const LOAD: f64 = 0.5;
 const ETA: f64 = 0.95;
 

@@ -18,7 +18,7 @@ const BACK: f64 = 0.9;
 /// From here on DCQCN's elephants have left their start behind, in µs.
 const SETTLED: f64 = 10_000.0;
 
-/// Who decides how fast to send.
+/// Controller that decides the sending rate.
 #[derive(Clone, Copy, Debug)]
 enum ControlVariant {
     Hpcc,
@@ -43,7 +43,7 @@ impl ControlVariant {
         }
     }
 
-    /// As much of a link as it uses.
+    /// Share of a link that it uses.
     fn eta(self) -> f64 {
         match self {
             Self::Hpcc => ETA,
@@ -186,7 +186,7 @@ fn recovery(all: &[(Microbenchmark, ControlVariant)], runs: &[Vec<HpccRun>]) -> 
     })
 }
 
-/// What the gap between notifications does to the two figures that DCQCN should give.
+/// Effect of the gap between notifications on the two figures that DCQCN should give.
 fn gaps(computed: &ComputedValues) -> Chart {
     let line = |label: &str, name: &str| {
         let value = |gap: u32| {

@@ -24,7 +24,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// What the flow over both links has of what the first carries, once they have settled.
+/// Share of the first link's payload that belongs to the flow over both links, once they have settled.
 fn share(run: &HpccRun) -> Option<f64> {
     let means = run.means(5_000.0, 10_000.0);
     Some(means.first()? / (means.first()? + means.get(1)?))

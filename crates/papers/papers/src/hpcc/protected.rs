@@ -52,7 +52,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// Of what 100G carry as payload.
+/// Goodput as a share of the payload that 100G carry.
 fn carried(run: &HpccRun) -> f64 {
     run.means(SETTLED, f64::INFINITY).iter().sum::<f64>() / (100.0 * run.payload_share)
 }

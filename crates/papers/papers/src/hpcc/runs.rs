@@ -20,18 +20,18 @@ const MOST_APART: usize = 32;
 /// Stream of randomness.
 const STARTS: u64 = 3;
 
-/// What is run: a scenario of the paper's folder, and what is set differently.
+/// Run to make: a scenario of the paper's folder, and its changed settings.
 #[derive(Clone, Debug)]
 pub(super) struct HpccTask {
     file: &'static str,
     sets: Vec<String>,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub(super) struct HpccRun {
     pub outcome: NetworkOutcome,
-    /// Of a full packet's bytes on the wire, how many are payload.
+    /// Share of payload in a full packet's bytes on the wire.
     pub payload_share: f64,
     /// The first port that is watched, and its rate.
     pub port: DirectedLink,
@@ -108,7 +108,7 @@ pub(super) fn run_all(effort: &Effort<'_>, tasks: &[HpccTask]) -> Result<Option<
 }
 
 impl HpccRun {
-    /// What waits at the port with what is being sent, in bytes, and when in µs.
+    /// Queue at the port, with the packet that is being sent: times in µs, and lengths in bytes.
     pub(super) fn queue(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         let of_port = |sample: &sim::net::NetworkSample| sample.ports.first().map_or(0, |port| port.queue) as f64;
         self.outcome.samples.iter().map(move |sample| (sample.at.since(units::Time::ZERO).as_us(), of_port(sample)))
@@ -119,7 +119,7 @@ impl HpccRun {
         self.queue().fold(0.0, |most, (_, bytes)| bytes.max(most))
     }
 
-    /// What waited at the port for this share of the whole time at most, in KB.
+    /// Length in KB that the port's queue did not exceed for this share of the whole time.
     pub(super) fn queue_kb(&self, share: f64) -> Option<f64> {
         self.outcome.queue_lengths(&[self.port]).quantile(share).map(|bytes| bytes as f64 / 1e3)
     }
@@ -147,7 +147,7 @@ impl HpccRun {
         (0..flows).map(mean).collect()
     }
 
-    /// What a link that is as full as it should be carries of payload, in Gb/s.
+    /// Payload that a link carries when it is as full as it should be, in Gb/s.
     pub(super) fn ceiling(&self, eta: f64) -> f64 {
         self.rate.bits_per_second() as f64 / 1e9 * eta * self.payload_share
     }

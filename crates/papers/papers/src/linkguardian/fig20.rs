@@ -28,7 +28,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// How many of these events are of more frames in a row than there are registers; `None` if the run was stopped.
+/// Number of these events that have more frames in a row than there are registers; `None` if the run was stopped.
 fn beyond(loss: Prob, events: u64, effort: &Effort<'_>) -> Option<u64> {
     const STRETCH: u64 = 1_000_000;
     let mut process = LossProcess::new(&LossModel::PerFrame(loss), Random::new(effort.seed, 0));

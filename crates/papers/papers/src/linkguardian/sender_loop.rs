@@ -43,7 +43,7 @@ struct SenderLoop {
     acknowledged: Span,
 }
 
-/// What the loop's port was found to hold.
+/// Measured load of the loop's port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct LoopOutcome {
     /// The longest queue.
@@ -77,7 +77,7 @@ pub(super) fn compute(_: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimErr
 struct PortQueue(VecDeque<Time>);
 
 impl PortQueue {
-    /// When the transmission of a copy ends that joins the queue.
+    /// Adds a copy to the queue, and returns the end of its transmission.
     fn join(&mut self, now: Time) -> Time {
         while self.0.front().is_some_and(|end| *end <= now) {
             self.0.pop_front();

@@ -13,7 +13,7 @@ use report::stopwatch::Stopwatch;
 const LISTS: [(&str, usize); 4] = [("50k", 50_000), ("100k", 100_000), ("150k", 150_000), ("200k", 200_000)];
 const FLOWS: usize = 100_000;
 
-/// What came of flipping bits of one list.
+/// Results of flipping bits of one list.
 #[derive(Clone, Debug, Default)]
 struct FlipCounts {
     /// Flips by which packets were lost that should not have been, and others.
@@ -24,7 +24,7 @@ struct FlipCounts {
     /// Candidates by the letter of the thesis.
     anywhere: Vec<f64>,
     lost: u64,
-    /// What finding candidates took, for each flip.
+    /// Seconds that finding candidates took, for each flip.
     seconds: Vec<f64>,
 }
 

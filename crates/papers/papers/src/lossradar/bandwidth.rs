@@ -121,7 +121,7 @@ pub(super) fn cells_for(losses: f64) -> f64 {
     DigestShape::for_losses(losses.round() as usize, Prob::literal(SUCCESS)).cells() as f64
 }
 
-/// What digests cost, with cells by the measured rule.
+/// Cost of digests as a share of that of mirroring, with cells by the measured rule.
 fn share_of_mirroring(gigabits: f64, loss: f64) -> f64 {
     megabits(cells_for(losses_in_batch(gigabits, loss))) / mirroring(gigabits)
 }
@@ -145,7 +145,7 @@ fn chart() -> Chart {
 mod tests {
     use super::*;
 
-    /// What of the thesis's numbers follows from its settings alone.
+    /// Numbers of the thesis that follow from its settings alone.
     #[test]
     fn the_accounts_are_those_of_the_thesis() {
         let near = |ours: f64, thesis: f64| assert!((ours / thesis - 1.0).abs() < 0.01, "{ours}, not {thesis}");

@@ -73,7 +73,7 @@ pub(super) fn try_all(tried: &[DigestTrials], effort: &Effort<'_>) -> Option<Vec
     outcomes.into_iter().collect()
 }
 
-/// Where a rising curve reaches a level and stays above it, between two of its points.
+/// Point between two of its points at which a rising curve reaches a level and stays above it.
 pub(super) fn crossing(curve: &[(f64, f64)], level: f64) -> Option<f64> {
     let below = curve.iter().rposition(|(_, y)| *y < level)?;
     let ((x0, y0), (x1, y1)) = (curve[below], *curve.get(below + 1)?);

@@ -22,7 +22,7 @@ use report::claim::{ClaimError, RunScale};
 use report::parallel;
 use report::runner::{ComputedValues, Effort};
 
-/// When links and switches break, as the scenario has it of links.
+/// Time at which links and switches break, as the scenario has it of links.
 const BREAKS_AT: Span = Span::from_ms(50);
 
 /// One simulation.
@@ -46,7 +46,7 @@ impl LossRadarTask {
     }
 }
 
-/// What came of one.
+/// Result of one simulation.
 struct LossRadarRun {
     fan_in: u32,
     answer: u64,
@@ -136,7 +136,7 @@ fn blackholes(setup: &NetworkSetup, effort: &Effort<'_>) -> Result<Option<Vec<Fa
     rules.map(Some).ok_or_else(|| ClaimError::new("no flow under way where a blackhole is to be"))
 }
 
-/// What distinguishes a lost packet from all others.
+/// Key that distinguishes a lost packet from all others.
 type PacketKey = (u32, Timestamp, Flow, Option<u16>);
 
 fn key_of_lost(lost: &SegmentLoss) -> PacketKey {
@@ -149,7 +149,7 @@ fn key_of_dropped(dropped: &TrueDrop) -> PacketKey {
 }
 
 impl LossRadarRun {
-    /// What was really lost, of the batches that were looked at.
+    /// Packets that were really lost, of the batches that were compared.
     fn dropped(&self) -> impl Iterator<Item = &TrueDrop> {
         let until = self.metered.until.as_ps() / 1_000;
         self.metered.truth.dropped.iter().filter(move |dropped| dropped.signature.loss(None).at.0 < until)

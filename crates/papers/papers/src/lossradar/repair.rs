@@ -19,11 +19,11 @@ const CONTROLLER: Span = Span::from_ms(5);
 const SAMPLES: usize = 5;
 /// A flow is back with this share of what is fair.
 const ENOUGH: f64 = 0.5;
-/// Where the flows go: the hosts, and the ToR and the core switch that each goes by.
+/// Paths of the flows: the hosts, and the ToR and the core switch that each goes by.
 const WAYS: [(&str, &str, &str); 4] =
     [("h4", "edge0-0", "core0"), ("h5", "edge0-0", "core0"), ("h6", "edge0-1", "core1"), ("h7", "edge0-1", "core1")];
 
-/// What breaks, and which of the flows are moved.
+/// Failure, which decides the flows that are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailureKind {
     /// The first core switch has nothing for the first host.
@@ -101,13 +101,14 @@ fn send(topology: &Topology, from: &str, next: &str) -> Result<FaultyAction, Cla
     topology.link_between(from, next).map(FaultyAction::Send).map_err(ClaimError::new)
 }
 
-/// When the collector has decoded a batch.
+/// Time at which the collector has decoded a batch.
 fn decoded_at(setup: &NetworkSetup, batch: u64) -> Option<Time> {
     let radar = setup.radar.as_ref()?;
     Some(Time::ZERO + radar.batch.scale((batch + 1) as f64) + radar.timeout)
 }
 
-/// When losses of the segment that loses are first given their cause, by all that is known then: at the end of an interval.
+/// Time at which losses of the segment that loses are first given their cause, by all that is known then: at the end of an
+/// interval.
 fn found_at(setup: &NetworkSetup, metered: &Metered, broken: FailureKind) -> Option<Time> {
     let thresholds = CauseThresholds::default();
     let segment = setup.topology.link_between("agg0-0", "core0").ok()?.0;

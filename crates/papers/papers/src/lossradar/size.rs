@@ -6,7 +6,7 @@ use report::runner::{ComputedValues, Effort};
 
 use super::digests::{self, DigestTrials};
 
-/// How often all losses must be named.
+/// Share of trials in which all losses must be named.
 pub(super) const SUCCESS: f64 = 0.99;
 
 /// Losses, and the cells for each that are tried. Few losses need more of them, and over a wider range.

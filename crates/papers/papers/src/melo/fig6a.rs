@@ -1,7 +1,7 @@
 //! melo.fig6a: what it takes a processor to put packets in order that arrived out of it (§4.2.1).
 //!
-//! How many packets those are, and in blocks of how many they become consecutive, is simulated. What copying takes is measured
-//! on the machine at hand, and scaled to the paper's by what copying every packet alone takes on both.
+//! The number of those packets, and the number in a block when they become consecutive, is simulated. The time for copying
+//! is measured on the machine at hand, and scaled to the paper's by the time that copying every packet alone takes on both.
 
 use std::hint::black_box;
 
@@ -23,14 +23,14 @@ const REORDERED: usize = 512 * 1_024;
 /// Bits a second of payload to be copied, if every packet is.
 const RATE: f64 = 40e9;
 
-/// What is said instead of the file: 100 µs there and back, a window of twice the bandwidth-delay product and bits for it.
+/// Settings that replace the file's: 100 µs there and back, a window of twice the bandwidth-delay product and bits for it.
 const SETS: [&str; 4] =
     ["topology.delay=25us", "traffic.outstanding=1024", "traffic.pool=2048", "traffic.timeout=150us"];
 
 /// The paper's processor time for copying every packet of 40 Gb/s.
 const PAPER_ALL: f64 = 0.822;
 
-/// What became of a run's packets.
+/// Reordering of a run's packets.
 #[derive(Clone, Copy, Debug)]
 struct ReorderedShare {
     packets: u64,
@@ -122,7 +122,7 @@ fn time_chart(times: &[CopyTime]) -> Chart {
 /// between frames, 1,106 bytes.
 const IN_A_ROUND_TRIP: f64 = 452.0;
 
-/// How likely one of those was lost.
+/// Probability that one of those was lost.
 fn expected(loss: f64) -> f64 {
     -(-loss * IN_A_ROUND_TRIP).exp_m1()
 }
@@ -159,7 +159,7 @@ fn reordering(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<ReorderedSha
 
 const ROUNDS: usize = 21;
 
-/// How long it took to copy a byte in a round, packet by packet and in blocks.
+/// Time to copy a byte in a round, packet by packet and in blocks.
 #[derive(Clone, Copy, Debug)]
 struct CopyRound {
     single: f64,

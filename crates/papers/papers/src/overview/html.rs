@@ -7,10 +7,10 @@ use report::page::{tally_summary, tally_words};
 use super::{FigureOverview, Overview, PaperOverview};
 use report::claim::VerdictTally;
 
-/// What the page says of how it was made, and where the pages of the papers are.
+/// Origin of the page, and addresses of the papers' pages.
 #[derive(Clone, Debug)]
 pub struct IndexInfo {
-    /// What was typed.
+    /// Command line that made it.
     pub command: String,
     /// Papers with a page of their own, and its address.
     pub pages: Vec<(String, String)>,

@@ -7,7 +7,7 @@ use units::{Bytes, Prob};
 
 use crate::files;
 
-/// What 100,000 rounds of two one-packet WRITEs each should time out.
+/// Expected timeouts in 100,000 rounds of two one-packet WRITEs each.
 fn expected(setting: &TimeoutSetting, by_bits: bool) -> f64 {
     let beta = Prob::literal(1.0 / 128.0);
     let reth = Bytes::new(u64::from(RETH));

@@ -1,4 +1,4 @@
-//! What the model answers, simulated: flows over a chain of links that corrupt, and how many of them time out.
+//! Simulation of the model's answers: flows over a chain of links that corrupt, and how many of them time out.
 //!
 //! Each run draws anew which links corrupt, each direction by itself, and they stay so: as the model has it. Every flow has
 //! its own queue pair, and so little else is on the way that queues play no part.
@@ -13,18 +13,18 @@ use sim::topology::{Topology, TopologyLinkId};
 use sim::workload::{ArrivalStop, FlowSchedule, FlowSizes, Poisson, Workload};
 use units::{Progress, Rate, Span};
 
-/// What to try.
+/// Settings of a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub sizes: FlowSizes,
     /// Payload of a full packet; what the longest flow has must be a message.
     pub mtu: u32,
-    /// What each direction of a corrupting link does.
+    /// Fault in each direction of a corrupting link.
     pub fault: Fault,
     pub path: FlowPath,
     pub setting: TimeoutSetting,
     pub rto: Span,
-    /// How long a queue pair is idle before dummies are sent.
+    /// Time for which a queue pair is idle before dummies are sent.
     pub wait: Span,
     pub flows: u64,
     pub seed: u64,
@@ -32,7 +32,7 @@ pub struct Trial {
 
 const RATE: Rate = Rate::gbps(100);
 const DELAY: Span = Span::from_ns(50);
-/// Of the sender's link.
+/// Load of the sender's link.
 const LOAD: f64 = 0.05;
 /// So many draws of corrupting links, or more where there are many flows.
 const DRAWS: u64 = 64;
@@ -144,7 +144,7 @@ mod tests {
         trial.run(2, &Unwatched).unwrap().unwrap()
     }
 
-    /// Of one-packet flows without help: the packet or its acknowledgement is lost on one of two links.
+    /// Tests one-packet flows without help: the packet or its acknowledgement is lost on one of two links.
     #[test]
     fn flows_that_time_out_are_as_many_as_lose_their_packet_or_its_acknowledgement() {
         for (corrupting, survives) in [(1.0, 0.95f64), (0.5, 0.975)] {

@@ -9,7 +9,7 @@ use units::Time;
 
 use crate::files;
 
-/// Which delay the sender goes by, and the class of acknowledgements.
+/// Delay that the sender goes by, and the class of acknowledgements.
 #[derive(Clone, Copy, Debug)]
 struct SwiftVariant {
     name: &'static str,
@@ -24,7 +24,7 @@ const VARIANTS: [SwiftVariant; 3] = [
 ];
 
 impl SwiftVariant {
-    /// What a run sets differently. Without reverse traffic, that traffic begins when the run has ended.
+    /// Settings that a run changes. Without reverse traffic, that traffic begins when the run has ended.
     fn sets(self, reverse: bool) -> Vec<String> {
         let Self { delay, ack_class, .. } = self;
         let of_traffic = |n: usize| {
@@ -65,7 +65,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// What the first traffic received in the second half of the run, in Gb/s.
+/// Rate at which the first traffic was received in the second half of the run, in Gb/s.
 fn forward_gbps(outcome: &NetworkOutcome) -> f64 {
     let half = Time::ZERO + outcome.ended.since(Time::ZERO) / 2;
     let settled = outcome.samples.iter().filter(|sample| sample.at > half);

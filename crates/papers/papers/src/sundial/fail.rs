@@ -14,7 +14,7 @@ const FAILURES: u32 = 50;
 const BEHIND_A_WAVE: Span = Span::from_us(90 * 20 + 10);
 const SCHEMES: [ClockScheme; 3] = [ClockScheme::Sundial, ClockScheme::Ptp, ClockScheme::PtpDtp];
 
-/// Which of the failures that were drawn happen.
+/// Subset of the drawn failures that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailureGroup {
     All,

@@ -12,7 +12,7 @@ use super::testbed::{PlannedFabric, run_all};
 
 const SCHEMES: [ClockScheme; 4] =
     [ClockScheme::Ptp, ClockScheme::PtpFrequent, ClockScheme::PtpFrequentSynchronous, ClockScheme::Sundial];
-/// Of the device that the figure follows.
+/// Depth of the device that the figure follows.
 const DEPTH: usize = 3;
 const DURATION: Span = Span::from_ms(12_000);
 /// Shortly before a message of the scheme that sends every two seconds, and right behind one of those that send every 90 µs.

@@ -43,7 +43,7 @@ pub(super) fn run_all(setups: &[ClockSetup<'_>], effort: &Effort<'_>) -> Result<
     outcomes.into_iter().collect()
 }
 
-/// What a scheme's ε is measured in: µs for those that are orders of magnitude wider.
+/// Converts a scheme's ε to its unit: µs for those that are orders of magnitude wider.
 pub(super) fn in_its_unit(scheme: ClockScheme, ns: f64) -> f64 {
     match scheme {
         ClockScheme::Sundial | ClockScheme::Marzullo | ClockScheme::PtpFrequentSynchronous => ns,

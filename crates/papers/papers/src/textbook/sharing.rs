@@ -25,7 +25,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// What BBR gets of all payload; `None` if it was stopped.
+/// Share of all payload that BBR gets; `None` if it was stopped.
 fn run(buffer: u32, seed: u64, effort: &Effort<'_>) -> Result<Option<f64>, ClaimError> {
     let sets = [format!("switch.port_limit={}", buffer * PRODUCT)];
     let setup = files::setup("textbook/sharing-network.toml", &sets, seed)?;

@@ -79,7 +79,7 @@ fn waits() {
     }
 }
 
-/// Of the wait in M/D/1, in services.
+/// Quantile of the wait in M/D/1, in services.
 fn md1_quantile(load: f64, share: f64) -> f64 {
     let (mut low, mut high) = (0.0, 60.0);
     for _ in 0..60 {

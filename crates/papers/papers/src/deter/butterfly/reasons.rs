@@ -57,7 +57,8 @@ pub(super) fn of_replays(run: &ShortFlow, replays: &[ShortFlow], computed: &mut 
     }
 }
 
-/// How often the first seeds, all but that of the run, have the problem if hosts vary. False if it was stopped early.
+/// Counts the runs that have the problem if hosts vary, among the first seeds but that of the run. False if it was stopped
+/// early.
 pub(super) fn of_others(seed: u64, effort: &Effort<'_>, computed: &mut ComputedValues) -> Result<bool, ClaimError> {
     let first = first_seed(effort);
     let others: Vec<u64> = (first..).filter(|other| *other != seed).take(REPLAYS as usize).collect();

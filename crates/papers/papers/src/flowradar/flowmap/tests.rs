@@ -87,7 +87,7 @@ fn a_flow_without_counters_still_tells_where_it_stopped() {
     assert_eq!(places, [(0, 1, [None, None])]);
 }
 
-/// What flowlets lost, by the counters of a flow at two switches, slot by slot.
+/// Losses of flowlets, by the counters of a flow at two switches, slot by slot.
 fn lost_of(counters: &[(Option<u32>, Option<u32>)]) -> Vec<([u64; 2], u64, u64, u64)> {
     let mut flowlet = Flowlet::default();
     let mut found = Vec::new();

@@ -17,14 +17,14 @@ const FULL: f64 = 1e-3;
 const STEPS: usize = 50;
 const MOST_STEPS: usize = 200_000;
 
-/// What is true of one network.
+/// Properties of one network.
 struct LemmaTrial {
     feasible: bool,
     never_falls: bool,
     pareto: bool,
-    /// How far the rate furthest from its limit is after as many steps as there are resources, as a share of the limit.
+    /// Distance of the rate furthest from its limit after as many steps as there are resources, as a share of the limit.
     distance: f64,
-    /// Whether a path is not settled by then if what settled paths take is subtracted from the capacities.
+    /// True if a path is not settled by then when the load of settled paths is subtracted from the capacities.
     is_open_if_subtracted: bool,
 }
 
@@ -79,8 +79,8 @@ impl RandomNetwork {
         }
     }
 
-    /// What the proof of (iii) takes for granted: a full resource and the paths through it leave the network, and nothing of
-    /// their load remains in it.
+    /// True if a path is not settled under the assumption that the proof of (iii) takes for granted: a full resource and
+    /// the paths through it leave the network, and nothing of their load remains in it.
     fn is_open_if_subtracted(&self) -> bool {
         let mut free = self.capacities.clone();
         let (mut open, mut rates) = (self.paths.clone(), self.start.clone());

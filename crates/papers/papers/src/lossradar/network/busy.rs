@@ -1,4 +1,4 @@
-//! Which switch has much to do for which host, at a moment: where a blackhole hits flows that are under way.
+//! Load of each switch for each host, at a moment: a blackhole at the busiest hits flows that are under way.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use sim::net::{NetworkProgram, NetworkSetup, SimPacket, run_with};
 use sim::topology::NodeId;
 use units::{Span, Time};
 
-/// How long before the moment is looked at.
+/// Time before the moment that counts.
 const WINDOW: Span = Span::from_ms(2);
 
 /// Shorter frames are acknowledgements.
 const DATA: u16 = 1_000;
 
-/// What a switch forwards to a host, in bytes.
+/// Bytes that a switch forwards to a host.
 pub(super) type HostLoad = (NodeId, NodeId, u64);
 
 #[derive(Debug)]

@@ -99,7 +99,7 @@ pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
     computed
 }
 
-/// What digests of `kilobytes` kilobytes would have named in a run.
+/// Losses that digests of `kilobytes` kilobytes would have named in a run.
 fn decode(run: &LossRadarRun, kilobytes: f64) -> NamedShare {
     let shape = DigestShape::new((kilobytes * 1_000.0 / CELL_BYTES).round() as usize, run.seed, Fields::ALL);
     let mut digest = Digest::new(shape);
@@ -121,7 +121,7 @@ fn decode(run: &LossRadarRun, kilobytes: f64) -> NamedShare {
     share
 }
 
-/// What was lost, by segment and batch.
+/// Lost packets by segment and batch.
 fn by_digest(run: &LossRadarRun) -> BTreeMap<(u32, u64), Vec<Signature>> {
     let mut digests: BTreeMap<_, Vec<Signature>> = BTreeMap::new();
     for dropped in run.dropped() {
@@ -133,7 +133,7 @@ fn by_digest(run: &LossRadarRun) -> BTreeMap<(u32, u64), Vec<Signature>> {
 /// About what a digest of 2 KB can name.
 const FEW: usize = 75;
 
-/// How losses come together: why small digests capture as little as they do.
+/// Describes how losses come together: why small digests capture as little as they do.
 fn concentration(runs: &[LossRadarRun], fan_in: u32, answer: u64) -> String {
     let of = of_case(runs, fan_in, answer);
     let mut sizes: Vec<usize> = of.flat_map(|run| by_digest(run).into_values().map(|lost| lost.len())).collect();

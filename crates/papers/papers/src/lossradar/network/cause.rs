@@ -69,7 +69,7 @@ pub(super) fn compute(runs: &[LossRadarRun]) -> ComputedValues {
     computed
 }
 
-/// What is said of all runs with some thresholds.
+/// Judgement of all runs with some thresholds.
 struct JudgedRuns {
     table: CauseMatrix,
     /// Problems found, in the run with fewest.
@@ -199,7 +199,7 @@ fn cause_of(why: DropReason) -> LossCause {
     }
 }
 
-/// How many of the problems are found, and who is accused of what it is not guilty of.
+/// Number of problems that are found, and the links that are accused although they are not guilty.
 fn accusations(run: &LossRadarRun, accused: &[Culprit<u32>]) -> (usize, Vec<String>) {
     let leads_to = |culprit: &Culprit<u32>| run.topology.to(DirectedLink(culprit.segment));
     let links = run.setup_links.chunks(2).filter(|link| {

@@ -9,7 +9,7 @@ use units::{Rate, Span};
 /// Kilobytes of a digest, of which a meter has two.
 const DIGEST: f64 = 7.6;
 
-/// Which switches have no meters, and next to them one that does.
+/// Switches without meters, and next to them one that has meters.
 const CASES: [(&str, &str, &str); 5] = [
     ("full", "", "agg0-0"),
     ("tor.aggregation", "edge", "agg0-0"),

@@ -20,14 +20,14 @@ const CHAIN: &str =
 /// L, the links between the switches of the chain.
 const LINKS: u32 = 3;
 const MTU: Bytes = Bytes::new(1_024);
-/// What the first packet of a WRITE has more: address, key and length.
+/// Extra bytes of the first packet of a WRITE: address, key and length.
 const RETH: Bytes = Bytes::new(roce::RETH as u64);
 /// So many that they are never all lost.
 const MANY: u32 = 8;
 /// Flows of one run: rows of flows take memory.
 const FLOWS_OF_A_RUN: u64 = 50_000;
 
-/// Which directions corrupt.
+/// Directions that corrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CorruptingDirections {
     Ahead,
@@ -55,9 +55,9 @@ pub(super) struct FlowCase {
     corrupting: f64,
     packets: u64,
     setting: TimeoutSetting,
-    /// What of the paper's estimates is for this case.
+    /// Selects the one of the paper's estimates that is for this case.
     of: fn(&Causes<Forms>) -> Forms,
-    /// Of each link.
+    /// Delay of each link.
     delay: &'static str,
     /// The requester is still sending when NAKs arrive, most of the time.
     busy: bool,
@@ -274,7 +274,7 @@ impl FlowCase {
         Ok(tasks)
     }
 
-    /// What the scenario is to say, where only the links of which `links` has a bit corrupt.
+    /// Settings for the scenario, in which only the links whose bit is set in `links` corrupt.
     fn sets(&self, links: u32, flows: u64) -> Vec<String> {
         let loss = match self.spares {
             CorruptionKind::Short => format!("bit_errors=\"{:e}\"", self.alpha().get()),
@@ -316,8 +316,9 @@ impl FlowCase {
         self.exact_with(&self.setting)
     }
 
-    /// What must be found, from where to where. The model has each NAK that is obeyed send the packet again; but NAKs follow
-    /// one another so closely that a requester which is sending has heard them all before its next packet, and sends only one.
+    /// Bounds between which the result must be. The model has each NAK that is obeyed send the packet again; but NAKs
+    /// follow one another so closely that a requester which is sending has heard them all before its next packet, and sends
+    /// only one.
     pub(super) fn expected(&self) -> [f64; 2] {
         let only_first = TimeoutSetting { obeys_copies: self.setting.obeys_copies && !self.busy, ..self.setting };
         [self.exact(), self.exact_with(&only_first)]
@@ -338,7 +339,7 @@ impl FlowCase {
         self.model(lengths, corruption).estimate(setting).flow_with_timeout
     }
 
-    /// What the paper's approximation comes to, with its 0.06; or with 1 where length does not matter.
+    /// Value of the paper's approximation, with its 0.06; or with 1 where length does not matter.
     pub(super) fn approximate(&self) -> f64 {
         let beta = Prob::literal(self.beta);
         let estimate = |corruption| self.model(FrameLengths::default(), corruption).estimate(&self.setting);
