@@ -1,4 +1,4 @@
-//! How well the shadow follows the kernel: many connections under random losses.
+//! Agreement of the shadow with the kernel: many connections under random losses.
 
 use std::io::Write;
 use std::path::Path;
@@ -28,13 +28,13 @@ const AT_A_TIME: usize = 10;
 const LEAST_AGREEMENT: f64 = 0.95;
 const MOST_UNKNOWN: f64 = 0.02;
 
-/// What to run.
+/// Plan of the runs.
 #[derive(Clone, Copy, Debug)]
 pub struct AgreementPlan<'a> {
     /// At each loss.
     pub connections: u64,
     pub seed: u64,
-    /// Where captures are kept.
+    /// Folder that keeps captures.
     pub keep: Option<&'a Path>,
 }
 

@@ -23,16 +23,16 @@ const AT_A_TIME: usize = 8;
 const ATTEMPTS: u64 = 8;
 /// A busy machine gets so much longer before each attempt.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Of the losses that one capture can show, those that it must name.
+/// Share that one capture must name of the losses that it can show.
 const NAMED_SHARE: f64 = 0.95;
 
-/// What to run.
+/// Plan of the runs.
 #[derive(Clone, Copy, Debug)]
 pub struct SelftestPlan<'a> {
     pub cases: &'a [TestCase],
     pub runs: u64,
     pub seed: u64,
-    /// Where captures are kept.
+    /// Folder that keeps captures.
     pub keep: Option<&'a Path>,
 }
 
@@ -50,9 +50,9 @@ pub struct CaseRow {
     /// Those that one capture alone can show, counted for each end, and those of them that it names.
     pub visible_losses: u64,
     pub named_losses: u64,
-    /// What was wrong, with the number of the run.
+    /// Errors found, with the number of the run.
     pub faults: Vec<String>,
-    /// What no verdict depends on: losses that one capture missed, and what kept a run from being counted.
+    /// Notes that no verdict depends on: losses that one capture missed, and reasons for which a run was not counted.
     pub notes: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub struct SelftestReport {
     pub complete: bool,
 }
 
-/// What became of one run.
+/// Outcome of one run.
 #[derive(Debug)]
 enum RunOutcome {
     Right,

@@ -1,4 +1,4 @@
-//! What can slow a connection down, by name.
+//! Ways to slow a connection down, by name.
 
 use std::fmt;
 use std::str::FromStr;

@@ -14,10 +14,10 @@ use crate::script::WireRule;
 use crate::stage::HostSetting;
 use crate::wire::WireDelay;
 
-/// What a segment carries over Ethernet, with timestamps.
+/// Payload of a full segment over Ethernet, with timestamps.
 pub(crate) const MSS: u32 = 1_448;
 
-/// What must be said of a connection.
+/// Answer that must be given for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExpectedCause {
     pub cause: TimeCause,
@@ -93,7 +93,7 @@ pub(crate) fn plan(case: TestCase, draw: &mut Draw) -> CasePlan {
 #[derive(Debug, Default)]
 struct Dialogue {
     apps: [AppPlan; 2],
-    /// What each end has sent so far.
+    /// Bytes that each end has sent so far.
     sent: [u32; 2],
 }
 

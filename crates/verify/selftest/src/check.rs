@@ -1,4 +1,4 @@
-//! What `explain` says of a run, held against what happened.
+//! Comparison of `explain`'s answers about a run with what happened.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::script::ScriptedFate;
 use crate::wire::WireLoss;
 
 const SIDES: [EndSide; 2] = [EndSide::Client, EndSide::Server];
-/// Of whom the three answers are.
+/// Captures that the three answers are made from.
 const VIEWS: [&str; 3] = ["client's capture", "server's capture", "both captures"];
 
 /// Losses of a run: how many there were, and how many of them were named.
@@ -25,7 +25,7 @@ pub(crate) struct LossCounts {
     pub named: u64,
 }
 
-/// What was found wrong; nothing if all is right.
+/// Errors found in a run; none if all is right.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunCheck {
     pub faults: Vec<String>,
@@ -67,7 +67,7 @@ pub(crate) fn check(plan: &CasePlan, record: &TestRunRecord, answers: &[ExplainA
     found
 }
 
-/// Whether the kernel's counters are those of the case: what a probe or acknowledgements repair needs no timeout.
+/// True if the kernel's counters are those of the case: a repair by a probe or by acknowledgements needs no timeout.
 fn is_intended(expected: ExpectedCause, record: &TestRunRecord) -> bool {
     let sum = |of: fn(&HostCounters) -> u64| record.ends.iter().map(|end| of(&end.host)).sum::<u64>();
     let (timeouts, probes) = (sum(|host| host.timeouts), sum(|host| host.probes));
@@ -81,8 +81,8 @@ fn is_intended(expected: ExpectedCause, record: &TestRunRecord) -> bool {
     }
 }
 
-/// Whether the receiver discarded a late segment that it still lacked: by its timestamp it was older than what had been sent
-/// again meanwhile (PAWS). To its sender it was lost, and to the wire it was not.
+/// True if the receiver discarded a late segment that it still lacked: by its timestamp it was older than what had been
+/// sent again meanwhile (PAWS). To its sender it was lost, and to the wire it was not.
 fn is_discarded(plan: &CasePlan, record: &TestRunRecord) -> bool {
     let late = plan.rules.iter().filter(|rule| matches!(rule.fate, ScriptedFate::Late(_))).count() as u64;
     late > record.ends.iter().map(|end| end.socket.duplicates).sum()
@@ -188,7 +188,7 @@ fn check_losses(
     }
 }
 
-/// What of the first is not in the second, each as often as it is there.
+/// Entries of the first that are not in the second, each as often as it is there.
 fn without(of: &[NamedLoss], known: &[NamedLoss]) -> Vec<NamedLoss> {
     let mut known = known.to_vec();
     let mut is_unknown = |loss: &&NamedLoss| match known.iter().position(|other| other == *loss) {
@@ -201,7 +201,7 @@ fn without(of: &[NamedLoss], known: &[NamedLoss]) -> Vec<NamedLoss> {
     of.iter().filter(|loss| is_unknown(loss)).copied().collect()
 }
 
-/// Whether the machine was so late that timers may have gone off for that reason alone.
+/// True if the machine was so late that timers may have gone off for that reason alone.
 pub(crate) fn is_late(plan: &CasePlan, lag: Option<Duration>) -> bool {
     const LEAST: Duration = Duration::from_millis(3);
     lag.is_none_or(|lag| lag > LEAST.max(plan.delay.each / 4))

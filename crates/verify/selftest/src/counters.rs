@@ -1,4 +1,4 @@
-//! What the kernel counted: of a namespace, and of a connection.
+//! Counters of the kernel: of a namespace, and of a connection.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ pub(crate) struct HostCounters {
 }
 
 impl HostCounters {
-    /// Of the calling thread's namespace.
+    /// Reads those of the calling thread's namespace.
     pub(crate) fn read() -> io::Result<Self> {
         let text = fs::read_to_string("/proc/thread-self/net/netstat")?;
         Ok(Self { timeouts: counter(&text, "TCPTimeouts"), probes: counter(&text, "TCPLossProbes") })
@@ -28,7 +28,7 @@ fn counter(text: &str, name: &str) -> u64 {
     value.unwrap_or(0)
 }
 
-/// What matters here of `struct tcp_info`.
+/// Values of `struct tcp_info` that matter here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SocketCounters {
     /// Nanoseconds that the receiver's window held the sender back.

@@ -1,4 +1,4 @@
-//! What both applications do, on sockets of the kernel.
+//! Both applications, on sockets of the kernel.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -16,7 +16,7 @@ use crate::stage::address;
 const PORT: u16 = 8_080;
 /// No call waits for longer.
 const LONGEST_CALL: Duration = Duration::from_secs(30);
-/// How often it looks whether all has been acknowledged.
+/// Time between two checks that all has been acknowledged.
 const LOOK: Duration = Duration::from_millis(5);
 /// At once; more is sent in pieces.
 const LARGEST_WRITE: usize = 1 << 16;
@@ -29,7 +29,7 @@ pub(crate) enum AppStep {
     Pause(Duration),
 }
 
-/// What one application does once it is connected.
+/// Plan of one application once it is connected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AppPlan {
     pub steps: Vec<AppStep>,
@@ -38,17 +38,17 @@ pub(crate) struct AppPlan {
     pub no_delay: bool,
 }
 
-/// What the kernel counted at one end.
+/// Counts of the kernel at one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EndTally {
     pub host: HostCounters,
     pub socket: SocketCounters,
 }
 
-/// Where both applications wait for each other.
+/// Barrier at which both applications wait for each other.
 pub(crate) type Meeting = Barrier;
 
-/// Who listens is ready before the other connects.
+/// Runs one end. The end that listens is ready before the other connects.
 pub(crate) fn run_end(
     end: usize,
     namespace: &Namespace,

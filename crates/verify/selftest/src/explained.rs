@@ -1,4 +1,4 @@
-//! What `explain` says of both captures of a run, and of the two together.
+//! Answers of `explain` about both captures of a run, and about the two together.
 
 use std::io::{Cursor, Read};
 

@@ -15,7 +15,7 @@ use crate::wire::{RandomLoss, TestWire, WireDelay, WireRecord};
 /// IP without anything before it, among link types.
 const RAW_IP: u16 = 101;
 
-/// What happens on a stage.
+/// Plan of a run on a stage.
 #[derive(Debug)]
 pub(crate) struct StagePlan<'a> {
     pub delay: WireDelay,
@@ -24,7 +24,7 @@ pub(crate) struct StagePlan<'a> {
     pub rules: Vec<WireRule>,
     pub settings: &'a [Vec<HostSetting>; 2],
     pub loss: Option<RandomLoss>,
-    /// How long both ends wait before they close.
+    /// Time for which both ends wait before they close.
     pub settle: Duration,
 }
 
@@ -66,7 +66,7 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 }
 
 impl TestRunRecord {
-    /// What a capture of this end has, as a file.
+    /// Capture of this end, as a file.
     pub(crate) fn capture(&self, end: usize) -> Vec<u8> {
         let mut packets: Vec<_> = self.wire.seen[end].iter().collect();
         packets.sort_by_key(|packet| packet.at);

@@ -1,4 +1,4 @@
-//! What the wire does to which packets.
+//! Script of the wire: rules for packets, and their fates.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl WirePacket {
     }
 }
 
-/// Which packets of an end are meant.
+/// Packets of an end that a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketChoice {
     Syn,
@@ -67,7 +67,7 @@ impl WireScript {
         Self { rules, ..Self::default() }
     }
 
-    /// What happens to this packet, the next to come.
+    /// Fate of this packet, the next to come.
     pub(crate) fn fate(&mut self, packet: &WirePacket) -> Option<ScriptedFate> {
         let earlier = self.count(packet);
         let side = packet.from as usize;
@@ -87,7 +87,7 @@ impl WireScript {
         self.rules.iter().find(applies).map(|rule| rule.fate)
     }
 
-    /// How often it came before.
+    /// Number of times that it came before.
     fn count(&mut self, packet: &WirePacket) -> u32 {
         if packet.is_syn {
             self.syns += 1;

@@ -9,7 +9,7 @@ use linux::packet::PacketSocket;
 use linux::tun::Tun;
 
 const INTERFACE: &str = "tun0";
-/// As much of a packet as captures keep.
+/// Bytes of a packet that captures keep.
 pub(crate) const SNAP: usize = 128;
 /// Packets that a capture may fall behind.
 const RING: usize = 4_096;
@@ -19,7 +19,7 @@ const QUEUE: u32 = 10_000;
 /// A setting of a host: a path below /proc/sys, and a value.
 pub(crate) type HostSetting = (&'static str, String);
 
-/// What makes one host like another, wherever the test runs.
+/// Settings that make one host like another, wherever the test runs.
 const USUAL: [(&str, &str); 4] = [
     ("net/ipv4/tcp_no_metrics_save", "1"),
     ("net/ipv4/tcp_early_retrans", "3"),
@@ -38,7 +38,7 @@ pub(crate) struct TestHost {
     pub plug: HostPlug,
 }
 
-/// What the wire holds of a host.
+/// Parts of a host that the wire holds.
 #[derive(Debug)]
 pub(crate) struct HostPlug {
     pub tun: Tun,

@@ -1,7 +1,6 @@
 //! The wire between two hosts: delays everything, loses what its script says, and keeps what it lost and what passed.
 //!
-//! What passes is seen by a packet socket at each end, with the kernel's own times: the wire may be late, its captures are
-//! not.
+//! A packet socket at each end sees what passes, with the kernel's own times: the wire may be late, its captures are not.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -16,12 +15,12 @@ use units::StopFlag;
 use crate::script::{ScriptedFate, WirePacket, WireScript};
 use crate::stage::HostPlug;
 
-/// How long it waits before it looks whether to stop.
+/// Time that it waits before it checks for a stop.
 const LOOK: Duration = Duration::from_millis(20);
 const TCP: u8 = 6;
 /// The longest packet without payload.
 const HEADERS: u32 = 120;
-/// How long packets are on their way.
+/// Time that packets are on their way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WireDelay {
     /// One way.
@@ -55,11 +54,11 @@ pub(crate) struct SeenPacket {
     pub outgoing: bool,
 }
 
-/// What passed, and what did not.
+/// Packets that passed, and packets that did not.
 #[derive(Debug, Default)]
 pub(crate) struct WireRecord {
     pub dropped: Vec<WireLoss>,
-    /// What each end's capture has.
+    /// Packets in each end's capture.
     pub seen: [Vec<SeenPacket>; 2],
 }
 
@@ -151,7 +150,7 @@ impl TestWire {
     }
 }
 
-/// What a packet of IPv4 and TCP says; `None` for others, which are not carried.
+/// Reads a packet of IPv4 and TCP; `None` for others, which are not carried.
 fn read(packet: &[u8], end: usize, first: &mut [Option<u32>; 2]) -> Option<WirePacket> {
     let header = usize::from(packet.first()? & 15) * 4;
     if packet.first()? >> 4 != 4 || *packet.get(9)? != TCP {
@@ -172,8 +171,8 @@ fn read(packet: &[u8], end: usize, first: &mut [Option<u32>; 2]) -> Option<WireP
 }
 
 impl WireRecord {
-    /// How much longer than the delay packets took at most, unless the script held them up; `None` if some were lost that
-    /// the wire did not drop.
+    /// Longest time that packets took beyond the delay, unless the script held them up; `None` if some were lost that the
+    /// wire did not drop.
     pub(crate) fn lag(&self, delay: WireDelay) -> Option<Duration> {
         let lags: Option<Vec<Duration>> = (0..2).map(|end| self.lag_from(end, delay)).collect();
         let left = |end: usize| self.seen[end].iter().filter(|packet| packet.outgoing).count();
