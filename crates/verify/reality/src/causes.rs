@@ -1,4 +1,4 @@
-//! Where the time of a bulk flow goes, live and simulated: both captured at the sender and explained.
+//! Causes that take the time of a bulk flow, live and simulated: both captured at the sender and explained.
 
 use std::io::{self, Cursor, Read};
 
@@ -32,13 +32,14 @@ pub(super) struct BulkDifference {
 }
 
 impl BulkDifference {
-    /// How much of the difference is gone if the simulated one is `changed`: 1 for all of it, more if it is less than live.
+    /// Share of the difference that is gone if the simulated one is `changed`: 1 for all of it, more if it is less than
+    /// live.
     fn explained_by(&self, changed: f64) -> f64 {
         (self.simulated - changed) / (self.simulated - self.live)
     }
 }
 
-/// What both spent their time on, as a sentence, if they had these Gb/s; `None` if it was stopped.
+/// Sentence about the causes that took the time of both, if they had these Gb/s; `None` if it was stopped.
 pub(super) fn of_bulk(
     case: &CheckCase,
     plan: &CheckPlan,
@@ -59,8 +60,8 @@ pub(super) fn of_bulk(
     Ok(Some(format!("{time}; {slower}")))
 }
 
-/// What the throughput would be if simulated hosts took as much longer as the live flow's loop takes, if it does; `None` if it
-/// was stopped.
+/// Sentence about the throughput if simulated hosts took as much longer as the live flow's loop takes, if it does; `None`
+/// if it was stopped.
 fn of_waits(
     case: &CheckCase,
     plan: &CheckPlan,
@@ -97,8 +98,8 @@ fn of_waits(
     )))
 }
 
-/// How far the throughput is a matter of chance: simulated with other losses, and live once more with the same. These are
-/// the simulation's as well, so it is chance only if they agree then. `None` if it was stopped.
+/// Sentence about the part of chance in the throughput: simulated with other losses, and live once more with the same.
+/// These are the simulation's as well, so it is chance only if they agree then. `None` if it was stopped.
 pub(super) fn chance_of_bulk(
     case: &CheckCase,
     plan: &CheckPlan,
@@ -163,7 +164,7 @@ fn explained(capture: &[u8], hz: u32) -> Result<ExplainAnswer, LinkError> {
     })
 }
 
-/// What the longest connection of a capture spent its time on.
+/// Causes that took the time of the longest connection in a capture.
 #[derive(Debug, Default)]
 struct BulkTime {
     /// Shares of its duration.
@@ -213,7 +214,8 @@ fn sentence(live: &BulkTime, simulated: &BulkTime) -> String {
     format!("of the sender's time: {}; {} live, {} simulated", parts.join("; "), timers(live), timers(simulated))
 }
 
-/// How many requests waited for a timer on both sides, what the others took, and the tail that hosts alone have.
+/// Sentence about the requests that waited for a timer on both sides, the time of the others, and the tail that hosts alone
+/// have.
 pub(super) fn of_requests(live: &RoundTrips, simulated: &[f64], clean: &RoundTrips) -> String {
     const TIMER_US: f64 = 100_000.0;
     let slow = simulated.iter().filter(|trip| **trip > TIMER_US).count();

@@ -57,7 +57,7 @@ fn beyond(case: &CheckCase, round_trip_us: f64) -> Span {
     Span::from_ps((round_trip_us * 1e6) as u64).saturating_sub(wire_time(case.rate) + case.delay * 2)
 }
 
-/// What a request and its answer take of the wire.
+/// Time of a request and its answer on the wire.
 fn wire_time(rate: Rate) -> Span {
     rate.span_of(Bytes::new(2 * u64::from(wire::ethernet::on_wire(64 + sim::net::TCP_HEADERS))))
 }
@@ -111,7 +111,7 @@ fn compare(
     Ok(Some(points))
 }
 
-/// What a share of them did not exceed, as the live distribution counts; they are in order.
+/// Value that a share of them did not exceed, as the live distribution counts; they are in order.
 pub(super) fn quantile(trips: &[f64], share: f64) -> f64 {
     let at = ((trips.len() as f64 * share).ceil() as usize).saturating_sub(1);
     trips.get(at).copied().unwrap_or(f64::NAN)

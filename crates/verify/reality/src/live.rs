@@ -16,10 +16,10 @@ use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
 use super::plan::{CheckCase, CheckPlan};
 
-/// As much of a frame as captures keep, and how many a capture may fall behind.
+/// Bytes of a frame that captures keep, and the frames that a capture may fall behind.
 const SNAP: usize = 128;
 const RING: usize = 8_192;
-/// How long a capture sleeps when nothing comes.
+/// Time for which a capture sleeps when nothing comes.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The wire and what runs over it.
@@ -29,7 +29,7 @@ enum LiveLoad {
     Requests(PingPong),
 }
 
-/// What came of it.
+/// Result of a load.
 #[derive(Debug)]
 enum LiveOutcome {
     Gbps(f64),
@@ -67,7 +67,7 @@ pub(super) fn requests(
     })
 }
 
-/// What a bulk flow's sender sends and receives, as a capture; `None` if it was stopped.
+/// Capture of the frames that a bulk flow's sender sends and receives; `None` if it was stopped.
 pub(super) fn capture(
     case: &CheckCase,
     plan: &CheckPlan,

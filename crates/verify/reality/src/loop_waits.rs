@@ -1,4 +1,4 @@
-//! What the loop of a bulk flow waits for: acknowledgements, and the sender's answers to them.
+//! Waits in the loop of a bulk flow: for acknowledgements, and for the sender's answers to them.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use units::Span;
 use wire::ip;
 use wire::layers::IpLayer;
 
-/// What takes so much longer than the wire waits for a timer: it is not counted.
+/// Time beyond the wire's that shows a wait for a timer: such a wait is not counted.
 const TIMER: Span = Span::from_ms(10);
 
-/// What each turn of a flow's loop waits for, on average.
+/// Mean waits of a turn of a flow's loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LoopWaits {
     /// From data to its acknowledgement, seen at the sender's interface: the wire and the receiver.
@@ -20,8 +20,8 @@ pub(super) struct LoopWaits {
 }
 
 impl LoopWaits {
-    /// Of a capture at the sender, which opened the only connection in it, over a wire with this round trip; `None` if there
-    /// was nothing to measure.
+    /// Measures a capture at the sender, which opened the only connection in it, over a wire with this round trip; `None`
+    /// if there was nothing to measure.
     pub(super) fn of(capture: &[u8], wire: Span) -> Result<Option<Self>, CaptureError> {
         let longest = (wire + TIMER).as_ps() / 1_000;
         let mut reader = CaptureReader::new(capture)?;
@@ -65,7 +65,7 @@ impl WaitSum {
     }
 }
 
-/// What matters here of a TCP segment.
+/// Fields of a TCP segment that matter here.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     source: u16,
@@ -85,7 +85,7 @@ impl Segment {
     }
 }
 
-/// What the sender sent and has not heard of.
+/// Segments that the sender sent and has not heard of.
 #[derive(Debug)]
 struct AckedFlow {
     sender: u16,

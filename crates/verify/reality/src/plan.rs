@@ -1,4 +1,4 @@
-//! Which wires are compared, for how long, and which frames they lose.
+//! Wires that are compared, the durations, and the frames that the wires lose.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use faults::{FaultSchedule, LossModel, LossProcess, Random};
 use load::KernelCongestion;
 use units::{Prob, Rate, Span};
 
-/// What is to be compared.
+/// Plan of a comparison.
 #[derive(Clone, Debug)]
 pub struct CheckPlan {
     pub rate: Rate,
     pub congestions: Vec<KernelCongestion>,
     /// In each direction.
     pub losses: Vec<Prob>,
-    /// What the wire's delay adds to a round trip, both ways together.
+    /// Time that the wire's delay adds to a round trip, both ways together.
     pub round_trips: Vec<Span>,
-    /// Of each case and round, after a warm-up of half of it; longer where the round trip is long.
+    /// Duration in each case and round, after a warm-up of half of it; longer where the round trip is long.
     pub bulk: Duration,
     /// In each case and round, for at most as long as [`CheckPlan::requests_within`].
     pub requests: u32,
@@ -62,7 +62,7 @@ impl CheckPlan {
         cases
     }
 
-    /// What is measured of a bulk flow over this wire.
+    /// Time of a bulk flow over this wire that is measured.
     pub(super) fn measured(&self, case: &CheckCase) -> Duration {
         self.bulk.max(Duration::from_nanos(case.delay.as_ps() / 1_000) * 2 * ROUND_TRIPS)
     }
@@ -78,7 +78,7 @@ impl CheckPlan {
 }
 
 impl CheckCase {
-    /// What the wire loses of a bulk flow: the same frames in each direction whoever asks, for longer than the flow lasts.
+    /// Frames of a bulk flow that the wire loses: the same in each direction whoever asks, for longer than the flow lasts.
     pub(super) fn bulk_faults(&self, whole: Span, round: u32) -> [FaultSchedule; 2] {
         let bytes = self.rate.bytes_in(whole).get() * 2;
         [(bytes / LONGEST, 0), (bytes / LONGEST, 1)].map(|(frames, stream)| self.faults(frames, round, stream))

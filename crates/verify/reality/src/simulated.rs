@@ -61,7 +61,7 @@ pub(super) fn requests(
     Ok((!stop.is_stopped()).then_some(trips))
 }
 
-/// What a bulk flow's sender sends and receives; `None` if it was stopped.
+/// Capture of the frames that a bulk flow's sender sends and receives; `None` if it was stopped.
 pub(super) fn capture(
     case: &CheckCase,
     plan: &CheckPlan,

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Within a quarter, either way.
 const WITHIN: f64 = 1.25;
 
-/// What is measured.
+/// Measures that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum CheckMeasure {
@@ -29,7 +29,7 @@ pub(super) enum CheckVerdict {
 pub(super) struct CheckPoint {
     pub cc: &'static str,
     pub loss: f64,
-    /// What the wire's delay adds to a round trip.
+    /// Time that the wire's delay adds to a round trip.
     pub rtt_us: f64,
     pub measure: CheckMeasure,
     pub simulated: f64,
@@ -37,7 +37,7 @@ pub(super) struct CheckPoint {
     /// Simulated over live.
     pub ratio: f64,
     pub verdict: CheckVerdict,
-    /// What the time of both was spent on, where they differ; empty otherwise.
+    /// Causes that took the time of both, where they differ; empty otherwise.
     pub why: String,
 }
 
@@ -46,9 +46,9 @@ pub struct SimCheckReport {
     pub(super) points: Vec<CheckPoint>,
     pub(super) rate_gbps: f64,
     pub(super) rounds: u32,
-    /// What a host takes to deal with a packet, from requests over a clean wire.
+    /// Time that a host takes to process a packet, from requests over a clean wire.
     pub(super) host_latency_us: f64,
-    /// Of all points, how far the ratio is from one.
+    /// Median distance of the ratio from one, over all points.
     pub(super) median_error: f64,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn judge(simulated: f64, live: f64) -> (f64, CheckVerdict) {
     (ratio, if close { CheckVerdict::Match } else { CheckVerdict::Differs })
 }
 
-/// How far from one the ratios are, in the middle of them: 0.1 for 1.1 and for 1/1.1.
+/// Median distance of the ratios from one: 0.1 for 1.1 and for 1/1.1.
 pub(super) fn median_error(points: &[CheckPoint]) -> f64 {
     let mut errors: Vec<f64> = points.iter().map(|point| point.ratio.max(1.0 / point.ratio) - 1.0).collect();
     errors.sort_by(f64::total_cmp);
