@@ -1,10 +1,10 @@
-//! What fails, and when: `link:A--B@1s`, `node:X@1s`, `domain:D@1s`, `root@1s`, or so many at random.
+//! Failures and their times: `link:A--B@1s`, `node:X@1s`, `domain:D@1s`, `root@1s`, or so many at random.
 
 use clock::graph::{DomainId, Graph, GraphLink, GraphNames, GraphNode};
 use faults::Random;
 use units::{Span, Time};
 
-/// What fails.
+/// Part of the network that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockFailure {
     /// A link, in both directions.
@@ -20,11 +20,11 @@ pub enum ClockFailure {
 /// A failure, when it happens, and when it is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedFailure {
-    /// What.
+    /// Part that fails.
     pub what: ClockFailure,
-    /// When.
+    /// Time of the failure.
     pub at: Time,
-    /// When it works again; [`Time::NEVER`] if it does not.
+    /// Time at which it works again; [`Time::NEVER`] if it does not.
     pub until: Time,
 }
 

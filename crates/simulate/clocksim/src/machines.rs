@@ -1,4 +1,4 @@
-//! What the simulator needs of a clock: Sundial's node, and one that sends whether or not it has heard anything.
+//! Clocks as the simulator needs them: Sundial's node, and one that sends whether or not it has heard anything.
 
 use clock::bound::{DriftBound, ErrorBound};
 use clock::node::{
@@ -28,9 +28,9 @@ pub(crate) trait SimulatedClock: Sized {
     fn term(&self) -> SyncTerm;
     fn listens_to(&self) -> Option<Neighbour>;
     fn skip_waves(&mut self, params: &Self::Params, waves: u64);
-    /// How long after the last disturbance nothing can change any more.
+    /// Time after the last disturbance beyond which nothing can change any more.
     fn settles_within(params: &Self::Params) -> Span;
-    /// Whether it also sends when it hears nothing.
+    /// True if it also sends when it hears nothing.
     const SENDS_ALONE: bool;
 }
 
@@ -99,7 +99,7 @@ impl SimulatedClock for ClockNode {
     }
 }
 
-/// What clocks of PTP + ε have in common.
+/// Parameters that clocks of PTP + ε have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PtpParams {
     pub(crate) node: NodeParams,

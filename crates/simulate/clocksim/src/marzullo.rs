@@ -20,9 +20,9 @@ use crate::setup::{ClockSetup, SetupError};
 
 /// More messages than this are refused.
 const MOST_MESSAGES: u64 = 2_000_000_000;
-/// Of a run, the part in which intervals are still shrinking: not measured.
+/// Fraction of a run, as one in so many, in which intervals are still shrinking: it is not measured.
 const WARM_UP: u64 = 4;
-/// How often ε of all nodes is sampled.
+/// Samples of all nodes' ε.
 const SAMPLES: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ enum MeshEvent {
     End,
 }
 
-/// What a node knows: an interval, and since when it grows.
+/// Time as a node knows it: an interval, and since when it grows.
 #[derive(Clone, Copy, Debug)]
 struct KnownTime {
     reading: Time,

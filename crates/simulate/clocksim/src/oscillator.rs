@@ -11,14 +11,14 @@ use std::str::FromStr;
 use faults::Random;
 use units::{Span, Time};
 
-/// What an oscillator may be off by, in parts per million (§3.6.1).
+/// Greatest deviation of an oscillator, in parts per million (§3.6.1).
 const TOLERANCE_PPM: i64 = 100;
 /// Binary digits of a frequency behind the point.
 const DIGITS: u32 = 40;
 /// Steps of a walk between two ticks, at most.
 const STEP_PPM: f64 = 20.0;
 
-/// How frequencies differ, and change.
+/// Model of the differences of frequencies, and of their changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum DriftModel {
     /// Each node has its own, for ever.
@@ -79,7 +79,7 @@ pub(crate) struct Oscillators {
     readings: Vec<u64>,
     /// In parts of 2^DIGITS.
     rates: Vec<i64>,
-    /// Which of them a ramp makes faster, and what of the run a tick is.
+    /// Oscillators that a ramp makes faster, and the share of the run that a tick is.
     rising: Vec<bool>,
     progress: f64,
     pub(crate) tick: Span,
@@ -116,7 +116,7 @@ impl Oscillators {
         Self { model, root, random, since: Time::ZERO, readings, rates, rising, progress, tick }
     }
 
-    /// What an oscillator shows; `at` is not before the last tick.
+    /// Reading of an oscillator; `at` is not before the last tick.
     #[inline]
     pub(crate) fn local(&self, node: usize, at: Time) -> Time {
         let passed = at.since(self.since).as_ps();
@@ -124,7 +124,7 @@ impl Oscillators {
         Time::from_ps(self.readings[node].wrapping_add(passed).wrapping_add_signed(drift as i64))
     }
 
-    /// When an oscillator shows this, unless its frequency changes before; never before the last tick.
+    /// Time at which an oscillator shows this, unless its frequency changes before; never before the last tick.
     pub(crate) fn when(&self, node: usize, shown: Time) -> Time {
         let ahead = shown.as_ps().saturating_sub(self.readings[node]);
         let whole = (1i128 << DIGITS) + i128::from(self.rates[node]);

@@ -1,9 +1,9 @@
-//! What a run came to.
+//! Result of a run.
 
 use serde::Serialize;
 use units::{Span, Time};
 
-/// What a run came to. Times without a message count from the last one before.
+/// Result of a run. Times without a message count from the last one before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ClockOutcome {
     /// The scheme's name.
@@ -29,7 +29,7 @@ pub struct ClockOutcome {
     pub affected: usize,
     /// Those of them that are switches.
     pub affected_switches: usize,
-    /// How often switches missed messages, each time counted.
+    /// Times that switches missed messages, each time counted.
     pub silences_switches: u64,
     /// Time without a message after missing one, over all nodes.
     pub impacted_ms: f64,
@@ -57,20 +57,20 @@ pub struct ClockOutcome {
     pub events: u64,
     /// The largest ε by depth in the first plan, the root's first (Fig. 3.22); `normal_ns` until the next plan.
     pub by_depth: Vec<DepthBounds>,
-    /// Whether the run was stopped before its end.
+    /// True if the run was stopped before its end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Each second root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub second_root_causes: Vec<SecondRoot>,
-    /// What happened, if it was asked for.
+    /// Events of the run, if they were asked for.
     #[serde(skip)]
     pub log: Vec<ClockLogRow>,
 }
 
 impl ClockOutcome {
-    /// Whether another run came to the same in another number of events; what is measured to the picosecond may differ by the
-    /// rounding of single waves.
+    /// True if another run had the same result in another number of events; what is measured to the picosecond may differ
+    /// by the rounding of single waves.
     pub fn is_same_as(&self, other: &Self) -> bool {
         const ROUNDING: f64 = 0.02;
         let measured = |of: &Self| {
@@ -90,26 +90,26 @@ impl ClockOutcome {
 /// The largest ε of the nodes of one depth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DepthBounds {
-    /// Of those that have missed nothing.
+    /// Largest ε of nodes that have missed nothing.
     pub normal_ns: f64,
-    /// Of those that missed messages.
+    /// Largest ε of nodes that missed messages.
     pub failure_ns: f64,
 }
 
 /// A second root, and why nobody told it of the first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SecondRoot {
-    /// When it made itself the root.
+    /// Time at which it made itself the root.
     pub at_us: f64,
     /// Its number.
     pub node: u32,
-    /// Whom it listened to, whom that one listened to, and so on.
+    /// Neighbour that it listened to, the one that this one listened to, and so on.
     pub chain: Vec<u32>,
-    /// How the chain ends.
+    /// End of the chain.
     pub end: ChainEnd,
 }
 
-/// How a chain of listeners ends.
+/// Ways in which a chain of listeners ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainEnd {
@@ -128,7 +128,7 @@ pub struct ClockLogRow {
     pub at: Time,
     /// The node's number; none for what concerns all.
     pub node: Option<u32>,
-    /// What happened.
+    /// Name of the event.
     pub event: &'static str,
     /// ε, if the node has one.
     pub epsilon: Option<Span>,

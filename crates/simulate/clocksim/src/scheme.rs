@@ -7,7 +7,7 @@ use clock::bound::PerHop;
 use clock::node::NodeParams;
 use units::Span;
 
-/// How clocks are synchronised.
+/// Schemes that synchronise clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockScheme {
     /// Synchronous waves every 90 µs, with backup parents.

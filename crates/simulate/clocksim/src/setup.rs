@@ -1,4 +1,4 @@
-//! What is simulated.
+//! Setup of a simulation.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::failure::TimedFailure;
 use crate::oscillator::DriftModel;
 use crate::scheme::ClockScheme;
 
-/// How the measured way of a message is wrong, within what a hop may add to ε.
+/// Error of a message's measured way, within what a hop may add to ε.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WayError {
     /// Always by the same, for each direction of each link.
@@ -28,27 +28,27 @@ pub struct ClockSetup<'a> {
     pub graph: &'a Graph,
     /// The plan that it begins with.
     pub plan: &'a ClockPlan,
-    /// How clocks are synchronised.
+    /// Scheme that synchronises the clocks.
     pub scheme: ClockScheme,
     /// Intervals and rules of nodes.
     pub node: NodeParams,
-    /// How frequencies differ.
+    /// Differences of frequencies.
     pub drift: DriftModel,
-    /// How ways are measured.
+    /// Error of measured ways.
     pub way_error: WayError,
     /// The chance that a message is lost on a link.
     pub loss: f64,
     /// If links send again what is lost, 2 to 6 µs later: whether the message is stamped anew.
     pub link_retries: Option<bool>,
-    /// What fails.
+    /// Failures of the run.
     pub failures: Vec<TimedFailure>,
     /// From a failure, a repair or a turn to the new plan.
     pub controller: Span,
     /// From the first node that is told a new plan to the last; zero if all are told at once.
     pub rollout: Span,
-    /// How long it runs.
+    /// Duration of the run.
     pub duration: Span,
-    /// Of all that is random.
+    /// Seed of all that is random.
     pub seed: u64,
     /// Simulates every wave.
     pub in_full: bool,
@@ -88,7 +88,7 @@ pub enum SetupError {
     TooLong {
         /// The scheme.
         scheme: ClockScheme,
-        /// How long it may run here.
+        /// Longest duration that is allowed here.
         most: Span,
     },
 }

@@ -1,4 +1,4 @@
-//! Who hears whom under a plan, and each node's part of it.
+//! Neighbours that hear each other under a plan, and each node's part of it.
 
 use clock::graph::GraphNode;
 use clock::node::{Neighbour, PlanPart, PlannedRole, Upstream};

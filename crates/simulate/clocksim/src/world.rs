@@ -28,7 +28,7 @@ use crate::{ClockOutcome, SetupError};
 
 use tally::{Observation, Tally};
 
-/// What happens.
+/// Events of the simulation.
 #[derive(Clone, Copy, Debug)]
 enum ClockEvent {
     Arrival(WaveArrival),
@@ -61,7 +61,7 @@ struct TimeScale {
     since: Time,
 }
 
-/// What a node did in one call.
+/// Actions of a node in one call.
 #[derive(Debug, Default)]
 struct NodeActions {
     sent: Vec<SyncMessage>,
@@ -87,7 +87,7 @@ pub(crate) struct ClockWorld<'a, M: SimulatedClock> {
     queue: EventQueue<ClockEvent>,
     oscillators: Oscillators,
     nodes: Vec<M>,
-    /// When each node's timer event comes; an event at another time is stale.
+    /// Time of each node's timer event; an event at another time is stale.
     scheduled: Vec<Time>,
     /// The last wave that each node sent.
     sent: Vec<(SyncTerm, u64)>,

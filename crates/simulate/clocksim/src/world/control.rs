@@ -42,7 +42,7 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
         self.schedule_control(at);
     }
 
-    /// What is down now, from all failures.
+    /// Marks the parts that are down now, by all failures.
     fn mark_failures(&mut self, at: Time) {
         self.graph = self.setup.graph.clone();
         for failure in self.failures.iter().filter(|failure| failure.at <= at && at < failure.until) {
@@ -153,7 +153,7 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
         }
     }
 
-    /// Whom the backup root would have heard of the root from.
+    /// Nodes through which the backup root would have heard of the root.
     fn chain(&self, from: usize) -> (Vec<u32>, ChainEnd) {
         let mut chain = vec![from as u32];
         let mut next = self.plan.backup[from].map(|up| (up.node.0, up.link.0));
@@ -226,8 +226,8 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
         }
     }
 
-    /// Of all nodes at all times between two messages, as they are at the end: each node's ε grows from what it is after a message
-    /// to what it is an interval later.
+    /// Median of ε over all nodes at all times between two messages, as they are at the end: each node's ε grows from what
+    /// it is after a message to what it is an interval later.
     fn median_epsilon(&self, end: Time) -> f64 {
         const PHASES: u64 = 16;
         let mut samples = Vec::new();

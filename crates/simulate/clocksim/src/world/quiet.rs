@@ -1,10 +1,9 @@
 //! Waves that nothing disturbs, in closed form.
 //!
-//! What a wave leaves behind in a node (its time, its bound, its deadlines) does not depend on the wave before. So when nothing
-//! has happened for long enough that every timer that could expire has expired, the root and whoever else sends by itself send
-//! their next waves later, by a whole number of intervals, and the nodes that heard the last wave hear that one as if nothing
-//! was between. The last wave before a failure, a plan, a tick and the end is always simulated.
-//! With a broken oscillator the first does not hold: its time would leave its bound in between. Then every wave is simulated.
+//! The effect of a wave on a node (its time, its bound, its deadlines) does not depend on the wave before. So when nothing
+//! has happened for long enough that every timer that could expire has expired, the root and the other nodes that send by
+//! themselves send their next waves later, by a whole number of intervals, and the nodes that heard the last wave hear that
+//! one as if nothing was between. The last wave before a failure, a plan, a tick and the end is always simulated.
 
 use units::{Span, Time};
 

@@ -1,4 +1,4 @@
-//! What is measured while the simulation runs.
+//! Measurements while the simulation runs.
 
 use units::{Span, Time};
 
@@ -13,7 +13,7 @@ pub(super) struct Observation {
     pub(super) error_ps: i64,
 }
 
-/// Which kind of failure was the last.
+/// Kind of the last failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureClass {
     SparesRoot,
@@ -24,7 +24,7 @@ pub(super) enum FailureClass {
 pub(super) struct Tally {
     missed_after: Span,
     heard: Vec<Time>,
-    /// Whether quiet waves were left out since the node last heard one.
+    /// Nodes for which quiet waves were left out since they last heard one.
     steady: Vec<bool>,
     steady_nodes: usize,
     is_affected: Vec<bool>,
@@ -33,9 +33,9 @@ pub(super) struct Tally {
     /// Since when the controller has answered everything; none while it has not. What a node hears from then on makes its ε what
     /// the plan says.
     pub(super) planned_since: Option<Time>,
-    /// Whether no other plan has come yet.
+    /// True as long as no other plan has come.
     pub(super) is_first_plan: bool,
-    /// Of each node in the first plan.
+    /// Depth of each node in the first plan.
     depths: Vec<u16>,
     /// The largest ε by depth, of nodes that missed nothing and of others.
     pub(super) by_depth: Vec<(Span, Span)>,
@@ -117,7 +117,7 @@ impl Tally {
         self.steady_nodes
     }
 
-    /// Whether quiet waves were left out; not any more.
+    /// True if quiet waves were left out; ends that for the node.
     fn resume(&mut self, node: usize) -> bool {
         self.steady_nodes -= usize::from(self.steady[node]);
         std::mem::replace(&mut self.steady[node], false)
