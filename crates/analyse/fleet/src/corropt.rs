@@ -11,10 +11,10 @@
 //!   of its own.
 //! - Of links with the same effect (from one switch to the top, or between the same two switches) the worst go first.
 //!
-//! What remains is a branch-and-bound over how many links of each such group go. The bound is what is settled, all that
-//! is not, and every ToR's best as if no further link went: more links gone never make a ToR's best better. With its budget
-//! of steps used up, the search answers with the best set found, filled up with what can still go, and with the bound on
-//! what it may have missed.
+//! The remainder is a branch-and-bound over how many links of each such group go. The bound is the sum of what is settled,
+//! all that is not, and every ToR's best as if no further link went: more links gone never make a ToR's best better. With
+//! its budget of steps used up, the search answers with the best set found, filled up with what can still go, and with the
+//! bound on what it may have missed.
 //!
 //! A ToR that lacks paths already, by somebody else's doing, loses no more; others go on as if it were not there.
 
@@ -34,12 +34,12 @@ pub struct CandidateLink {
     pub penalty: Penalty,
 }
 
-/// Which links to disable.
+/// Links to disable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DisableChoice {
     /// In order of their ids.
     pub links: Vec<LinkId>,
-    /// What they cost as long as they stay.
+    /// Penalty of these links as long as they stay.
     pub removed: Penalty,
     /// No choice removes more than this beyond `removed`; zero if this is the best there is.
     pub missed: Penalty,
@@ -119,7 +119,7 @@ fn fill_up(paths: &mut Paths<'_>, open: &[CandidateLink]) -> Vec<CandidateLink> 
 struct BranchAndBound<'a, 'f> {
     paths: &'a mut Paths<'f>,
     groups: Vec<LinkGroup>,
-    /// What all groups from this one on would remove together.
+    /// Penalty that all groups from this one on would remove together.
     rest: Vec<Penalty>,
     tors: Vec<KnapsackTor>,
     /// ToRs without a candidate of their own: they only have to be satisfied.
@@ -130,7 +130,7 @@ struct BranchAndBound<'a, 'f> {
     budget: u64,
     /// The greatest bound among what the budget did not allow to look into.
     skipped: Penalty,
-    /// What was left out from the start.
+    /// Penalty left out from the start.
     left_out: Penalty,
 }
 

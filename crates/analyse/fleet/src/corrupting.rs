@@ -1,7 +1,7 @@
-//! Which links corrupt or are out of service, from what monitors (LinkGuardian App. C), planners and people say.
+//! Links that corrupt or are out of service, by what monitors (LinkGuardian App. C), planners and people report.
 //!
-//! Of each port the latest report and the latest order count, in any order of arrival, and however often they arrive.
-//! So two processes that have heard the same messages know the same. A link is
+//! The latest report and the latest order of each port count, in any order of arrival, and however often they arrive. So
+//! two processes that have heard the same messages know the same. A link is
 //!
 //! - *disabled* as long as the latest order to either of its ports is to disable it. That its ports then see no more
 //!   corruption, or nothing at all, does not make it healthy; only an order to enable it does, which is how a repair is
@@ -28,7 +28,7 @@ use crate::fabric::{Fabric, LinkEnd, LinkId, SwitchId, SwitchNames};
 pub(crate) use file::messages;
 pub use file::{load, parse};
 
-/// What is wrong with a link.
+/// Fault of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LinkFault {
     /// In service and losing frames; more than 0 of them, and at most all.
@@ -45,8 +45,8 @@ impl LinkFault {
         }
     }
 
-    /// Of two things said of one link, what holds: out of service before in service, the worse loss, and protected
-    /// only if nobody says otherwise.
+    /// Combines two reports about one link: out of service before in service, the worse loss, and protected only if nobody
+    /// says otherwise.
     #[must_use]
     fn and(self, other: Self) -> Self {
         let worse = match (self.loss(), other.loss()) {
@@ -112,7 +112,7 @@ impl std::error::Error for InvalidMessage {}
 #[derive(Clone, Debug)]
 pub struct PortReports<'f> {
     names: SwitchNames<'f>,
-    /// What orders must be signed with, if anything.
+    /// Key that orders must be signed with, if any.
     key: Option<OrderKey>,
     links: BTreeMap<LinkId, [LinkSideReports; 2]>,
     /// Ports that the fabric has no names for, as their monitors call them.
@@ -132,7 +132,7 @@ struct LinkSideReports {
     order: Option<Order>,
 }
 
-/// What is needed of a port's state.
+/// Parts of a port's state that are needed.
 #[derive(Clone, Copy, Debug)]
 struct PortReport {
     version: (u64, u64),
@@ -188,7 +188,7 @@ impl<'f> PortReports<'f> {
         &self.names
     }
 
-    /// Whether a host is a switch of this fabric.
+    /// Returns the switch of this fabric that a host is, or an error.
     pub(crate) fn expect_switch(&mut self, host: &str) -> Result<SwitchId, InvalidMessage> {
         if let Some(nonsense) = self.strangers.get(host) {
             return Err(nonsense.clone());
@@ -231,7 +231,7 @@ impl<'f> PortReports<'f> {
         (links, nonsense)
     }
 
-    /// What is wrong with a link, if anything is known to be.
+    /// Fault of a link, if any is known.
     pub fn trouble(&self, link: LinkId) -> Option<LinkFault> {
         let sides = self.links.get(&link)?;
         let orders = || sides.iter().filter_map(|side| side.order.as_ref());
@@ -273,7 +273,7 @@ impl<'f> PortReports<'f> {
         }
     }
 
-    /// When its ports were last heard of, by their monitors' clocks.
+    /// Time at which its ports were last heard of, by their monitors' clocks.
     pub(crate) fn heard_at(&self, link: LinkId) -> Option<Moment> {
         self.links.get(&link)?.iter().filter_map(|side| side.heard).map(|heard| heard.at).max()
     }

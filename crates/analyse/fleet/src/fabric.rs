@@ -65,7 +65,7 @@ pub struct Switch {
     pub name: String,
     /// Zero with nothing below it, as for a ToR; one more than the highest switch below it otherwise.
     pub level: u8,
-    /// Which segment it belongs to; none for a top switch, which belongs to all.
+    /// Segment that it belongs to; none for a top switch, which belongs to all.
     pub segment: Option<u32>,
 }
 
@@ -148,7 +148,7 @@ impl Fabric {
         self.down.of(switch)
     }
 
-    /// What the link is called: `lower--upper`, with `#2` for the second of parallel ones.
+    /// Name of the link: `lower--upper`, with `#2` for the second of parallel ones.
     pub fn name(&self, link: LinkId) -> LinkName<'_> {
         LinkName { fabric: self, link }
     }

@@ -26,7 +26,7 @@ pub enum LinkState {
     Disabled,
 }
 
-/// What does not depend on the links' states.
+/// Terms that do not depend on the links' states.
 #[derive(Clone, Copy, Debug)]
 pub struct LedgerTerms {
     pub constraint: Constraint,
@@ -35,7 +35,7 @@ pub struct LedgerTerms {
     pub pipes: PipeLayout,
 }
 
-/// Which ports of a switch share a pipe. Ports are numbered as a switch's links are: those down first, then those up.
+/// Layout of a switch's ports on pipes. Ports are numbered as a switch's links are: those down first, then those up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeLayout {
     /// Ports of a pipe, at least one.
@@ -49,7 +49,7 @@ impl Default for PipeLayout {
     }
 }
 
-/// How the ports of a switch are dealt to its pipes.
+/// Order in which the ports of a switch are dealt to its pipes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PipeNumbering {
     /// In turn, as in the simulator of LinkGuardian's authors. A switch has at least two pipes, since its servers' ports
@@ -77,7 +77,7 @@ impl PipeLayout {
     }
 }
 
-/// What the state of all links amounts to.
+/// Totals over the states of all links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LedgerTotals {
     /// Sum of the losses of enabled links, as protection leaves them.
@@ -268,7 +268,7 @@ fn speed(state: LinkState) -> f64 {
     }
 }
 
-/// What each pod can carry from one level to the next; a pod's capacity is the least of these (§4.8).
+/// Capacity of each pod from one level to the next; a pod's capacity is the least of these (§4.8).
 #[derive(Debug)]
 struct Capacity {
     levels: usize,

@@ -23,7 +23,7 @@ impl Constraint {
         self.0
     }
 
-    /// How many of `paths` paths must stay.
+    /// Number of `paths` paths that must stay.
     fn of(self, paths: u64) -> u64 {
         // 0.7 of 10 is 7, also where the product comes out a hair above it.
         (paths as f64 * self.0 - 1e-9).ceil() as u64
@@ -37,11 +37,11 @@ pub struct Paths<'f> {
     ways: Vec<u64>,
     /// With every link enabled.
     full: Vec<u64>,
-    /// How many a ToR must keep; zero for other switches.
+    /// Number of paths that a ToR must keep; zero for other switches.
     need: Vec<u64>,
-    /// What a change means for each switch, while it is under way; zero between changes.
+    /// Effect of a change on each switch, while it is under way; zero between changes.
     share: Vec<u64>,
-    /// Those for which it means anything.
+    /// Switches on which it has any effect.
     touched: Vec<SwitchId>,
 }
 

@@ -15,8 +15,8 @@ const UNIT: f64 = 1e30;
 impl Penalty {
     pub const ZERO: Self = Self(0);
 
-    /// Of one link; what is not between 0 and 1 is taken for the nearer of them, and what is too little to count for the
-    /// least that can be counted.
+    /// Penalty of one link. A loss that is not between 0 and 1 is taken for the nearer of them, and one that is too small
+    /// to count for the least that can be counted.
     pub fn of_loss(loss: f64) -> Self {
         Self(((loss.clamp(0.0, 1.0) * UNIT) as u128).max(u128::from(loss > 0.0)))
     }

@@ -1,5 +1,4 @@
-//! What to do about the links that corrupt now: LinkGuardian (SIGCOMM'23) §3.6, for a person to read or a program to act
-//! upon.
+//! Plan for the links that corrupt now: LinkGuardian (SIGCOMM'23) §3.6, for a person to read or a program to act upon.
 //!
 //! Links that can go without a ToR falling below its constraint go for repair: of all ways to choose them, the one that
 //! removes the most loss (`corropt`). Those that have to stay are protected where both their switches can. Repairs are
@@ -34,7 +33,7 @@ pub use why::{PathMargin, obstacle, tightest};
 #[derive(Clone, Copy, Debug)]
 pub struct PlanTerms<'a> {
     pub ledger: ledger::LedgerTerms,
-    /// What protection makes of a link.
+    /// Effect of protection on a link.
     pub protection: &'a dyn Protect,
     /// By switch, whether it can protect its links; all can if there is no list. A link needs both its ends.
     pub capable: Option<&'a [bool]>,
@@ -43,7 +42,7 @@ pub struct PlanTerms<'a> {
 }
 
 impl PlanTerms<'_> {
-    /// What protection makes of this link, if it can be protected.
+    /// Effect of protection on this link, if it can be protected.
     pub fn protect(&self, fabric: &Fabric, link: LinkId, loss: f64) -> Option<Protection> {
         let ends = fabric.link(link);
         let capable = self.capable.is_none_or(|capable| capable[ends.lower.index()] && capable[ends.upper.index()]);
@@ -59,7 +58,7 @@ pub struct Plan {
     pub protect: Vec<ToKeep>,
     /// To stay as they are, because one of their switches cannot protect them.
     pub exposed: Vec<ToKeep>,
-    /// What to repair first, second and so on.
+    /// Repairs to make first, second and so on.
     pub repair: Vec<RepairPhase>,
     /// No other choice of links to disable removes more than this beyond what this one does; zero if it is the best.
     pub missed: f64,
@@ -120,7 +119,7 @@ pub enum DisableTime {
     Disabled,
     /// Goes by this plan.
     GoesNow,
-    /// When an earlier repair has made room.
+    /// Goes when an earlier repair has made room.
     Later,
     /// Cannot go even with every other link in service.
     NeedsWindow,
@@ -164,7 +163,7 @@ pub(crate) fn serialize_protection<S: Serializer>(protection: &Option<Protection
     guard.serialize(to)
 }
 
-/// What to do about the links that corrupt now.
+/// Plans for the links that corrupt now.
 ///
 /// ```
 /// use fleet::corropt::BUDGET;
@@ -218,7 +217,7 @@ pub fn plan(fabric: &Fabric, situation: &FaultyLinks, terms: &PlanTerms<'_>) -> 
     draft.finish(before, missed, lacking)
 }
 
-/// What stays and can be protected, is.
+/// Protects the links that stay and can be protected.
 fn protect(ledger: &mut Ledger<'_>, situation: &FaultyLinks, terms: &PlanTerms<'_>) {
     for (link, trouble) in situation.iter() {
         if let (LinkState::Corrupting { loss, .. }, LinkFault::Corrupting { protected, .. }) =

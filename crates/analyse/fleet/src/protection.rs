@@ -1,4 +1,4 @@
-//! What protection makes of a corrupting link: LinkGuardian (SIGCOMM'23) Fig. 8, as `sim link` measures it.
+//! Effect of protection on a corrupting link: LinkGuardian (SIGCOMM'23) Fig. 8, as `sim link` measures it.
 //!
 //! A protected link is slower, because frames wait while a lost one is recovered, and because of header and copies. How
 //! much slower was measured on the paper's switch with frames of full size at 100G, in order; `data/protection.toml`
@@ -6,9 +6,9 @@
 //! rows the speed is a straight line over the loss: as long as there are few losses, each costs the same time. Links of
 //! other rates are taken to keep the same share.
 //!
-//! What it still loses follows from Eq. 2: with N copies, loss^(N+1). The same runs counted what was lost permanently,
-//! and up to a loss of about 2 % the counts agree. Beyond, on the paper's switch, a retransmission often comes after
-//! its timeout, and far more is lost; there, what was counted holds.
+//! Its effective loss follows from Eq. 2: with N copies, loss^(N+1). The same runs counted the frames that were lost
+//! permanently, and up to a loss of about 2 % the counts agree. Beyond, on the paper's switch, a retransmission often comes
+//! after its timeout, and far more is lost; there, the counts hold.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub struct Protection {
     pub speed: f64,
     /// Share of frames that are lost permanently.
     pub loss: f64,
-    /// Of each retransmission: N of Eq. 2.
+    /// Copies of each retransmission: N of Eq. 2.
     pub copies: u8,
 }
 
@@ -36,7 +36,7 @@ pub trait Protect: fmt::Debug + Sync {
 /// The loss that is aimed at, as in the paper.
 pub const TARGET: Prob = Prob::literal(1e-8);
 
-/// As many as `sim link` uses at most; more take more from a link than they give.
+/// Most copies that `sim link` uses; more take more from a link than they give.
 const MOST_COPIES: u8 = 8;
 
 /// Rows rise in loss. The last is a dead link.
@@ -45,14 +45,14 @@ pub struct ProtectionTable {
     rows: Vec<ProtectionRow>,
 }
 
-/// What was measured at one loss.
+/// Measurements at one loss.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProtectionRow {
     pub loss: f64,
     pub speed: f64,
     pub copies: u8,
-    /// How many frames were offered, and how many of them were lost permanently.
+    /// Frames that were offered, and those of them that were lost permanently.
     pub frames: u64,
     pub lost: u64,
 }
@@ -61,7 +61,7 @@ pub struct ProtectionRow {
 const DEAD: ProtectionRow = ProtectionRow { loss: 1.0, speed: 0.0, copies: MOST_COPIES, frames: 1, lost: 1 };
 
 impl ProtectionRow {
-    /// Whether the count of permanently lost frames is consistent with Eq. 2.
+    /// True if the count of permanently lost frames is consistent with Eq. 2.
     pub fn agrees(&self) -> bool {
         let expected = expected(self.loss, self.copies) * self.frames as f64;
         // Four standard deviations, and two frames because small counts are uneven: there are many rows.
@@ -121,7 +121,7 @@ impl ProtectionTable {
         &self.rows
     }
 
-    /// What protection makes of a link with this loss, a share of frames.
+    /// Effect of protection on a link with this loss, a share of frames.
     pub fn of(&self, loss: f64) -> Protection {
         let copies = copies(loss);
         let above = self.rows.partition_point(|row| row.loss < loss).clamp(1, self.rows.len() - 1);

@@ -1,9 +1,9 @@
 //! A year of corrupting links under a policy: LinkGuardian §4.8, Fig. 15 and 16.
 //!
-//! When a link begins to corrupt it is protected at once, if the policy and its switches can; then CorrOpt's fast
-//! checker is asked whether it can go for repair. When one comes back from repair, the optimizer chooses among the
-//! corrupting links that had to stay. It weighs them by what they lose without protection, as the paper does: so two
-//! policies that both repair take the same decisions at the same times, and differ in what the links that stay cost.
+//! A link that begins to corrupt is protected at once, if the policy and its switches can; then CorrOpt's fast checker is
+//! asked whether it can go for repair. When one comes back from repair, the optimizer chooses among the corrupting links
+//! that had to stay. It weighs them by what they lose without protection, as the paper does: so two policies that both
+//! repair take the same decisions at the same times, and differ in what the links that stay cost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -61,7 +61,7 @@ pub struct FleetSetup<'a> {
     pub until: Moment,
     pub policy: Policy,
     pub terms: LedgerTerms,
-    /// What protection makes of a link.
+    /// Effect of protection on a link.
     pub protection: &'a dyn Protect,
     /// By switch, whether it can protect its links; all can if there is no list. A link needs both its ends.
     pub capable: Option<&'a [bool]>,
@@ -106,7 +106,7 @@ pub struct FleetOutcome {
     /// Runs that ended before they were sure, and the most that any of them may have missed.
     pub optimizer_stopped: u64,
     pub optimizer_missed: f64,
-    /// How far it came.
+    /// Moment at which it ended.
     pub until: Moment,
 }
 
@@ -159,9 +159,9 @@ struct YearState<'a, O> {
     setup: &'a FleetSetup<'a>,
     observer: O,
     ledger: Ledger<'a>,
-    /// When each disabled link comes back; numbered, so that two at the same moment have an order.
+    /// Moments at which disabled links come back; numbered, so that two at the same moment have an order.
     repairs: BinaryHeap<Reverse<(Moment, u64, LinkId)>>,
-    /// How long the repair of each link will take, once it is sent.
+    /// Time that the repair of each link will take, once it is sent.
     duration: Vec<Duration>,
     scheduled: u64,
     outcome: FleetOutcome,

@@ -1,4 +1,4 @@
-//! Which links begin to corrupt, when, how badly, and how long their repair takes: LinkGuardian (SIGCOMM'23) App. D.
+//! Corruptions of links, with their times, losses and repair times: LinkGuardian (SIGCOMM'23) App. D.
 //!
 //! Each link has a stream of randomness of its own, so what happens to it depends on nothing but the seed and its
 //! number. From one corruption of a link to the next passes a time that is Weibull distributed; the loss is drawn from
@@ -41,10 +41,10 @@ pub struct LossBucket {
     pub weight: f64,
 }
 
-/// How losses lie within a bucket.
+/// Distribution of losses within a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BucketSpread {
-    /// As in the authors' code: most are near the upper end.
+    /// Uniform as in the authors' code: most are near the upper end.
     #[default]
     Uniform,
     /// Every order of magnitude alike.
@@ -95,7 +95,7 @@ impl Default for TraceModel {
     }
 }
 
-/// What makes no sense of a model, and what would.
+/// Error in a model, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelError(String);
 
@@ -111,7 +111,7 @@ impl std::error::Error for ModelError {}
 const LEAST_SHAPE: f64 = 0.3;
 const MOST_SHAPE: f64 = 100.0;
 
-/// What fits the memory of a small machine.
+/// Most corruptions that fit the memory of a small machine.
 const MOST_CORRUPTIONS: f64 = 5e7;
 
 impl TraceModel {
@@ -132,7 +132,7 @@ impl TraceModel {
         check_weights("repairs", self.repairs.iter().map(|repair| repair.weight))
     }
 
-    /// What happens to the links of a fabric until a time.
+    /// Draws the corruptions of a fabric's links until a time.
     pub fn generate(&self, fabric: &Fabric, until: Moment, seed: u64) -> Result<Vec<CorruptionEvent>, ModelError> {
         self.check()?;
         let links = fabric.links().len();

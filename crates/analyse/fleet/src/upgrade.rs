@@ -128,7 +128,7 @@ impl FromStr for UpgradeOrder {
     }
 }
 
-/// What an order of upgrades gains over its course.
+/// Gain of an order of upgrades over its course.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UpgradeCurve {
     pub order: String,
@@ -139,7 +139,7 @@ pub struct UpgradeCurve {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct UpgradePoint {
-    /// Of all switches.
+    /// Share of all switches that are upgraded.
     pub share: f64,
     pub switches: usize,
     /// Links that can be protected.

@@ -40,7 +40,7 @@ use crate::protection::Protection;
 pub use follow::{FollowEvent, Follower};
 pub use onset::OnsetOrder;
 
-/// What is to become of a link.
+/// Decision about a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkVerdict {
@@ -80,7 +80,7 @@ pub struct LinkDecision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostNotice {
-    /// What it said last still counts: silence is not health.
+    /// Silent host; its last messages still count: silence is not health.
     Silent {
         host: String,
     },
@@ -89,7 +89,7 @@ pub enum HostNotice {
     },
 }
 
-/// What was last said of a link.
+/// State of a link as it was last reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReportedState {
     verdict: LinkVerdict,
@@ -229,7 +229,7 @@ impl<'f> Watcher<'f> {
         decisions
     }
 
-    /// What there is to say of a link that is not in question.
+    /// Decision to report about a link that is not in question, if there is any.
     fn settled(&mut self, now: Moment, link: LinkId) -> Option<LinkDecision> {
         let former = self.said.get(&link).map(|said| said.verdict);
         let (verdict, why) = match (self.ledger.state(link), former) {
@@ -249,7 +249,7 @@ impl<'f> Watcher<'f> {
         Some(self.decision(now, link, verdict, why))
     }
 
-    /// What there is to say of a corrupting link, if it is new.
+    /// Decision to report about a corrupting link, if it is new.
     fn decide(&mut self, now: Moment, link: LinkId, going: &[LinkId]) -> Option<LinkDecision> {
         let LinkState::Corrupting { protection, .. } = self.ledger.state(link) else { return None };
         let goes = going.binary_search(&link).is_ok();

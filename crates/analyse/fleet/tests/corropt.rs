@@ -43,7 +43,7 @@ fn ways(fabric: &Fabric, paths: &Paths<'_>, gone: &[LinkId], switch: SwitchId) -
     up.map(|&link| ways(fabric, paths, gone, fabric.link(link).upper)).sum()
 }
 
-/// Whether every ToR has the paths it needs without these links, or lacked some before and has lost no more.
+/// True if every ToR has the paths it needs without these links, or lacked some before and has lost no more.
 fn satisfied(fabric: &Fabric, paths: &Paths<'_>, gone: &[LinkId]) -> bool {
     let mut tors = fabric.segments().iter().flat_map(|segment| &segment.tors);
     tors.all(|&tor| ways(fabric, paths, gone, tor) >= paths.need(tor).min(paths.ways(tor)))

@@ -45,7 +45,7 @@ fn satisfied(fabric: &Fabric, share: f64, out: &BTreeSet<LinkId>) -> bool {
     tors(fabric).all(|tor| ways(fabric, out, tor) >= required(fabric, share, tor))
 }
 
-/// Whether the links `out` may be out after `before` were: a ToR that lacks paths already must not lose more.
+/// True if the links `out` may be out after `before` were: a ToR that lacks paths already must not lose more.
 fn allowed(fabric: &Fabric, share: f64, before: &BTreeSet<LinkId>, out: &BTreeSet<LinkId>) -> bool {
     tors(fabric).all(|tor| {
         let left = ways(fabric, out, tor);

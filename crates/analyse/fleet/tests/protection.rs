@@ -1,4 +1,4 @@
-//! What protection makes of a link: the table is one, agrees with the paper, and with what `sim link` says today.
+//! Effect of protection on a link: the table is one, agrees with the paper, and with what `sim link` says today.
 
 use faults::{FaultSchedule, LossModel};
 use fleet::protection::{ProtectionRow, ProtectionTable, TARGET, copies};

@@ -21,7 +21,7 @@ fn small() -> Fabric {
     Fabric::facebook(&Facebook { pods: 3, tors: 4, fabrics: 2, spines: 3, rate: Rate::gbps(100) }).unwrap()
 }
 
-/// What the ledger should say, added up anew.
+/// Totals that the ledger should have, added up anew.
 fn totals(fabric: &Fabric, ledger: &Ledger<'_>, terms: LedgerTerms) -> LedgerTotals {
     let mut paths = Paths::new(fabric, terms.constraint);
     let (mut penalty, mut disabled, mut corrupting, mut protected) = (Penalty::ZERO, 0, 0, 0);

@@ -347,7 +347,7 @@ fn a_redis_that_is_not_there_is_waited_for() {
     assert!(until(&mut follower, &mut now, |event| matches!(event, FollowEvent::Recovered)));
 }
 
-/// What may be said of the ports of three links, in some order.
+/// Messages that may be sent about the ports of three links, in some order.
 fn messages() -> impl Strategy<Value = Vec<Message>> {
     let ports = prop::sample::select(vec!["leaf0/eth0", "spine0/swp0", "leaf0/eth1", "spine1/swp0", "leaf1/eth2"]);
     let conditions = prop::sample::select(vec![Condition::Healthy, Condition::Corrupting, Condition::Unknown]);

@@ -1,4 +1,4 @@
-//! What one ToR can do about its own links, once it is settled which links above them go: a knapsack.
+//! Choice among one ToR's own links, once it is settled which links above them go: a knapsack.
 //!
 //! Paths to spare are the room, the ways of the switch above a link its size, and its penalty its worth. Links to
 //! switches with the same number of ways are alike, so the worst of them go first, and what is decided is how many of each
@@ -36,7 +36,7 @@ impl KnapsackItem {
     }
 }
 
-/// What a ToR's own links come to.
+/// Result for a ToR's own links.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnapsackResult {
     pub found: Penalty,
@@ -89,7 +89,7 @@ impl KnapsackTor {
         Some(KnapsackResult { found: self.best, bound: self.best.max(self.skipped) })
     }
 
-    /// Of what the last [`best`](Self::best) found.
+    /// Links that the last [`best`](Self::best) found.
     pub(crate) fn chosen(&self) -> impl Iterator<Item = CandidateLink> {
         self.best_links.iter().copied()
     }

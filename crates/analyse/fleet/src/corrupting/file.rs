@@ -1,7 +1,7 @@
 //! Files that say which links corrupt.
 //!
-//! As the monitor publishes it, one JSON object after another or a JSON list of them: the state of a port, or an order to
-//! it. Or CSV:
+//! The format is that of the monitor, one JSON object after another or a JSON list of them: the state of a port, or an
+//! order to it. Or CSV:
 //!
 //! ```text
 //! link,loss,state
@@ -86,7 +86,7 @@ fn json(text: &str, names: &SwitchNames<'_>) -> Result<FaultyLinks, LineError> {
     Ok(reports.situation())
 }
 
-/// What monitors publish, each with the line in which it begins.
+/// Messages that monitors publish, each with the line in which it begins.
 pub(crate) fn messages(text: &str) -> Result<Vec<(usize, Message)>, LineError> {
     values(text)?.into_iter().map(|(line, value)| Ok((line, message(line, value)?))).collect()
 }
@@ -133,7 +133,7 @@ fn is_between(letter: char, is_list: bool) -> bool {
     letter.is_ascii_whitespace() || is_list && matches!(letter, '[' | ',' | ']')
 }
 
-/// As published, or without the envelope that says what it is.
+/// Reads a message as published, or without the envelope that names its kind.
 fn message(line: usize, value: Value) -> Result<Message, LineError> {
     const EXPECTED: &str = "expected what a monitor publishes";
     let has = |key| value.get(key).is_some();

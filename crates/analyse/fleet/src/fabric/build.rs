@@ -9,15 +9,15 @@ use super::error::{MOST_LINKS, MOST_PATHS, MOST_SWITCHES};
 use super::segments::segments;
 use super::{Adjacency, Fabric, FabricError, FabricLink, LinkId, Switch, SwitchId};
 
-/// What a switch is declared to be. What is not declared follows from the wires: ToRs are those with nothing below
-/// them, tops those with nothing above them.
+/// Declared role of a switch. Roles that are not declared follow from the wires: ToRs are those with nothing below them,
+/// tops those with nothing above them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Its paths to the top count. If one is declared, those that are not are none.
     Tor,
     /// Neither a ToR nor a top, even if nothing is below or above it.
     Inner,
-    /// Where paths end. If one is declared, those that are not are none.
+    /// End of paths. If one is declared, those that are not are none.
     Top,
 }
 
@@ -98,7 +98,7 @@ impl Fabric {
     }
 }
 
-/// Which switches belong together, and what each is.
+/// Switches by the segment that they belong to, and their roles.
 struct FabricDraft {
     levels: Vec<u8>,
     tors: Vec<bool>,
@@ -291,7 +291,7 @@ impl WireGraph<'_> {
         FabricError::Cycle { wire, switches: way.into_iter().map(|switch| self.name(switch)).collect() }
     }
 
-    /// Which switches are ToRs, and which are tops.
+    /// Flags for the switches that are ToRs, and for those that are tops.
     fn roles(&self) -> Result<(Vec<bool>, Vec<bool>), FabricError> {
         let declared = |role| self.nodes.iter().any(|node| node.role == Some(role));
         let [tors_declared, tops_declared] = [Role::Tor, Role::Top].map(declared);
@@ -330,7 +330,7 @@ impl WireGraph<'_> {
         }
     }
 
-    /// What holds together without the tops, numbered by its first switch; and how many such parts there are.
+    /// Parts that hold together without the tops, numbered by their first switches; and the number of such parts.
     fn segments(&self, tops: &[bool]) -> (Vec<Option<u32>>, u32) {
         let mut segments = vec![None; self.nodes.len()];
         let mut count = 0;

@@ -21,7 +21,7 @@ pub struct Facebook {
 }
 
 impl Facebook {
-    /// As many pods of the paper's size, all links 100G; 261 have 100,224 links.
+    /// Fabric of this many pods of the paper's size, all links 100G; 261 have 100,224 links.
     pub const fn pods(pods: u32) -> Self {
         Self { pods, tors: 48, fabrics: 4, spines: 48, rate: Rate::gbps(100) }
     }
@@ -93,9 +93,9 @@ fn fits(switches: u128, links: u128) -> Result<(), FabricError> {
 /// Three tiers: within a pod every lower switch is linked to every upper one; the n-th upper switch of every pod is
 /// linked to the n-th group of tops.
 struct FabricTiers<Top> {
-    /// Of a pod, a lower switch in it, an upper switch in it.
+    /// Names of a pod, a lower switch in it, an upper switch in it.
     names: [&'static str; 3],
-    /// Of a top switch, by its group and its place there.
+    /// Name of a top switch, by its group and its place there.
     top: Top,
 }
 

@@ -1,4 +1,4 @@
-//! What no fabric may be.
+//! Errors in the description of a fabric.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 pub(super) const MOST_LINKS: u64 = 10_000_000;
 pub(super) const MOST_SWITCHES: u64 = 1_000_000;
 
-/// As many as a share of them can be taken of without rounding.
+/// Most paths of which a share can be taken without rounding.
 pub(super) const MOST_PATHS: u64 = 1 << 53;
 
 /// Wires are counted from 0 in the order in which they were given.

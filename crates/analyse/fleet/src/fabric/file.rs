@@ -45,7 +45,7 @@ impl Fabric {
         fabric.map_err(|wrong| wrong.in_file(file))
     }
 
-    /// As CSV; links keep their numbers when it is read. Roles that do not follow from the links are not written.
+    /// Writes CSV; links keep their numbers when it is read. Roles that do not follow from the links are not written.
     pub fn write_csv(&self, out: &mut impl io::Write) -> io::Result<()> {
         writeln!(out, "{}", COLUMNS.join(","))?;
         for link in self.links() {
@@ -79,7 +79,7 @@ pub(super) fn csv(text: &str) -> Result<FileDraft, LineError> {
     Ok(draft)
 }
 
-/// What has been read of a file so far, and where.
+/// Contents of a file that have been read so far, with their lines.
 #[derive(Debug, Default)]
 pub(super) struct FileDraft {
     pub(super) nodes: Vec<FabricNode>,

@@ -60,7 +60,7 @@ fn from_toml(text: &str) -> Result<Graph, LineError> {
     with_domains(graph, domains)
 }
 
-/// Of a graph from a file, all nodes must be connected: a line may be missing.
+/// Builds the graph of a file, in which all nodes must be connected: a line may be missing.
 fn graph(draft: &FileDraft) -> Result<Graph, LineError> {
     if draft.wires.is_empty() {
         return Err(LineError::new(1, FabricError::NoLinks));
@@ -178,12 +178,12 @@ fn with_domains(graph: Graph, entries: Vec<DomainEntry>) -> Result<Graph, LineEr
     })
 }
 
-/// What a file says is wrong with a graph.
+/// Faults of a graph, from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GraphFaults {
     /// Links that corrupt.
     pub corrupting: Vec<GraphLink>,
-    /// What is out of service.
+    /// Links, nodes and domains that are out of service.
     pub links: Vec<GraphLink>,
     pub nodes: Vec<GraphNode>,
     pub domains: Vec<DomainId>,
@@ -198,8 +198,8 @@ impl GraphFaults {
     }
 }
 
-/// What a file says: messages of monitors, a CSV of link, loss and state, or names, one in each line. Names are those of links that
-/// corrupt, or, if `failed`, of what has failed.
+/// Reads faults from a file: messages of monitors, a CSV of link, loss and state, or names, one in each line. Names are
+/// those of links that corrupt, or, if `failed`, of what has failed.
 pub fn load_faults(path: &Path, graph: &Graph, failed: bool) -> Result<GraphFaults, FileError> {
     let (file, text) = read(path)?;
     let names = GraphNames::of(graph);

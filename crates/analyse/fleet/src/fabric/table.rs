@@ -8,7 +8,7 @@ use std::path::Path;
 
 use units::nearest;
 
-/// What is wrong with a file, and in which line.
+/// Problem in a file, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     pub file: String,
@@ -105,7 +105,7 @@ impl<'a> TextTable<'a> {
         &self.rows
     }
 
-    /// What a row says in a column, if anything.
+    /// Content of a row's cell in a column, if there is any.
     pub(crate) fn cell(&self, row: &TableRow<'a>, column: usize) -> Option<&'a str> {
         self.places[column].map(|place| row.cells[place]).filter(|cell| !cell.is_empty())
     }
@@ -115,7 +115,7 @@ fn cells(line: &str) -> Vec<&str> {
     line.split(',').map(str::trim).collect()
 }
 
-/// What to say of a name that is none of these.
+/// Message about a name that is none of these.
 pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("no such {what}: '{name}'; did you mean '{nearest}'?"),

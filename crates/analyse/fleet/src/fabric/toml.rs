@@ -145,7 +145,7 @@ fn known(fabric: &TomlEntries<'_>) -> Result<Fabric, LineError> {
     built.map_err(|error| LineError::new(fabric.line, error))
 }
 
-/// How its hosts are linked, and the rate of its links.
+/// Reads how its hosts are linked, and the rate of its links.
 fn jupiter(fabric: &TomlEntries<'_>) -> LineResult<(HostLinks, Rate)> {
     fabric.check(&JUPITER)?;
     let hosts = match fabric.text("hosts")? {
@@ -199,7 +199,7 @@ fn listed(root: &TomlEntries<'_>) -> Result<FileDraft, LineError> {
     Ok(draft)
 }
 
-/// Where each line ends.
+/// Offsets at which lines end.
 struct LineIndex(Vec<usize>);
 
 impl LineIndex {
@@ -232,7 +232,7 @@ impl<'a> TomlEntries<'a> {
         LineError::new(self.get(key).map_or(self.line, |(_, line)| line), format_args!("{key}: {problem}"))
     }
 
-    /// That there are no other keys.
+    /// Fails if there are other keys.
     fn check(&self, known: &[&str]) -> LineResult<()> {
         // The order of a table is not that of the file.
         let mut keys: Vec<_> = self.table.keys().collect();

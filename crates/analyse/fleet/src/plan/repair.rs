@@ -23,7 +23,7 @@ const MOST_SEARCHES: usize = 20_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RepairStep {
     pub link: LinkId,
-    /// What it lost, if that is known.
+    /// Penalty that it had, if that is known.
     loss: Option<Penalty>,
     /// Out of service while it is repaired: already, or once a step before this one lets it go. False for a link that
     /// cannot go at all.
@@ -95,7 +95,7 @@ fn next(paths: &mut Paths<'_>, queue: &RepairQueue, searches: &mut usize) -> Opt
     queue.out.iter().map(|(&link, &loss)| repaired(paths, queue, link, loss)).max_by_key(RepairStep::worth)
 }
 
-/// What could go if this link came back.
+/// Finds the links that could go if this link came back.
 fn repaired(paths: &mut Paths<'_>, queue: &RepairQueue, link: LinkId, loss: Option<Penalty>) -> RepairStep {
     paths.enable(link);
     let choice = corropt::choose(paths, &queue.stay, BUDGET);

@@ -11,7 +11,7 @@ use crate::paths::Paths;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PathMargin {
     pub tor: String,
-    /// How many it has, or would have.
+    /// Number of paths that it has, or would have.
     pub paths: u64,
     /// With every link in service.
     pub of: u64,
@@ -29,17 +29,17 @@ impl PathMargin {
     }
 }
 
-/// What is in the way of a link that stays.
+/// Obstacle that keeps a link in service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisableObstacle {
-    /// As it would be if the link went.
+    /// Margin as it would be if the link went.
     pub room: PathMargin,
     /// Links out of service for want of which this ToR has fewer paths than it could.
     pub out: Vec<LinkId>,
 }
 
-/// Of the ToRs that would have paths over a link that is out of service, the one nearest to its constraint. None if there
-/// is no such ToR.
+/// Margin of the ToR nearest to its constraint, among those that would have paths over a link that is out of service. None
+/// if there is no such ToR.
 pub fn tightest(paths: &Paths<'_>, link: LinkId) -> Option<PathMargin> {
     let leads_up = paths.ways(paths.fabric().link(link).upper) > 0;
     tightest_tor(paths, link).filter(|_| leads_up).map(|tor| PathMargin::at(paths, tor))

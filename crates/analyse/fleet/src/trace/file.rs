@@ -36,7 +36,7 @@ pub fn parse(file: &str, text: &str, names: &SwitchNames<'_>) -> Result<Vec<Corr
     rows(text, names).map_err(|wrong| wrong.in_file(file))
 }
 
-/// As CSV, with links by name.
+/// Writes CSV, with links by name.
 pub fn write_csv(trace: &[CorruptionEvent], fabric: &Fabric, out: &mut impl io::Write) -> io::Result<()> {
     writeln!(out, "{}", COLUMNS.join(","))?;
     for CorruptionEvent { at, link, loss, repair } in trace {

@@ -1,4 +1,4 @@
-//! What each link costs in a year.
+//! Penalty of each link in a year.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ impl Exposure {
         if self.hours > 0.0 { sum / self.hours } else { 0.0 }
     }
 
-    /// What protection of each link is expected to gain: the mean of all links between the same levels, because which of
-    /// them corrupts next year is not known.
+    /// Expected gain by protection of each link: the mean of all links between the same levels, because which of them
+    /// corrupts next year is not known.
     pub(super) fn expected_gains(&self, fabric: &Fabric) -> Vec<f64> {
         let class =
             |link: &crate::fabric::FabricLink| (fabric.switch(link.lower).level, fabric.switch(link.upper).level);
@@ -84,7 +84,7 @@ impl<'a> ExposureRecorder<'a> {
         }
     }
 
-    /// What a link has cost up to `now`.
+    /// Adds up the penalty of a link up to `now`.
     fn settle(&mut self, now: Moment, link: usize) {
         if let Some((since, loss)) = self.losing[link].take() {
             let hours = now.since(since).as_secs_f64() / 3_600.0;

@@ -15,7 +15,7 @@ struct Groups {
     switches: Vec<Vec<SwitchId>>,
     /// For each group, those it has links to and what protecting these is expected to gain; itself perhaps included.
     gains: Vec<BTreeMap<usize, f64>>,
-    /// What each would gain if it were the next, with those that are upgraded and within itself.
+    /// Gain of each if it were the next, with those that are upgraded and within itself.
     alone: Vec<f64>,
     upgraded: Vec<bool>,
 }

@@ -20,7 +20,7 @@ use crate::corrupting::PortReports;
 /// The wait after a failure, doubled by each further one up to the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How often to look which hosts are alive, and whether the bus still has the orders.
+/// Interval between checks for hosts that are silent, and for orders that the bus has lost.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// After a failure hosts have this long to be heard again before they are called silent.
 const GRACE: Duration = Duration::from_secs(30);
@@ -61,7 +61,7 @@ pub struct Follower<'f> {
     degraded: Option<String>,
     look_at: Moment,
     judge_hosts_at: Moment,
-    /// What was ignored, so that it is reported once.
+    /// Messages that were ignored, so that each is reported once.
     ignored: BTreeSet<String>,
     onsets: Onsets,
 }
@@ -93,7 +93,7 @@ impl<'f> Follower<'f> {
         self.degraded.as_deref()
     }
 
-    /// How long to wait before the next [`step`](Self::step).
+    /// Time to wait before the next [`step`](Self::step).
     pub fn wait(&self, now: Moment) -> Duration {
         self.not_before.since(now)
     }

@@ -1,4 +1,4 @@
-//! Which of two ports was found corrupting first: said only if it is so.
+//! Order in which two ports were found corrupting: reported only if it is certain.
 //!
 //! Monitors that know how wrong their clocks are say between which times they found a condition. Of two such intervals one is
 //! before the other only if it ends before the other begins; if they overlap, or a monitor does not say, nobody knows. Nor does
@@ -21,7 +21,7 @@ pub struct OnsetOrder {
     pub by_ns: u64,
 }
 
-/// What was last said of a port.
+/// Last state of a port that was heard.
 #[derive(Debug)]
 struct PortOnset {
     version: (u64, u64),
@@ -29,7 +29,7 @@ struct PortOnset {
     found: Option<FoundTime>,
 }
 
-/// When a condition was found.
+/// Interval in which a condition was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FoundTime {
     earliest: u64,
@@ -38,15 +38,15 @@ struct FoundTime {
     of: Option<String>,
 }
 
-/// When ports were found corrupting.
+/// Times at which ports were found corrupting.
 #[derive(Debug, Default)]
 pub(super) struct Onsets {
     ports: BTreeMap<PortId, PortOnset>,
 }
 
 impl Onsets {
-    /// What is new: for each port that is corrupting now and was not before, the last port that was found before it and the
-    /// first that was found after it. What is no newer than what was heard changes nothing.
+    /// Returns what is new: for each port that is corrupting now and was not before, the last port that was found before it
+    /// and the first that was found after it. A message that is no newer than what was heard changes nothing.
     pub(super) fn hear<'m>(&mut self, messages: impl IntoIterator<Item = &'m Message>) -> Vec<OnsetOrder> {
         let mut orders = Vec::new();
         for message in messages {
