@@ -47,7 +47,7 @@ impl LogFolder {
         Ok(Self { path: path.to_owned(), folder: WholeFolder::create(path)?, failure: None })
     }
 
-    /// Ends writing; fails if not all could be written.
+    /// Puts the folder in its place, unless some log could not be written: then there is none.
     pub fn finish(self) -> io::Result<()> {
         self.failure.map_or_else(|| self.folder.finish(), Err)
     }
