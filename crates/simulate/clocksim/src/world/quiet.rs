@@ -4,6 +4,7 @@
 //! has happened for long enough that every timer that could expire has expired, the root and the other nodes that send by
 //! themselves send their next waves later, by a whole number of intervals, and the nodes that heard the last wave hear that
 //! one as if nothing was between. The last wave before a failure, a plan, a tick and the end is always simulated.
+//! The time of a broken oscillator would leave its bound in between, so with one every wave is simulated.
 
 use units::{Span, Time};
 
