@@ -1,4 +1,5 @@
-//! Logs of TCP connections, and their exact replay: DETER (Y. Li, *Troubleshooting networks*, ch. 6).
+//! Logs of TCP connections, and their exact replay: DETER (Y. Li, *Hardware-Software Codesign for High-Performance Cloud
+//! Networks*, ch. 6).
 //!
 //! A log holds what the two machines of a connection cannot know by themselves: what was asked of each and in which order,
 //! what the network did to the segments on their way, and what time decided. The segments are not in it: in a replay, each
