@@ -63,7 +63,10 @@ impl CommandHelp {
             match command.commands.get(word) {
                 Some(next) => command = next,
                 None if option == "--" => return None,
-                None if option.starts_with('-') && !command.options.contains(option) => return Some(option.to_owned()),
+                // A dash alone is standard input.
+                None if option.starts_with('-') && option != "-" && !command.options.contains(option) => {
+                    return Some(option.to_owned());
+                }
                 None if is_name && !command.takes_files && !command.commands.is_empty() => {
                     return Some(word.to_owned());
                 }

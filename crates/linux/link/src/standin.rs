@@ -280,7 +280,8 @@ impl StandIn {
         self.leave_bridge()?;
         // While the interface has its name: addresses are labelled with it.
         let moved = self.addresses_to_move(config, is_new)?;
-        if self.swaps && self.lacks_name(config)? {
+        // Also where an earlier daemon has given it, and its notes are lost: then the names are noted again.
+        if self.swaps && (self.notes.swapped().is_none() || self.lacks_name(config)?) {
             self.close_wire_to_host(&config.interface)?;
             self.take_name(config)?;
         } else if !self.swaps {

@@ -92,15 +92,19 @@ pub fn ask_clock(directory: &RunDirectory, node: &str, request: &ClockControlReq
     ask_at(&clock_socket(directory, node), request)
 }
 
-/// What a plan's file, or what comes through a pipe, asks of a node; the error names the file, and the line where there is one.
+/// Reads a node's part of a plan; see [`read_plan`].
 pub fn read_duties(path: &Path, node: &str, stop: &StopFlag) -> Result<ClockDuties, String> {
+    ClockDuties::of(&read_plan(path, stop)?, node).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Reads a plan from a file or a pipe; the error names the file, and the line where there is one.
+pub fn read_plan(path: &Path, stop: &StopFlag) -> Result<PlanFile, String> {
     let place = path.display();
     let text = read_text(path, LONGEST_PLAN, PLAN_PATIENCE, stop).map_err(|error| format!("{place}: {error}"))?;
-    let plan = PlanFile::parse(&text).map_err(|error| match error.line {
+    PlanFile::parse(&text).map_err(|error| match error.line {
         Some(line) => format!("{place}:{line}: {error}"),
         None => format!("{place}: {error}"),
-    })?;
-    ClockDuties::of(&plan, node).map_err(|error| format!("{place}: {error}"))
+    })
 }
 
 /// Answers for a clock until `stop` has something to read or is closed.

@@ -34,7 +34,7 @@ mod status;
 
 pub use config::{ClockConfig, ClockLink, live_params};
 pub use control::{
-    ClockControlReply, ClockControlRequest, ClockRequest, ask_clock, clock_names, clock_page, read_duties,
+    ClockControlReply, ClockControlRequest, ClockRequest, ask_clock, clock_names, clock_page, read_duties, read_plan,
 };
 pub use daemon::ClockDaemon;
 pub use duties::{ClockDuties, DutyError};

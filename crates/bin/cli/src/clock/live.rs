@@ -8,7 +8,7 @@ use std::io;
 
 use chart::table::{Align, Table, thousands};
 use link::control::RunDirectory;
-use timekeeper::{ClockControlReply, ClockControlRequest, ClockStatus, ask_clock, clock_names};
+use timekeeper::{ClockControlReply, ClockControlRequest, ClockDuties, ClockStatus, ask_clock, clock_names};
 
 use crate::args::{ClockLiveCommand, ClockReplanArgs};
 use crate::output::{CommandResult, Failure, print, say};
@@ -34,17 +34,20 @@ pub(super) fn run(command: &ClockLiveCommand, json: bool) -> CommandResult {
 }
 
 fn replan(args: &ClockReplanArgs) -> CommandResult {
+    // It is read here: what has no end, or never begins, is this command's business and not the daemon's.
+    let stop = stop_on_ctrl_c();
+    let plan = timekeeper::read_plan(&args.plan, &stop);
+    if stop.is_stopped() {
+        return Err(Failure::Interrupted);
+    }
+    let plan = plan.map_err(Failure::Usage)?;
     let directory = RunDirectory::of_this_system();
     let node = find(&directory, args.which.node.as_deref())?;
     // As the plan has it: the names of files have no slashes.
     let node = status_of(&directory, &node)?.node;
-    // It is read here: what has no end, or never begins, is this command's business and not the daemon's.
-    let stop = stop_on_ctrl_c();
-    let duties = timekeeper::read_duties(&args.plan, &node, &stop);
-    if stop.is_stopped() {
-        return Err(Failure::Interrupted);
-    }
-    let request = ClockControlRequest::Plan(Box::new(duties.map_err(Failure::Usage)?));
+    let duties = ClockDuties::of(&plan, &node);
+    let duties = duties.map_err(|error| Failure::Usage(format!("{}: {error}", args.plan.display())))?;
+    let request = ClockControlRequest::Plan(Box::new(duties));
     done(&node, ask(&directory, &node, &request)?)?;
     say(&format!("{node} has the plan of {}", args.plan.display()));
     Ok(())

@@ -39,20 +39,26 @@ impl StandIn {
     /// Gives the stand-in the interface's name, and all others that it has.
     pub(super) fn take_name(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
         let (wire, links) = (self.netlink.existing(self.wire_index)?, self.netlink.links()?);
+        let stand_in = self.netlink.existing(self.index)?;
+        // Of a stand-in that has the name already, all but its own are the interface's.
+        let has_them = stand_in.name == config.interface;
+        let lent_before = if has_them { stand_in.altnames } else { Vec::new() };
         let is_taken = |name: &str| links.iter().any(|link| link.answers_to(name));
         let lent = if wire.name == config.interface { wire_name(&wire.name, is_taken) } else { wire.name.clone() };
-        let mut altnames = self.notes.swapped().map_or(Vec::new(), |(_, altnames)| altnames);
-        altnames.extend(wire.altnames.into_iter().filter(|name| *name != config.name));
+        let mut altnames = self.notes.swapped().map_or(lent_before, |(_, altnames)| altnames);
+        altnames.extend(wire.altnames);
+        altnames.retain(|name| *name != config.name);
         altnames.sort();
         altnames.dedup();
         self.note(InterfaceChange::SwappedNames { wire_name: lent.clone(), altnames: altnames.clone() })?;
         if wire.name != lent {
             self.netlink.rename(self.wire_index, &lent).map_err(|error| refused(config, &error))?;
         }
-        if self.netlink.existing(self.index)?.name != config.interface {
+        if !has_them {
             self.netlink.rename(self.index, &config.interface).map_err(|error| refused(config, &error))?;
         }
-        give_altnames(&self.netlink, self.wire_index, self.index, altnames.iter().chain([&config.name]))?;
+        let missing = altnames.iter().chain([&config.name]);
+        give_altnames(&self.netlink, self.wire_index, self.index, missing)?;
         self.remarks.push(format!(
             "the stand-in has the name {} (and {}), the interface itself is {lent} until the link is down",
             config.interface, config.name
