@@ -14,7 +14,7 @@ fn main() {
     println!("cargo:rustc-env=HITLESS_COMMIT={}", commit(&git).unwrap_or_else(|| "unknown".to_owned()));
 }
 
-/// Of what is checked out, if the source is a clone.
+/// Commit that is checked out, if the source is a clone.
 fn commit(git: &Path) -> Option<String> {
     let head = fs::read_to_string(git.join("HEAD")).ok()?;
     let Some(name) = head.trim().strip_prefix("ref: ") else { return Some(head.trim().to_owned()) };

@@ -1,4 +1,4 @@
-//! What can be asked, in one table: help, man page and completions all come from it.
+//! One table of commands and options: help, man page and completions all come from it.
 
 mod bench;
 mod clock;
@@ -119,7 +119,7 @@ pub(crate) enum Command {
     /// `hitless replay queues` replays the queues of switches.
     Replay(Box<ReplayArgs>),
 
-    /// What protection costs and gains on this machine, beside plain cables and other congestion controls.
+    /// Measure what protection costs and gains on this machine, beside plain cables and other congestion controls.
     ///
     /// Brings its own traffic; nothing else need be installed.
     Bench(BenchArgs),
@@ -132,13 +132,13 @@ pub(crate) enum Command {
     #[command(allow_negative_numbers = true)]
     Wire(Box<WireArgs>),
 
-    /// How many copies of a retransmission reach a target loss.
+    /// Compute the number of copies of a retransmission that reaches a target loss.
     ///
     /// LinkGuardian's Eq. 2: the smallest N with actual^(N+1) <= target.
     #[command(allow_negative_numbers = true)]
     Copies(CopiesArgs),
 
-    /// What can be computed without simulating: timeouts of RDMA flows, memory of NICs, HPCC, reservations in a rack.
+    /// Compute without simulating: timeouts of RDMA flows, memory of NICs, HPCC, reservations in a rack.
     #[command(subcommand)]
     Model(ModelCommand),
 
@@ -200,7 +200,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(value_name = "PAPER[/CLAIM]", help = papers::help())]
     pub what: String,
 
-    /// How much stands behind each value.
+    /// Amount of simulation or measurement behind each value.
     #[arg(long, value_enum, default_value_t = ScaleArg::Quick)]
     pub scale: ScaleArg,
 
@@ -221,11 +221,11 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, requires = "save")]
     pub resume: bool,
 
-    /// Of `list`: the verdicts of the results saved here.
+    /// With `list`: print the verdicts of the results saved here.
     #[arg(long, value_name = "DIR")]
     pub results: Option<PathBuf>,
 
-    /// Of `list`: print Markdown, as docs/reproduce.md has it.
+    /// With `list`: print Markdown, as docs/reproduce.md has it.
     #[arg(long)]
     pub markdown: bool,
 

@@ -27,11 +27,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value = "5000")]
     pub requests: Count,
 
-    /// How the host is reached: auto, tap or veth.
+    /// Access to the host: auto, tap or veth.
     #[arg(long, default_value = "auto")]
     pub backend: String,
 
-    /// How the wire is reached: auto, packet, or xdp if built with it.
+    /// Access to the wire: auto, packet, or xdp if built with it.
     #[arg(long, default_value = "auto")]
     pub wire: String,
 
@@ -46,35 +46,37 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// What a busy host costs: datagrams and bulk through the link, alone and beside a busy loop on every processor.
+    /// Measure what a busy host costs: datagrams and bulk through the link, alone and beside a busy loop on every
+    /// processor.
     ///
     /// Daemons run with the priority that the systemd unit gives them, if this user may set it.
     Busy(BenchBusyArgs),
 
-    /// How fast the network simulator is: packet-hops and events per second on one core, and memory.
+    /// Measure the network simulator: packet-hops and events per second on one core, and memory.
     Sim(BenchSimArgs),
 
-    /// How fast the fleet's planner is: seconds for a simulated year, a fast check, a plan at each event, and memory.
+    /// Measure the fleet's planner: seconds for a simulated year, a fast check, a plan at each event, and memory.
     Fleet(super::BenchFleetArgs),
 
-    /// How long a packet takes that arrives at a MELO receiver, by loss; below 20 ns is the target.
+    /// Measure the time that a MELO receiver takes for a packet, by loss; below 20 ns is the target.
     Melo(BenchMeloArgs),
 
-    /// How fast digests are, and comparisons of captures: time and memory on one core.
+    /// Measure digests and comparisons of captures: time and memory on one core.
     ///
     /// Writes two captures, of 80 bytes a packet each, and removes them.
     #[command(allow_negative_numbers = true)]
     Radar(BenchRadarArgs),
 
-    /// How fast plans for clocks are: fabric by fabric, and after each of many failures of Jupiter.
+    /// Measure the planner for clocks: fabric by fabric, and after each of many failures of Jupiter.
     Clock(BenchClockArgs),
 
-    /// How fast captures are explained: packets a second on one core, and memory.
+    /// Measure the explanation of captures: packets a second on one core, and memory.
     ///
     /// Writes a capture of 100 bytes a packet, and removes it.
     Explain(BenchExplainArgs),
 
-    /// What `hitless explain record` costs: processor time for each packet and packets a second, with it and without.
+    /// Measure what `hitless explain record` costs: processor time for each packet and packets a second, with it and
+    /// without.
     ///
     /// Two namespaces, the kernel's own TCP between them: a transfer, and small requests. Needs root.
     Record(BenchRecordArgs),
@@ -131,7 +133,7 @@ pub(crate) struct BenchExplainArgs {
     #[arg(long, default_value_t = 1_000, value_parser = whole_within::<u64>(1..=50_000))]
     pub open: u64,
 
-    /// Where to write the capture; the folder for temporary files if not given.
+    /// Folder for the capture; the folder for temporary files if not given.
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 
@@ -150,7 +152,7 @@ pub(crate) struct BenchRadarArgs {
     #[arg(long, default_value = "1e-3")]
     pub loss: Prob,
 
-    /// Where to write the captures; the folder for temporary files if not given.
+    /// Folder for the captures; the folder for temporary files if not given.
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 

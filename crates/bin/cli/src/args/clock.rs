@@ -1,4 +1,4 @@
-//! What can be asked about clocks.
+//! Commands about clocks.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -28,18 +28,19 @@ pub(crate) enum ClockCommand {
     Live(ClockLiveCommand),
 }
 
-/// Which nodes and links there are, and what fails together.
+/// Nodes, links and failure domains.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ClockGraphArgs {
     #[command(flatten)]
     pub wiring: ClockWiringArgs,
 
-    /// How hosts are linked [default: dual with --jupiter and --testbed, none otherwise].
+    /// Links of hosts [default: dual with --jupiter and --testbed, none otherwise].
     #[arg(long, value_enum)]
     pub hosts: Option<HostsArg>,
 
-    /// What fails together: `pods` or `agg` by the names of nodes, `none`, or a file, TOML with `[[domain]]` tables or CSV of domain and member
-    /// [default: those of the topology's file; agg with --jupiter; pods with the others].
+    /// Failure domains, each of which fails as a whole: `pods` or `agg` by the names of nodes, `none`, or a file, TOML with
+    /// `[[domain]]` tables or CSV of domain and member [default: those of the topology's file; agg with --jupiter; pods
+    /// with the others].
     #[arg(long, value_name = "FILE|pods|agg|none")]
     pub domains: Option<DomainsArg>,
 }
@@ -78,7 +79,7 @@ pub(crate) enum HostsArg {
     None,
 }
 
-/// Where failure domains come from.
+/// Source of failure domains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DomainsArg {
     Pods,
@@ -105,11 +106,11 @@ pub(crate) struct ClockPlanArgs {
     #[command(flatten)]
     pub graph: ClockGraphArgs,
 
-    /// Where waves begin; a node from which no other is far if not given.
+    /// Node at which waves begin; a node from which no other is far if not given.
     #[arg(long, value_name = "NODE")]
     pub root: Option<String>,
 
-    /// Who takes over when the root is dead: a neighbour of the root.
+    /// Node that takes over when the root is dead: a neighbour of the root.
     #[arg(long, value_name = "NODE")]
     pub backup_root: Option<String>,
 
@@ -118,7 +119,7 @@ pub(crate) struct ClockPlanArgs {
     #[arg(long, value_name = "FILE")]
     pub avoid: Option<PathBuf>,
 
-    /// What has failed: names of nodes and links, and domain:NAME, one in each line.
+    /// Failed nodes, links and domains: names of nodes and links, and domain:NAME, one in each line.
     #[arg(long, value_name = "FILE")]
     pub without: Option<PathBuf>,
 
@@ -144,7 +145,7 @@ pub(crate) struct ClockCheckArgs {
     #[command(flatten)]
     pub graph: ClockGraphArgs,
 
-    /// What has failed: names of nodes and links, and domain:NAME, one in each line.
+    /// Failed nodes, links and domains: names of nodes and links, and domain:NAME, one in each line.
     #[arg(long, value_name = "FILE")]
     pub without: Option<PathBuf>,
 }
@@ -175,15 +176,15 @@ pub(crate) struct ClockSimulateArgs {
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
 
-    /// How clocks are synchronised: sundial, ptp, ptp+dtp, huygens, marzullo, ptp+freq, ptp+freq+sync.
+    /// Method of synchronising clocks: sundial, ptp, ptp+dtp, huygens, marzullo, ptp+freq, ptp+freq+sync.
     #[arg(long, value_name = "SCHEME", default_value_t = ClockScheme::Sundial)]
     pub scheme: ClockScheme,
 
-    /// How frequencies differ, within 100 ppm: const, walk, ramp, adversary; or broken:NODE@PPM.
+    /// Differences of frequencies, within 100 ppm: const, walk, ramp, adversary; or broken:NODE@PPM.
     #[arg(long, value_name = "MODEL", default_value_t = DriftModel::Constant)]
     pub drift: DriftModel,
 
-    /// Where ε_base comes from.
+    /// Source of ε_base.
     #[arg(long, value_enum, default_value_t = DepthArg::Planned)]
     pub depth: DepthArg,
 
@@ -191,24 +192,24 @@ pub(crate) struct ClockSimulateArgs {
     #[arg(long, value_name = "P")]
     pub loss: Option<Prob>,
 
-    /// What fails, and when: link:A--B@TIME, node:X@TIME, domain:D@TIME, root@TIME; or random:N, spread over the run and repaired one
-    /// after the other. May be given more than once.
+    /// Failures, each with its time: link:A--B@TIME, node:X@TIME, domain:D@TIME, root@TIME; or random:N, spread over the
+    /// run and repaired one after the other. May be given more than once.
     #[arg(long, value_name = "WHAT@TIME")]
     pub fail: Vec<String>,
 
-    /// From a failure to the new plan.
+    /// Time from a failure to the new plan.
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub controller: Span,
 
-    /// From the first node that is told the new plan, the root, to the last; 0s tells all at once.
+    /// Time from the first node that is told the new plan, the root, to the last; 0s tells all at once.
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub rollout: Span,
 
-    /// How long to simulate.
+    /// Time to simulate.
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Span,
 
-    /// Of all that is random.
+    /// Seed of everything random.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 

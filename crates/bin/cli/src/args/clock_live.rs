@@ -19,7 +19,7 @@ pub(crate) enum ClockLiveCommand {
     /// The time of a clock that runs here: earliest, latest, ε.
     Now(ClockNowArgs),
 
-    /// How a clock that runs here is doing.
+    /// Show the state of a clock that runs here.
     Status(ClockNameArg),
 
     /// Give a clock that runs here another plan, or the same again: a node that turned goes back to its parent.
@@ -76,7 +76,7 @@ units::options! {
         #[arg(long, value_name = "FILE")]
         pub plan: Option<PathBuf>,
 
-        /// Which node of the plan this is.
+        /// Node of the plan that this host is.
         #[arg(long, value_name = "NAME")]
         pub node: Option<String>,
 
@@ -84,12 +84,13 @@ units::options! {
         #[arg(long, value_name = "NEIGHBOUR=IFACE")]
         pub link: Vec<String>,
 
-        /// Between waves, the same at all nodes; a node turns to its backup parent after two and a half of them [default: 1ms].
+        /// Time between waves, the same at all nodes; a node turns to its backup parent after two and a half of them
+        /// [default: 1ms].
         #[arg(long, value_name = "TIME")]
         #[serde(deserialize_with = "parsed")]
         pub interval: Option<Span>,
 
-        /// Where to put the page that programs read; in the run directory if not given.
+        /// File of the page that programs read; in the run directory if not given.
         #[arg(long, value_name = "FILE")]
         pub page: Option<PathBuf>,
 
@@ -130,7 +131,7 @@ pub(crate) struct ClockNowArgs {
     #[arg(long, value_name = "TIME", default_value = "100ms", requires = "follow")]
     pub every: Span,
 
-    /// How long --follow goes on; until Ctrl-C if not given.
+    /// Duration of --follow; until Ctrl-C if not given.
     #[arg(long = "for", value_name = "TIME", requires = "follow")]
     pub duration: Option<Span>,
 }
@@ -141,15 +142,16 @@ pub(crate) struct ClockDemoArgs {
     #[arg(long, default_value_t = 20, value_parser = whole_within::<u32>(0..=10_000))]
     pub kills: u32,
 
-    /// How often to stop the root for 50, 250 and 1000 ms in turn, with a plan for the old root, the new one or a third afterwards.
+    /// Number of stops of the root, for 50, 250 and 1000 ms in turn, with a plan for the old root, the new one or a third
+    /// afterwards.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole_within::<u32>(0..=10_000))]
     pub stops: u32,
 
-    /// How long nothing is killed at first: ε when idle is measured then.
+    /// Time at the start in which nothing is killed: ε when idle is measured then.
     #[arg(long, value_name = "TIME", default_value = "3s")]
     pub idle: Span,
 
-    /// Between waves.
+    /// Time between waves.
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     pub interval: Span,
 

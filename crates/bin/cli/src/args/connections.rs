@@ -1,4 +1,4 @@
-//! What can be asked about slow connections.
+//! Commands about slow connections.
 
 use std::path::PathBuf;
 
@@ -40,11 +40,11 @@ pub(crate) struct ExplainRecordArgs {
     #[arg(value_name = "IFACE")]
     pub interface: String,
 
-    /// Where to: a new pcapng file.
+    /// A new pcapng file for the capture.
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 
-    /// For how long; without it, until Ctrl-C.
+    /// Duration of the capture; until Ctrl-C if not given.
     #[arg(long = "for", value_name = "TIME")]
     pub lasts: Option<Span>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct SelftestArgs {
     #[arg(long, value_name = "CASES", value_delimiter = ',')]
     pub only: Vec<TestCase>,
 
-    /// How well the shadow follows the kernel, instead: many connections at loss 0, 1e-3 and 1e-2.
+    /// Measure the shadow's agreement with the kernel instead: many connections at loss 0, 1e-3 and 1e-2.
     #[arg(long, conflicts_with_all = ["runs", "only"])]
     pub agreement: bool,
 
@@ -98,7 +98,7 @@ pub(crate) struct ExplainCaptureArgs {
     #[arg(long, value_name = "N", value_parser = whole_within::<usize>(1..))]
     pub slowest: Option<usize>,
 
-    /// What may be spent on what is known of connections; what falls out is counted.
+    /// Limit of the memory for connections; what falls out is counted.
     #[arg(long, value_name = "BYTES", default_value = "1GB")]
     pub memory: Bytes,
 

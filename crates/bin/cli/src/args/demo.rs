@@ -31,11 +31,11 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value = "ordered")]
     pub mode: String,
 
-    /// How the host is reached: auto, tap or veth.
+    /// Access to the host: auto, tap or veth.
     #[arg(long, default_value = "auto")]
     pub backend: String,
 
-    /// How the wire is reached: auto, packet, or xdp if built with it.
+    /// Access to the wire: auto, packet, or xdp if built with it.
     #[arg(long, default_value = "auto")]
     pub wire: String,
 

@@ -1,4 +1,4 @@
-//! What can be asked about a fleet of links.
+//! Commands about a fleet of links.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub(crate) enum FleetCommand {
     #[command(allow_negative_numbers = true)]
     Simulate(Box<SimulateArgs>),
 
-    /// What to disable now, what to protect, in which order to repair.
+    /// Plan what to disable now, what to protect, and in which order to repair.
     #[command(allow_negative_numbers = true)]
     Plan(PlanArgs),
 
@@ -30,7 +30,7 @@ pub(crate) enum FleetCommand {
     /// Say that a link was repaired: orders both its ends back into service.
     Repaired(RepairedArgs),
 
-    /// Which switches to upgrade first, if only upgraded ones can protect their links.
+    /// Choose the switches to upgrade first, if only upgraded ones can protect their links.
     #[command(allow_negative_numbers = true)]
     Upgrade(Box<UpgradeArgs>),
 
@@ -38,7 +38,7 @@ pub(crate) enum FleetCommand {
     Topology(TopologyArgs),
 }
 
-/// Which links there are.
+/// Links of a fabric.
 #[derive(Clone, Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct FabricArgs {
@@ -55,10 +55,10 @@ pub(crate) struct FabricArgs {
     pub topology: Option<PathBuf>,
 }
 
-/// What may happen to them.
+/// Time and events to simulate.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct YearArgs {
-    /// How long.
+    /// Days to simulate.
     #[arg(long, default_value_t = 365.0)]
     pub days: f64,
 
@@ -74,7 +74,7 @@ pub(crate) struct YearArgs {
     #[arg(long, default_value_t = 1.0)]
     pub shape: f64,
 
-    /// How long repairs take and how many do: times with weights.
+    /// Times that repairs take, each with its weight.
     #[arg(long, value_name = "TIME:WEIGHT,…", default_value = "2d:80,4d:20")]
     pub repair: RepairTimes,
 
@@ -112,7 +112,7 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub year: YearArgs,
 
-    /// What is done about corrupting links.
+    /// Policy for corrupting links.
     #[arg(long, value_enum, default_value_t = PolicyArg::CorroptGuard)]
     pub policy: PolicyArg,
 
@@ -124,7 +124,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, conflicts_with = "seed")]
     pub seeds: Option<Seeds>,
 
-    /// What happens, from a CSV of hours, link, loss and hours of repair.
+    /// Read the events from a CSV of hours, link, loss and hours of repair.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "mttf", "shape", "repair"])]
     pub trace: Option<PathBuf>,
 
@@ -136,7 +136,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = whole_within::<u32>(1..))]
     pub ports_per_pipe: u32,
 
-    /// How the ports of a switch are dealt to its pipes.
+    /// Order in which the ports of a switch are dealt to its pipes.
     #[arg(long, value_enum, default_value_t = NumberingArg::RoundRobin)]
     pub pipe_numbering: NumberingArg,
 
@@ -159,11 +159,11 @@ pub(crate) struct SimulateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// Which links there are: TOML, or a CSV of links.
+    /// Links of the network: TOML, or a CSV of links.
     #[arg(long, value_name = "FILE")]
     pub topology: PathBuf,
 
-    /// Which of them corrupt: what monitors publish as JSON, or a CSV of link, loss and state; `-` for standard input.
+    /// Corrupting links: what monitors publish as JSON, or a CSV of link, loss and state; `-` for standard input.
     #[arg(long, value_name = "FILE")]
     pub corrupting: PathBuf,
 
@@ -182,11 +182,11 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct FleetWatchArgs {
-    /// Which links there are: TOML, or a CSV of links.
+    /// Links of the network: TOML, or a CSV of links.
     #[arg(long, value_name = "FILE")]
     pub topology: PathBuf,
 
-    /// Where monitors publish: redis://HOST, or rediss://HOST with TLS.
+    /// Bus on which monitors publish: redis://HOST, or rediss://HOST with TLS.
     #[arg(long, value_name = "URL")]
     pub bus: String,
 
@@ -220,11 +220,11 @@ pub(crate) struct RepairedArgs {
     /// The link, or a port at one of its ends.
     pub link: String,
 
-    /// Which links there are: TOML, or a CSV of links.
+    /// Links of the network: TOML, or a CSV of links.
     #[arg(long, value_name = "FILE")]
     pub topology: PathBuf,
 
-    /// Where orders are published: redis://HOST, or rediss://HOST with TLS.
+    /// Bus on which orders are published: redis://HOST, or rediss://HOST with TLS.
     #[arg(long, value_name = "URL")]
     pub bus: String,
 
@@ -263,7 +263,7 @@ pub(crate) struct TopologyArgs {
     #[command(flatten)]
     pub fabric: FabricArgs,
 
-    /// Where to, as CSV; `-` for standard output.
+    /// File to write as CSV; `-` for standard output.
     #[arg(long, value_name = "FILE")]
     pub write: PathBuf,
 }
@@ -312,7 +312,7 @@ impl FromStr for Hours {
 /// A thousand years.
 const MOST_HOURS: f64 = 8_766_000.0;
 
-/// How long repairs take: `2d:80,4d:20`.
+/// Times that repairs take, with weights: `2d:80,4d:20`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RepairTimes(pub Vec<RepairTime>);
 

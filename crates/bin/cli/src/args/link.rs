@@ -20,7 +20,7 @@ pub(crate) enum LinkCommand {
     #[command(hide = true)]
     Keep(KeepArgs),
 
-    /// How a link is doing.
+    /// Show the state of a link.
     Status(NameArg),
 
     /// Ask for protection.
@@ -66,7 +66,7 @@ pub(crate) struct DownArgs {
 pub(crate) struct KeepArgs {
     pub name: String,
 
-    /// Where the link's notes are.
+    /// Directory with the link's notes.
     #[arg(long, value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -86,7 +86,7 @@ pub(crate) struct WatchArgs {
     /// The stand-in interface; may be left out if there is only one.
     pub name: Option<String>,
 
-    /// Between two looks.
+    /// Time between two refreshes of the view.
     #[arg(long, value_name = "TIME", default_value = "500ms")]
     pub every: Span,
 }
@@ -96,7 +96,7 @@ pub(crate) struct CaptureArgs {
     /// The interface that the protected link is behind.
     pub interface: String,
 
-    /// Where to.
+    /// File to write.
     #[arg(long, value_name = "FILE")]
     pub write: PathBuf,
 

@@ -1,4 +1,4 @@
-//! What can be asked of the models.
+//! Commands about models.
 
 use clap::{Args, Subcommand, ValueEnum};
 use reserve::SlotUnit;
@@ -6,24 +6,25 @@ use units::{Bytes, Count, Prob, Rate, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// How often corruption makes RDMA flows time out, what dummies and copies do about it, and what they cost.
+    /// Compute how often corruption makes RDMA flows time out, what dummies and copies do about it, and what they cost.
     ///
     /// The probabilities of "Packet corruption in RDMA", exact and as the paper approximates them, for your flows. With
     /// --advise and a goal: the cheapest setting that reaches it, and why.
     #[command(allow_negative_numbers = true)]
     Rdma(Box<RdmaArgs>),
 
-    /// What MELO keeps on the chip of a NIC: bytes of each connection, bits of the shared pools.
+    /// Compute what MELO keeps on the chip of a NIC: bytes of each connection, bits of the shared pools.
     #[command(allow_negative_numbers = true)]
     Melo(MeloArgs),
 
-    /// What HPCC does to windows and queues, what its telemetry costs, and whether an incast makes PFC pause.
+    /// Compute what HPCC does to windows and queues, what its telemetry costs, and whether an incast makes PFC pause.
     ///
     /// The formulas of Li's thesis, chapter 2, for one link that flows share.
     #[command(allow_negative_numbers = true)]
     Hpcc(HpccArgs),
 
-    /// What reservations in a rack (PL2) promise and cost: bound on the buffer, throughput, wait, ceiling of goodput, leaks.
+    /// Compute what reservations in a rack (PL2) promise and cost: bound on the buffer, throughput, wait, ceiling of
+    /// goodput, leaks.
     ///
     /// With --advise and --p99: the scheduler, K and contexts that meet it with the smallest buffer, and why.
     #[command(allow_negative_numbers = true)]
@@ -95,7 +96,7 @@ pub(crate) struct RdmaArgs {
     #[arg(long, value_name = "TIME", default_value = "10us")]
     pub rtt: Span,
 
-    /// How long a queue pair is idle before dummies are sent: the paper's T.
+    /// Time for which a queue pair is idle before dummies are sent: the paper's T.
     #[arg(long, value_name = "TIME", default_value = "0us")]
     pub wait: Span,
 
@@ -115,11 +116,11 @@ pub(crate) struct RdmaArgs {
     #[arg(long, value_name = "FLOWS", conflicts_with = "queue_pairs")]
     pub simulate: Option<Count>,
 
-    /// Of the simulation: runs at the same time; as many as there are cores if not given.
+    /// Runs of the simulation at the same time; as many as there are cores if not given.
     #[arg(long, value_name = "N", requires = "simulate", value_parser = whole_within::<u16>(1..))]
     pub jobs: Option<u16>,
 
-    /// Of the simulation: where its randomness begins.
+    /// Seed of the simulation.
     #[arg(long, default_value_t = 1, requires = "simulate")]
     pub seed: u64,
 
@@ -130,7 +131,7 @@ pub(crate) struct RdmaArgs {
     #[command(flatten)]
     pub goal: GoalArgs,
 
-    /// What that percentile of flow completion times is without corruption.
+    /// Value of that percentile of flow completion times without corruption.
     #[arg(long, value_name = "TIME", default_value = "100us")]
     pub base: Span,
 }
@@ -243,15 +244,15 @@ pub(crate) struct Pl2Args {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole_within::<u32>(1..=64))]
     pub k: u32,
 
-    /// What a slot is for.
+    /// Unit that a slot is for.
     #[arg(long, value_enum, default_value = "frames")]
     pub unit: SlotUnitArg,
 
-    /// From a reservation to its grant in an idle rack.
+    /// Time from a reservation to its grant in an idle rack.
     #[arg(long, value_name = "TIME", default_value = "2.05us")]
     pub rtt: Span,
 
-    /// What a sender's software takes for each burst besides; 0 if contexts are in the NIC.
+    /// Additional time of a sender's software for each burst; 0 if contexts are in the NIC.
     #[arg(long, value_name = "TIME", default_value = "3.5us")]
     pub software: Span,
 
@@ -267,7 +268,7 @@ pub(crate) struct Pl2Args {
     #[arg(long)]
     pub advise: bool,
 
-    /// What a request may take at the 99th percentile beside everybody, from its reservation to its slot.
+    /// Limit of a request's time at the 99th percentile beside everybody, from its reservation to its slot.
     #[arg(long, value_name = "TIME")]
     pub p99: Option<Span>,
 }

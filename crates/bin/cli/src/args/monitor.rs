@@ -1,4 +1,4 @@
-//! What can be asked of the monitor.
+//! Commands about the monitor.
 
 use std::path::PathBuf;
 

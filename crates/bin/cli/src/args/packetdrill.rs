@@ -11,11 +11,11 @@ pub(crate) struct PacketdrillArgs {
     #[arg(value_name = "SCRIPT|DIR", required_unless_present = "random", conflicts_with = "random")]
     pub scripts: Vec<PathBuf>,
 
-    /// What they are run against: our TCP in simulated time, this host's TCP in real time, or one after the other.
+    /// TCP that the scripts are run against: ours in simulated time, this host's in real time, or one after the other.
     #[arg(long, value_enum, default_value = "machine")]
     pub against: AgainstArg,
 
-    /// Which kernel our TCP behaves like: linux-4.4, linux-5.4 or linux.
+    /// Kernel that our TCP behaves like: linux-4.4, linux-5.4 or linux.
     #[arg(long, value_name = "PROFILE", default_value = "linux")]
     pub profile: LinuxVersion,
 
@@ -23,11 +23,11 @@ pub(crate) struct PacketdrillArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub random: Option<u64>,
 
-    /// What random scripts are drawn from [default: 1].
+    /// Seed of random scripts [default: 1].
     #[arg(long)]
     pub seed: Option<u64>,
 
-    /// Where random scripts are written on which both differ [default: this folder].
+    /// Folder for random scripts on which both differ [default: this folder].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -36,7 +36,7 @@ pub(crate) enum RackCommand {
     /// down by a kill for more than 200 ms, memory that grows.
     Soak(RackSoakArgs),
 
-    /// How a switch, or a host that has joined, is doing.
+    /// Show the state of a switch, or of a host that has joined.
     Status(RackNameArg),
 
     /// Every counter of a switch, by port, or of a host that has joined.
@@ -49,7 +49,7 @@ pub(crate) enum RackCommand {
     Leave(RackLeaveArgs),
 }
 
-/// Who decides when a burst may go.
+/// Scheduler, which decides when a burst may go.
 #[derive(Clone, Copy, Debug, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SchedulerArg {
@@ -76,7 +76,7 @@ impl From<SchedulerArg> for SchedulerKind {
 
 #[derive(Debug, Args)]
 pub(crate) struct RackNameArg {
-    /// What it is called; may be left out if there is only one.
+    /// Name of the daemon; may be left out if there is only one.
     pub name: Option<String>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct RackLeaveArgs {
     pub unless_restarting: bool,
 }
 
-/// How a daemon is started, beside what it is to do.
+/// Options of a daemon's start, beside its task.
 #[derive(Debug, Args)]
 pub(crate) struct RackStartArgs {
     /// A TOML file with any of the above; what is given here goes before it.
@@ -137,7 +137,7 @@ units::options! {
         #[serde(deserialize_with = "parsed")]
         pub rate: Option<Rate>,
 
-        /// What may wait at each port, in bytes of the wire: a full frame of 1500 B takes 1538 [default: 128KB].
+        /// Limit of each port's queue, in bytes of the wire: a full frame of 1500 B takes 1538 [default: 128KB].
         #[arg(long, value_name = "BYTES")]
         #[serde(deserialize_with = "parsed")]
         pub buffer: Option<Bytes>,
@@ -160,7 +160,7 @@ units::options! {
         #[serde(deserialize_with = "parsed")]
         pub ingress_share: Option<Prob>,
 
-        /// What the switch is called [default: switch0].
+        /// Name of the switch [default: switch0].
         #[arg(long)]
         pub name: Option<String>,
 
@@ -200,7 +200,7 @@ units::options! {
         #[serde(deserialize_with = "parsed")]
         pub rate: Option<Rate>,
 
-        /// As at the switch [default: late].
+        /// Scheduler, the same as at the switch [default: late].
         #[arg(long, value_enum)]
         pub scheduler: Option<SchedulerArg>,
 
@@ -216,7 +216,7 @@ units::options! {
         #[arg(long)]
         pub mtu: Option<u32>,
 
-        /// How the kernel is reached: auto, tap or veth [default: auto].
+        /// Access to the kernel: auto, tap or veth [default: auto].
         #[arg(long)]
         pub backend: Option<String>,
 
@@ -244,7 +244,7 @@ pub(crate) struct RackDemoArgs {
     #[arg(long, default_value = "500M")]
     pub rate: Rate,
 
-    /// What may wait at each port.
+    /// Limit of each port's queue.
     #[arg(long, value_name = "BYTES", default_value = "128KB")]
     pub buffer: Bytes,
 
@@ -256,7 +256,7 @@ pub(crate) struct RackDemoArgs {
     #[arg(long, default_value_t = 5, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 
-    /// Who decides in the way `pl2` when hosts may send.
+    /// Scheduler of the way `pl2`, which decides when hosts may send.
     #[arg(long, value_enum, default_value = "late")]
     pub scheduler: SchedulerArg,
 
@@ -268,7 +268,7 @@ pub(crate) struct RackDemoArgs {
     #[arg(long, default_value_t = 1.5, value_name = "S")]
     pub seconds: f64,
 
-    /// How stand-ins are made: auto, tap or veth.
+    /// Kind of stand-ins: auto, tap or veth.
     #[arg(long, default_value = "auto")]
     pub backend: String,
 
@@ -283,7 +283,7 @@ pub(crate) struct RackDemoArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RackSoakArgs {
-    /// How long.
+    /// Duration of the run.
     #[arg(long = "for", value_name = "TIME", default_value = "60s")]
     pub duration: Span,
 
@@ -291,7 +291,7 @@ pub(crate) struct RackSoakArgs {
     #[arg(long, default_value = "200M")]
     pub rate: Rate,
 
-    /// What may wait at each port.
+    /// Limit of each port's queue.
     #[arg(long, value_name = "BYTES", default_value = "128KB")]
     pub buffer: Bytes,
 
@@ -299,7 +299,7 @@ pub(crate) struct RackSoakArgs {
     #[arg(long, default_value_t = 6, value_parser = whole_within::<u16>(5..=16))]
     pub hosts: u16,
 
-    /// Who decides when hosts may send.
+    /// Scheduler, which decides when hosts may send.
     #[arg(long, value_enum, default_value = "late")]
     pub scheduler: SchedulerArg,
 
@@ -307,7 +307,7 @@ pub(crate) struct RackSoakArgs {
     #[arg(long, default_value_t = 0, value_parser = whole_within::<u32>(0..=100_000))]
     pub kills: u32,
 
-    /// How often the last host leaves and joins again, spread over the time.
+    /// Number of times that the last host leaves and joins again, spread over the run.
     #[arg(long, default_value_t = 0, value_parser = whole_within::<u32>(0..=100_000))]
     pub joins: u32,
 
@@ -315,7 +315,7 @@ pub(crate) struct RackSoakArgs {
     #[arg(long, default_value = "0")]
     pub loss: Prob,
 
-    /// That wire is under `hitless link`, beneath the reservations.
+    /// Put that wire under `hitless link`, beneath the reservations.
     #[arg(long)]
     pub protect: bool,
 
