@@ -10,7 +10,7 @@ use link::tell::LogWriter;
 
 use crate::output::{CommandResult, Failure, say};
 
-/// How long a daemon that ends waits for its last reports to be written.
+/// Time that a daemon that ends waits for its last reports to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The run directory, for a command that trusts what it finds there. One that others may write to is a wrong argument if it was

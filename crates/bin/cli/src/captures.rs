@@ -20,7 +20,7 @@ pub(crate) fn sources(paths: [&PathBuf; 2], progress: &ReadProgress) -> Result<[
     Ok([CaptureSource::new(up, progress)?, CaptureSource::new(down, progress)?])
 }
 
-/// Whether two names lead to one file: results must not replace what they come from.
+/// True if two names lead to one file: results must not replace what they come from.
 pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     fs::canonicalize(one).ok().is_some_and(|one| fs::canonicalize(other).ok() == Some(one))
 }

@@ -74,7 +74,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<Option<Rate>, Failure> {
     text.parse().map(Some).map_err(|error| Failure::Usage(format!("--rate {text}: {error}, or none")))
 }
 
-/// How long bulk transfers take.
+/// Checks the duration of bulk transfers.
 pub(crate) fn check_seconds(seconds: f64) -> Result<Duration, Failure> {
     match seconds {
         0.2..=3_600.0 => Ok(Duration::from_secs_f64(seconds)),
@@ -90,7 +90,7 @@ pub(crate) fn write_page(path: Option<&Path>, page: impl FnOnce() -> String) -> 
     Ok(())
 }
 
-/// Which step a demonstration is at.
+/// Progress of a demonstration, step by step.
 pub(crate) struct DemoProgress {
     pub bar: ProgressBar,
     terminal: bool,

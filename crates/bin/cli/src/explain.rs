@@ -70,7 +70,7 @@ fn run_capture(args: &ExplainCaptureArgs, json: bool) -> CommandResult {
     print(json, &explanation.answer(), || explanation.text())
 }
 
-/// What a kernel said: by --evidence, or in the capture itself.
+/// Evidence from a kernel: that of --evidence, or in the capture itself.
 fn evidence(
     args: &ExplainCaptureArgs,
     open: OpenCapture<'_>,

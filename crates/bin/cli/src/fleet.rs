@@ -57,7 +57,7 @@ fn load(path: &Path) -> Result<Fabric, Failure> {
     Fabric::load(path).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// What may happen, and until when.
+/// Model of the events of a simulated year, and its end.
 fn year(args: &YearArgs) -> Result<(TraceModel, Moment), Failure> {
     if !(args.days > 0.0 && args.days <= MOST_DAYS) {
         return Err(Failure::Usage(format!("--days {}: expected more than 0 and at most {MOST_DAYS}", args.days)));
@@ -77,7 +77,7 @@ pub(crate) fn terms<'a>(
     PlanTerms { ledger, protection, capable, budget: BUDGET }
 }
 
-/// What orders are signed with, if anything.
+/// Key that signs orders, if there is any.
 fn order_key(path: Option<&Path>) -> Result<Option<OrderKey>, Failure> {
     path.map(|path| OrderKey::read(path).map_err(|why| Failure::Usage(format!("--order-{why}")))).transpose()
 }

@@ -195,8 +195,8 @@ fn clean_up(directory: &RunDirectory, name: &str, lock: Lock) -> Result<bool, Fa
     Ok(any)
 }
 
-/// Whether a service that ended so is started again at once: all but one that was asked to stop, be it that it did not in
-/// time, and one with wrong arguments. The service manager says how it ended.
+/// True if the service manager starts a service that ended so again at once. It does not if the service was asked to stop,
+/// even if it did not in time, or had wrong arguments. The service manager says how it ended.
 pub(crate) fn is_restarting(said: impl Fn(&str) -> Option<String>) -> bool {
     let wrong_arguments = said("EXIT_CODE").as_deref() == Some("exited") && said("EXIT_STATUS").as_deref() == Some("2");
     !wrong_arguments && !matches!(said("SERVICE_RESULT").as_deref(), None | Some("success" | "timeout"))

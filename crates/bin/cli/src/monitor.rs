@@ -17,9 +17,9 @@ use crate::args::{MonitorArgs, MonitorCommand};
 use crate::background::trusted;
 use crate::output::{Failure, print, say};
 
-/// How `--once` ends where no port is known to be healthy or corrupting: a network that nobody looked at is not healthy.
+/// Exit code of `--once` if no port is known to be healthy or corrupting: a network that nobody polled is not healthy.
 const NOTHING_JUDGED: u8 = 3;
-/// What is still to be said when asked to stop may take so long; then the program ends all the same.
+/// Time to publish what remains after a request to stop; then the program ends all the same.
 const GRACE: Duration = Duration::from_millis(900);
 
 pub(crate) fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &MonitorArgs, json: bool) -> Result<ExitCode, Failure> {
     watch(config, &directory, json).map(|()| ExitCode::SUCCESS)
 }
 
-/// As the kernel has it. One that has none is not to be confused with others all the same.
+/// Name of the host from the kernel; `localhost` if it has none.
 fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
@@ -95,7 +95,7 @@ fn is_called(port: &str, name: &str) -> bool {
     port == name || !name.contains('/') && port.rsplit('/').next() == Some(name)
 }
 
-/// What a script goes by. A port of which nothing is known does not make the others less healthy.
+/// Exit code for scripts. A port in unknown condition does not make the others less healthy.
 fn verdict(ports: &[PortAssessment]) -> u8 {
     let any = |condition| ports.iter().any(|looked| looked.condition == condition);
     match (any(Condition::Corrupting), any(Condition::Healthy)) {
@@ -188,7 +188,8 @@ fn journal(config: &MonitorConfig, json: bool) -> Result<Journal, Failure> {
     }
 }
 
-/// Who only observes needs no run directory, and then cannot be reached there either.
+/// Control socket of the monitor. A monitor that only observes needs no run directory, and then cannot be reached there
+/// either.
 fn control(config: &MonitorConfig, directory: &RunDirectory) -> Result<Option<MonitorControl>, Failure> {
     // Observing needs no run directory; acting does, and fails below.
     directory.make().iter().flatten().for_each(|line| say(line));

@@ -1,4 +1,4 @@
-//! What is printed: results to standard output, everything else to standard error.
+//! Output of the program: results to standard output, everything else to standard error.
 
 #![expect(clippy::print_stderr, reason = "this is where the program speaks")]
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// Why a command did not do all that was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was asked makes no sense.
+    /// The request makes no sense.
     Usage(String),
     /// Something outside failed.
     Outside(String),

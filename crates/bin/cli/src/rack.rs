@@ -36,7 +36,7 @@ pub(crate) fn run(command: &RackCommand, json: bool) -> CommandResult {
     }
 }
 
-/// How it is doing, for people.
+/// Table of the state of a switch or host, for people.
 fn describe(status: &MemberStatus) -> String {
     match status {
         MemberStatus::Switch(status) => describe_switch(status),
@@ -111,7 +111,7 @@ fn describe_switch(status: &SwitchStatus) -> String {
     )
 }
 
-/// What a switch promises to hosts that reserve.
+/// Sentence about the guarantee of a switch to hosts that reserve.
 fn guarantee(status: &SwitchStatus) -> String {
     let count = |name: &str| thousands(status.reservations.get(name).copied().unwrap_or(0));
     match (&status.scheduler, status.bound_bytes) {

@@ -1,4 +1,4 @@
-//! What can be asked about lost packets.
+//! Commands about lost packets.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,15 @@ use units::{Bytes, Count, Prob, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RadarCommand {
-    /// Which packets of one capture are missing in another that was taken farther along their way.
+    /// Name the packets of one capture that are missing in another that was taken farther along their way.
     ///
     /// Reads pcap and pcapng, also in gzip. Clocks need not agree, and captures need not begin and end together.
     Losses(Box<LossesArgs>),
 
-    /// How long packets take between two captures, each delay as an interval that contains the truth.
+    /// Measure the delay of packets between two captures, each delay as an interval that contains the truth.
     ///
     /// Traffic in both directions bounds the offset between the captures' clocks to half the smallest round trip; files of
-    /// what the clocks say of themselves narrow it. Where the interval does not allow a statement, none is made.
+    /// what the clocks say of themselves narrow it. No statement is made that the interval does not allow.
     Delay(Box<DelayArgs>),
 
     /// Put what passes an interface into digests, and send them to a collector.
@@ -25,7 +25,7 @@ pub(crate) enum RadarCommand {
     /// to within a batch (NTP, PTP). Needs root, or CAP_NET_RAW.
     Meter(Box<MeterArgs>),
 
-    /// Which packets were lost between meters, as it happens.
+    /// Name the packets that were lost between meters, as it happens.
     ///
     /// A line for each lost packet, and a summary of each segment at the end.
     Collect(Box<CollectArgs>),
@@ -35,13 +35,13 @@ pub(crate) enum RadarCommand {
     /// FlowRadar's counters: memory for a fixed number of flows in a slot. With --json a line for each slot.
     Flows(FlowsArgs),
 
-    /// Which rules of an access list may be corrupted: one flipped bit of one of them explains what was lost.
+    /// Name the rules of an access list that may be corrupted: one flipped bit of one of them explains what was lost.
     ///
     /// For a switch that drops packets which its rules should let pass.
     Acl(AclArgs),
 }
 
-/// What happens to packets that no rule matches.
+/// Treatment of packets that no rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OtherwiseArg {
     Accept,
@@ -53,10 +53,10 @@ pub(crate) struct AclArgs {
     /// The rules as they were meant, in order of priority: one line each as ClassBench writes them, then accept or deny.
     pub rules: PathBuf,
 
-    /// What was lost: the output of `radar losses --json`, or of `radar collect --json`; `-` is standard input.
+    /// Lost packets: the output of `radar losses --json`, or of `radar collect --json`; `-` is standard input.
     pub losses: PathBuf,
 
-    /// What becomes of packets that no rule matches.
+    /// Treatment of packets that no rule matches.
     #[arg(long, value_enum, default_value_t = OtherwiseArg::Deny)]
     pub otherwise: OtherwiseArg,
 
@@ -74,7 +74,7 @@ pub(crate) struct FlowsArgs {
     #[arg(long, value_name = "IFACE", conflicts_with = "capture")]
     pub interface: Option<String>,
 
-    /// How long a slot lasts.
+    /// Duration of a slot.
     #[arg(long, value_name = "SPAN", default_value = "10ms")]
     pub slot: Span,
 
@@ -95,7 +95,7 @@ pub(crate) struct FlowsArgs {
     pub top: usize,
 }
 
-/// Which addresses and ports are rewritten between the two captures.
+/// Addresses and ports that are rewritten between the two captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NatArg {
     Source,
@@ -141,7 +141,7 @@ pub(crate) struct LossesArgs {
     #[command(flatten)]
     pub compare: PacketFieldArgs,
 
-    /// What may be spent on the names of lost packets; losses beyond are counted only.
+    /// Limit of the memory for the names of lost packets; losses beyond are counted only.
     #[arg(long, value_name = "BYTES", default_value = "256MB")]
     pub memory: Bytes,
 
@@ -176,7 +176,7 @@ pub(crate) struct PacketFieldArgs {
     pub fields: Vec<FieldArg>,
 }
 
-/// What is known of the clocks of two captures.
+/// Knowledge of the clocks of two captures.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clocks")]
 pub(crate) struct ClockArgs {
@@ -184,7 +184,8 @@ pub(crate) struct ClockArgs {
     #[arg(long, value_name = "PPM", default_value_t = 200.0)]
     pub drift: f64,
 
-    /// What the clock of UP's host said while UP was taken: lines of `hitless clock now --follow`, of chrony or of ClockBound.
+    /// Statements of the clock of UP's host while UP was taken: lines of `hitless clock now --follow`, of chrony or of
+    /// ClockBound.
     #[arg(long, value_name = "FILE", requires = "clock_down")]
     pub clock_up: Option<PathBuf>,
 
@@ -212,7 +213,7 @@ pub(crate) struct DelayArgs {
     #[command(flatten)]
     pub compare: PacketFieldArgs,
 
-    /// What may be spent on packets that wait for their counterpart; flows and clocks take up to 100 MB more.
+    /// Limit of the memory for packets that wait for their counterpart; flows and clocks take up to 100 MB more.
     #[arg(long, value_name = "BYTES", default_value = "256MB")]
     pub memory: Bytes,
 
@@ -224,7 +225,7 @@ pub(crate) struct DelayArgs {
     pub clocks: ClockArgs,
 }
 
-/// What the pattern of losses must be for a cause.
+/// Conditions on the pattern of losses for a cause.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Causes")]
 pub(crate) struct CauseArgs {
@@ -252,7 +253,7 @@ pub(crate) struct CauseArgs {
     #[arg(long, value_name = "SHARE", default_value = "0.5")]
     pub random: Prob,
 
-    /// How often losses outside of bursts are judged.
+    /// Interval at which losses outside of bursts are judged.
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub interval: Span,
 }
@@ -279,8 +280,8 @@ pub(crate) struct MeterArgs {
     /// The interface whose packets are metered.
     pub interface: String,
 
-    /// Where the collector listens, or the Redis server that it reads from: HOST:PORT, redis://HOST:PORT, or rediss:// with
-    /// TLS.
+    /// Address at which the collector listens, or of the Redis server that it reads from: HOST:PORT, redis://HOST:PORT, or
+    /// rediss:// with TLS.
     #[arg(long, value_name = "ADDR")]
     pub to: String,
 
@@ -300,7 +301,7 @@ pub(crate) struct MeterArgs {
     #[arg(long, value_name = "NAME")]
     pub end: Option<String>,
 
-    /// How long a batch lasts: losses are known two to three batches later.
+    /// Duration of a batch: losses are known two to three batches later.
     #[arg(long, value_name = "TIME", default_value = "10ms")]
     pub batch: Span,
 
@@ -361,7 +362,7 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "FILE", requires = "from")]
     pub bus_ca: Option<PathBuf>,
 
-    /// What may be held in memory, of all segments together; when it is full, those that hold most are forgotten.
+    /// Limit of the memory of all segments together; when it is full, those that hold most are forgotten.
     #[arg(long, value_name = "BYTES", default_value = "256MB")]
     pub memory: Bytes,
 

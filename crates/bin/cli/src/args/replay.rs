@@ -36,7 +36,7 @@ pub(crate) struct ReplayQueuesArgs {
     #[arg(long, value_name = "FILE")]
     pub scenario: PathBuf,
 
-    /// What was set instead of what the file says, as it was when the run was recorded. May be given often.
+    /// Setting that replaced that of the file when the run was recorded. May be given often.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
@@ -108,7 +108,7 @@ pub(crate) struct ReplayLogArgs {
 pub(crate) enum LevelArg {
     /// The time of every call: a replay has the times of the run. For every congestion control.
     Times,
-    /// What time decided, and samples of when packets left: a fraction of the size, times within 5 us. Not for BBR.
+    /// Decisions of time, and samples of when packets left: a fraction of the size, times within 5 us. Not for BBR.
     Decisions,
 }
 

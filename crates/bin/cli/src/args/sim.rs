@@ -69,7 +69,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
 
-    /// What is recorded of time.
+    /// Level of the record: what is kept of time.
     #[arg(long, value_enum, default_value_t = LevelArg::Times, requires = "record")]
     pub record_level: LevelArg,
 }
@@ -158,11 +158,11 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["loss", "burst", "bit_errors", "reverse_loss"])]
     pub faults: Option<PathBuf>,
 
-    /// How losses are dealt with.
+    /// Mode of the links: how they treat losses.
     #[arg(long, value_enum, default_value_t = ModeArg(LinkSimMode::Ordered))]
     pub mode: ModeArg,
 
-    /// What the nodes are made of.
+    /// Device profile of the nodes.
     #[arg(long, value_enum, default_value_t = ProfileArg::Ideal)]
     pub profile: ProfileArg,
 
@@ -206,7 +206,7 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "N", value_parser = whole_within::<u8>(1..=16))]
     pub dummy_copies: Option<u8>,
 
-    /// How often a missing frame is asked for before it is given up.
+    /// Number of times that a missing frame is reported before it is given up.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_within::<u8>(1..=100))]
     pub asks: u8,
 
@@ -238,7 +238,7 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_within::<u32>(1..=1024))]
     pub links: u32,
 
-    /// What the reorder buffers of all links share, instead of one for each.
+    /// Reorder buffer that all links share, instead of one for each.
     #[arg(long, value_name = "BYTES")]
     pub shared_reorder: Option<Bytes>,
 
@@ -291,11 +291,11 @@ pub(crate) struct CcArgs {
     #[arg(long, default_value = "incast", value_parser = TrafficMix::named)]
     pub traffic: TrafficMix,
 
-    /// How queue pairs recover from loss: go-back-n, irn or melo.
+    /// Recovery of queue pairs from loss: go-back-n, irn or melo.
     #[arg(long, default_value = "go-back-n", value_parser = congestion::recovery)]
     pub recovery: &'static str,
 
-    /// Whether switches pause their neighbours before they drop packets.
+    /// Priority flow control: on if switches pause their neighbours before they drop packets.
     #[arg(long, value_enum, default_value_t = PfcArg::On)]
     pub pfc: PfcArg,
 
@@ -303,7 +303,7 @@ pub(crate) struct CcArgs {
     #[arg(long, value_name = "P", default_value = "0")]
     pub loss: Prob,
 
-    /// What protects that link: none, ordered, nonblocking, auto, uec-llr or fec.
+    /// Protection of that link: none, ordered, nonblocking, auto, uec-llr or fec.
     #[arg(long, value_name = "MODE", default_value = "none")]
     pub protect: String,
 
@@ -346,7 +346,7 @@ pub(crate) struct SimCheckArgs {
     #[arg(long, value_delimiter = ',', default_value = "1e-4,1e-3,1e-2")]
     pub losses: Vec<Prob>,
 
-    /// What the wire's delay adds to a round trip, separated by commas.
+    /// Delays that the wire adds to a round trip, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "TIME", default_value = "50us,1ms,20ms")]
     pub round_trips: Vec<Span>,
 

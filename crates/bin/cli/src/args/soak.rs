@@ -16,7 +16,7 @@ pub(crate) struct SoakArgs {
     #[arg(long, value_name = "KINDS", value_delimiter = ',', requires = "faults")]
     pub kinds: Vec<String>,
 
-    /// How long each bad day lasts that lasts at all, such as forged frames; at random if not given.
+    /// Duration of each bad day of a kind that lasts, such as forged frames; at random if not given.
     #[arg(long, value_name = "TIME", requires = "faults")]
     pub lasting: Option<Span>,
 
@@ -24,7 +24,7 @@ pub(crate) struct SoakArgs {
     #[arg(long, value_name = "DIR", requires = "faults")]
     pub logs: Option<PathBuf>,
 
-    /// How long [default: 1h; 10m with --faults].
+    /// Duration of the soak [default: 1h; 10m with --faults].
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Option<Span>,
 
@@ -44,7 +44,7 @@ pub(crate) struct SoakArgs {
     #[arg(long, default_value = "ordered")]
     pub mode: String,
 
-    /// How the host is reached: auto, tap or veth.
+    /// Access to the host: auto, tap or veth.
     #[arg(long, default_value = "auto")]
     pub backend: String,
 
@@ -52,7 +52,7 @@ pub(crate) struct SoakArgs {
     #[arg(long)]
     pub rootless: bool,
 
-    /// What may wait for the wire at each end, at most.
+    /// Limit of the queue for the wire at each end.
     #[arg(long, value_name = "BYTES", default_value = "4MB")]
     pub queue: Bytes,
 

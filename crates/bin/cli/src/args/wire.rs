@@ -47,7 +47,7 @@ pub(crate) struct WireArgs {
     #[arg(long, value_name = "TIME")]
     pub reverse_delay: Option<Span>,
 
-    /// What may wait for a wire with a rate.
+    /// Limit of the queue for a wire with a rate.
     #[arg(long, value_name = "BYTES", default_value = "256KB")]
     pub queue: Bytes,
 
@@ -73,10 +73,11 @@ pub(crate) struct WireArgs {
     #[arg(long, value_name = "N", value_parser = whole_within::<u32>(..=64))]
     pub repeat_naks: Option<u32>,
 
-    /// As above: the packet that a NAK to the hosts asked for leaves with N copies when it comes in at A.
+    /// Be such a switch in the other direction too: the packet that a NAK to the hosts asked for leaves with N copies when
+    /// it comes in at A.
     ///
     /// The first request with the PSN of the NAK is taken for it, whichever its connection: packets name only the queue
-    /// pair that they are for. What is malformed is counted and passes as it is.
+    /// pair that they are for. A malformed packet is counted and passes as it is.
     #[arg(long, alias = "repeat-naked", value_name = "N", value_parser = whole_within::<u32>(..=64))]
     pub repeat_requested: Option<u32>,
 

@@ -114,7 +114,7 @@ pub(super) fn run(args: &BenchClockArgs, json: bool) -> CommandResult {
     if stop.is_stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// How much of Jupiter is simulated; its root fails in the middle.
+/// Simulated time of Jupiter, in ms; its root fails in the middle.
 const SIMULATED_MS: u64 = 10;
 
 fn simulated() -> Result<JupiterTiming, Failure> {
@@ -142,7 +142,7 @@ fn simulated() -> Result<JupiterTiming, Failure> {
     })
 }
 
-/// What is planned for, with the names of the domains.
+/// Fabrics to plan for, each with its name and its kind of domain.
 fn fabrics() -> Vec<(String, Result<Graph, GraphError>, &'static str)> {
     let fat_tree = |k: u32| (format!("fat tree k = {k}"), Graph::fat_tree(k, HostLinks::None), "pod");
     let mut fabrics: Vec<_> = [4, 8, 16, 32, 64].map(fat_tree).into();

@@ -25,7 +25,7 @@ struct ExplainBenchResult {
     /// Processor time, median over the rounds.
     seconds: f64,
     packets_per_second: f64,
-    /// What explaining added at most to the memory of this program, in bytes.
+    /// Most memory that explaining added to this program, in bytes.
     memory: u64,
     losses: u64,
 }

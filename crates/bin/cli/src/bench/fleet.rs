@@ -146,7 +146,8 @@ fn year(setup: &FleetSetup<'_>, rounds: u32, stop: &StopFlag) -> Option<YearTimi
     })
 }
 
-/// Of links of a ToR, and of links higher up, which concern a whole pod; in any order, so that little is in a cache.
+/// Measures fast checks of links of a ToR, and of links higher up, which concern a whole pod; in any order, so that little
+/// is in a cache.
 fn checks(fabric: &Fabric) -> Vec<FastCheckTiming> {
     const BATCH: usize = 1_000;
     const BATCHES: usize = 201;
@@ -251,7 +252,7 @@ fn summary(what: &'static str, constraint: f64, mut milliseconds: Vec<f64>, unsu
     })
 }
 
-/// What the monitor of the lower switch would publish.
+/// Report that the monitor of the lower switch would publish.
 fn report(fabric: &Fabric, corruption: &CorruptionEvent, number: u64) -> Message {
     let link = fabric.link(corruption.link);
     let [lower, upper] = [link.lower, link.upper].map(|end| fabric.switch(end).name.clone());

@@ -1,4 +1,4 @@
-//! How much memory the program takes, as the kernel sees it.
+//! Memory of the program, as the kernel sees it.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ pub(crate) fn reset_peak() -> u64 {
     status("VmRSS:")
 }
 
-/// How large it has been since then, or at all, in bytes.
+/// Peak of the program's memory since then, or since its start, in bytes.
 pub(crate) fn peak() -> u64 {
     status("VmHWM:")
 }

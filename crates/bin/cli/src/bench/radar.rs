@@ -24,7 +24,7 @@ use units::StopFlag;
 /// Signatures that are put in over and over: as many as stay in a cache.
 const SIGNATURES: u64 = 1 << 12;
 const INSERTED: u64 = 20_000_000;
-/// What the digest of a port has, of 8 KB to 1 MB.
+/// Cells of a port's digest, which takes 8 KB to 1 MB.
 const CELLS: usize = 3 << 10;
 /// Losses of a batch to be decoded, and cells for each of them.
 const DECODED: u64 = 10_000;
@@ -48,11 +48,11 @@ struct RadarBenchRow {
     name: &'static str,
     /// Medians over the rounds.
     seconds: f64,
-    /// Of the packets of UP alone.
+    /// Rate of the packets of UP alone.
     packets_per_second: f64,
     lost: u64,
     named: u64,
-    /// What comparing added at most to the memory of this program, in bytes.
+    /// Most memory that comparing added to this program, in bytes.
     memory: u64,
 }
 

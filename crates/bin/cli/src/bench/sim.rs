@@ -29,7 +29,7 @@ struct SimBenchRow {
     /// Packets in flight at most.
     packets_in_flight: usize,
     peak_rss_bytes: u64,
-    /// What they added to the memory of the same network with hardly any, for each of them.
+    /// Memory that each of them added to that of the same network with hardly any.
     bytes_per_packet_in_flight: f64,
     seconds: f64,
     /// The same without congestion control or reservations, where there are any, and by how much they make it longer.
@@ -37,7 +37,7 @@ struct SimBenchRow {
     control_ratio: Option<f64>,
     /// Packet-hops a second with them, as a share of those without.
     packet_hops_share: Option<f64>,
-    /// What recording costs, if that was asked for.
+    /// Cost of recording, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     recorded: Vec<RecordingRow>,
 }

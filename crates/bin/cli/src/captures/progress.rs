@@ -1,4 +1,4 @@
-//! How far the reading of captures is, on a terminal, and whether somebody wants it to end.
+//! Progress of the reading of captures on a terminal, and the wish of the user to end it.
 
 use std::cell::Cell;
 use std::io::IsTerminal;

@@ -51,7 +51,7 @@ pub(crate) fn graph(args: &ClockGraphArgs) -> Result<Graph, Failure> {
     }
 }
 
-/// What a file says is wrong with the graph; nothing if there is no file.
+/// Faults of the graph as a file lists them; none if there is no file.
 pub(crate) fn faults(path: Option<&Path>, graph: &Graph, failed: bool) -> Result<GraphFaults, Failure> {
     let Some(path) = path else { return Ok(GraphFaults::default()) };
     load_faults(path, graph, failed).map_err(|error| Failure::Usage(error.to_string()))

@@ -94,7 +94,7 @@ fn find(directory: &RunDirectory, given: Option<&str>) -> Result<String, Failure
     }
 }
 
-/// How it is doing, for people.
+/// Table of a clock's state, for people.
 fn describe(status: &ClockStatus) -> String {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Left)]);
     let mut row = |name: &str, value: String| table.row(vec![name.to_owned(), value]);

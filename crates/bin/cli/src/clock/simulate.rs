@@ -18,7 +18,7 @@ use crate::output::{CommandResult, Failure, print};
 use crate::results::write_file;
 use crate::terminal::TerminalProgress;
 
-/// What is printed: the outcome, and how long it took.
+/// Printed result: the outcome, and the time that it took.
 #[derive(Serialize)]
 struct SimulatedClocks {
     #[serde(flatten)]

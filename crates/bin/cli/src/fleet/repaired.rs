@@ -12,7 +12,7 @@ use units::Moment;
 use crate::args::RepairedArgs;
 use crate::output::{CommandResult, Failure, print};
 
-/// How often somebody else may be faster.
+/// Number of attempts; each fails if somebody else is faster.
 const TRIES: usize = 5;
 
 #[derive(Serialize)]
@@ -58,7 +58,7 @@ pub(super) fn run(args: &RepairedArgs, json: bool) -> CommandResult {
     Err(Failure::Outside(format!("{}: others give its ports orders all the time", fabric.name(link))))
 }
 
-/// What the bus has about the ports of a link; about all ports, where it is not known which these are.
+/// Messages of the bus about the ports of a link; about all ports if the link's are not known.
 fn known(bus: &mut dyn Bus, reports: &PortReports<'_>, link: fleet::LinkId) -> Result<Vec<Message>, BusError> {
     let ports = LinkEnd::BOTH.map(|end| reports.names().fabric().port_at(link, end));
     if ports.contains(&None) {

@@ -42,7 +42,7 @@ pub(super) enum SeriesFormat {
 }
 
 impl SeriesFormat {
-    /// As the name of a file says, if it is one of these.
+    /// Format by the extension of a file's name, if it is one of these.
     pub(super) fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "csv" => Some(Self::Csv),

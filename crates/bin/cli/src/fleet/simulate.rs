@@ -20,7 +20,7 @@ use crate::output::{CommandResult, Failure, print};
 use crate::results::write_file;
 use crate::terminal::{TerminalProgress, jobs, now};
 
-/// What all runs share.
+/// Context that all runs share.
 struct SimulationContext<'a> {
     args: &'a SimulateArgs,
     fabric: &'a Fabric,
@@ -30,7 +30,7 @@ struct SimulationContext<'a> {
     /// From a file, for all runs.
     trace: Option<Vec<CorruptionEvent>>,
     terminal: &'a TerminalProgress,
-    /// Whether progress is shown in days of the only run, or in runs.
+    /// True if progress is shown in days of the only run; false for runs.
     alone: bool,
 }
 

@@ -18,10 +18,10 @@ use crate::args::FleetWatchArgs;
 use crate::output::{CommandResult, Failure, say};
 use crate::terminal::stop_on_ctrl_c;
 
-/// How long to wait for messages before looking at the keyboard.
+/// Time to wait for messages before the keyboard is polled.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What happened, with its time.
+/// Event with its time.
 #[derive(Serialize)]
 struct WatchLine<'a> {
     at: Moment,

@@ -19,7 +19,7 @@ use crate::terminal::{TerminalProgress, jobs};
 const SAMPLES: u32 = 512;
 /// Beyond this no timer is set, and no network takes so long.
 const LONGEST: Span = Span::from_ms(3_600_000);
-/// What the simulator's packets carry at most.
+/// Largest payload of the simulator's packets.
 const LARGEST_SIMULATED_MTU: u64 = 4_096;
 /// A terabyte: what is larger is a mistake.
 const LARGEST_FLOW: u64 = 1_000_000_000_000;

@@ -12,9 +12,9 @@ use crate::args::{RackJoinArgs, RackJoinOptions};
 use crate::background::{in_background, keeper, run_directory, run_reporting};
 use crate::output::{CommandResult, Failure, print};
 
-/// What a stand-in is called if nobody says.
+/// Default name of a stand-in.
 pub(super) const NAME: &str = "rack0";
-/// As in the paper.
+/// Default K, which is the paper's.
 pub(super) const K: u8 = 4;
 
 pub(super) fn run(args: &RackJoinArgs, json: bool) -> CommandResult {

@@ -16,7 +16,7 @@ use crate::args::{RackJoinOptions, RackLeaveArgs};
 use crate::link::{is_restarting, put_back};
 use crate::output::{CommandResult, Failure, say};
 
-/// How a switch, or a host that has joined, is doing.
+/// State of a switch, or of a host that has joined.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum MemberStatus {

@@ -26,19 +26,19 @@ use crate::wire::{claim, interface, usage};
 /// Addresses that may be bound: as many as a port has room for.
 const MOST_BOUND: usize = 1_024;
 
-/// What the options come to.
+/// Checked options of a switch.
 struct RackSwitchSettings {
     name: String,
     interfaces: Vec<String>,
     rate: Rate,
     buffer: Bytes,
-    /// Who decides, the most frames of a reservation, and how many each host may have open.
+    /// Scheduler, the most frames of a reservation, and the most that each host may have open.
     reserve: Option<(SchedulerKind, u8, Option<u16>)>,
     ingress_share: Prob,
     aging: Span,
     /// With the number of the port.
     bound: Vec<([u8; 6], usize)>,
-    /// Of ports whose priorities count.
+    /// Numbers of the ports whose priorities count.
     trusted: Vec<usize>,
     metrics: Option<SocketAddr>,
 }
@@ -78,7 +78,7 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
     print(json, &status, || describe_switch(&status))
 }
 
-/// What the options come to, if that makes sense.
+/// Checks the options and makes settings of them.
 fn settings(options: RackSwitchOptions) -> Result<RackSwitchSettings, Failure> {
     let refused = |what: &str| Err(Failure::Usage(what.to_owned()));
     check_interfaces(&options.interfaces)?;
@@ -143,7 +143,7 @@ fn bound(bind: &[String], interfaces: &[String]) -> Result<Vec<([u8; 6], usize)>
     Ok(bound)
 }
 
-/// What hosts that reserve must agree on with the switch; none if nobody is to reserve.
+/// Agreement of the switch with hosts that reserve; `None` if nobody is to reserve.
 fn reservations(settings: &RackSwitchSettings, interfaces: &[InterfaceInfo]) -> Result<Option<RackParams>, Failure> {
     let Some((scheduler, k, contexts)) = settings.reserve else { return Ok(None) };
     let wire_mtu = interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(0);

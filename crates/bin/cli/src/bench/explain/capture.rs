@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use units::StopFlag;
 
 const MSS: u32 = 1_448;
-/// Of the response; with acknowledgements and the rest, a connection has some 100 packets.
+/// Segments of the response; with acknowledgements and the rest, a connection has some 100 packets.
 const SEGMENTS: u32 = 64;
 const RTT_NS: u64 = 10_000_000;
 const STARTED_S: u64 = 1_700_000_000;

@@ -1,6 +1,6 @@
-//! What recording costs a simulation: the same run without, and with logs of each level that go nowhere.
+//! Cost of recording a simulation: the same run without, and with logs of each level that go nowhere.
 //!
-//! Runs take turns, and what counts is the time that the program had a core, not the time that passed.
+//! Runs take turns. The figure of a run is the time for which the program had a core, not the time that passed.
 
 use std::fs;
 
@@ -84,7 +84,7 @@ fn simulate(
     Ok((!outcome.interrupted).then(|| (seconds_on_core() - begun, length.0)))
 }
 
-/// How long this thread had a core so far; 0 where the kernel does not say.
+/// Seconds for which this thread had a core so far; 0 if the kernel does not say.
 fn seconds_on_core() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9

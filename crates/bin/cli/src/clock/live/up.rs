@@ -10,7 +10,7 @@ use crate::args::{ClockUpArgs, ClockUpOptions};
 use crate::background::{in_background, run_directory, run_reporting};
 use crate::output::{CommandResult, Failure, print};
 
-/// What an oscillator may be off by: half of the drift between two.
+/// Largest error of an oscillator's frequency: half of the drift between two.
 const MOST_PPB: i64 = 100_000;
 
 pub(super) fn run(args: &ClockUpArgs, json: bool) -> CommandResult {
@@ -42,7 +42,7 @@ pub(super) fn run(args: &ClockUpArgs, json: bool) -> CommandResult {
     print(json, &status, || describe(&status))
 }
 
-/// What the options come to, if that makes sense.
+/// Checks the options and makes a configuration of them.
 fn config(options: ClockUpOptions) -> Result<ClockConfig, Failure> {
     let missing = |what: &str| Failure::Usage(format!("--{what}: expected it here, or as `{what}` in the file"));
     let plan = options.plan.ok_or_else(|| missing("plan"))?;
