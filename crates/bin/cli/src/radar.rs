@@ -28,7 +28,7 @@ pub(crate) fn run(command: &RadarCommand, json: bool) -> CommandResult {
     }
 }
 
-/// As a user wrote them; none means without end.
+/// Checks a time limit that a user wrote; `None` means without end.
 fn seconds(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {
     let wrong = |seconds: f64| Failure::Usage(format!("--seconds {seconds}: expected a number above 0"));
     let checked = |seconds: f64| match Duration::try_from_secs_f64(seconds) {
@@ -38,12 +38,12 @@ fn seconds(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {
     seconds.map(checked).transpose()
 }
 
-/// Where meters and collector meet.
+/// Address at which meters and collector meet.
 fn place(text: &str, ca: Option<&Path>) -> Result<CollectorAddress, String> {
     CollectorAddress::parse(text, ca).map_err(|error| error.to_string())
 }
 
-/// What they share, if anything.
+/// Key that meters and collector share, if any.
 fn key(path: Option<&Path>) -> Result<Option<OrderKey>, Failure> {
     path.map(|path| OrderKey::read(path).map_err(|why| Failure::Usage(format!("--{why}")))).transpose()
 }
@@ -57,7 +57,7 @@ fn stop_on_signal() -> Result<PipeReader, Failure> {
     Ok(stop)
 }
 
-/// As the kernel has it.
+/// Name of the host from the kernel.
 fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }

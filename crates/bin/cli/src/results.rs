@@ -19,7 +19,7 @@ pub(crate) fn write_file(
     files::whole_file(path, write).map_err(|error| unwritten(option, &error))
 }
 
-/// What became of a file; its name is in the error.
+/// Failure to write a file; the error has its name.
 pub(crate) fn unwritten(option: &str, error: &io::Error) -> Failure {
     Failure::Outside(format!("{option} {error}"))
 }

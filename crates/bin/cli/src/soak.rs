@@ -75,7 +75,7 @@ fn duration(args: &SoakArgs, default: Duration) -> Result<Duration, Failure> {
     args.duration.map_or(Ok(default), soak_duration)
 }
 
-/// What `--for` may say.
+/// Checks the duration that `--for` gives.
 pub(crate) fn soak_duration(given: Span) -> Result<Duration, Failure> {
     let duration = Duration::from_nanos(given.as_ps() / 1_000);
     if (Duration::from_secs(5)..=Duration::from_hours(1_000)).contains(&duration) {

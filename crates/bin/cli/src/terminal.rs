@@ -13,7 +13,7 @@ pub(crate) struct TerminalProgress {
     stop: Arc<StopFlag>,
     bar: ProgressBar,
     begun: Instant,
-    /// Whether the bar counts within one run; or else runs.
+    /// True if the bar counts within one run; false if it counts runs.
     of_frames: bool,
 }
 
@@ -46,7 +46,7 @@ impl TerminalProgress {
         terminal
     }
 
-    /// How much of everything is done, and what to say beside the bar.
+    /// Shows the share of everything that is done, and a text beside the bar.
     pub(crate) fn show(&self, share: f64, text: String) {
         self.bar.set_position((share.clamp(0.0, 1.0) * SHARES as f64) as u64);
         self.bar.set_message(text);
@@ -145,7 +145,7 @@ impl Progress for TerminalProgress {
     }
 }
 
-/// As many runs at once as asked for, or as there are cores.
+/// Number of runs at once: the one asked for, or that of cores.
 pub(crate) fn jobs(asked: Option<u16>) -> usize {
     asked.map(usize::from).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
 }

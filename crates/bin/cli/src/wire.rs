@@ -26,7 +26,7 @@ use crate::output::{CommandResult, Failure, print, say};
 /// A file that cannot be written ends no wire.
 const GOES_ON: &str = "; the wire goes on, and counts what is not logged";
 
-/// What the wire did, by direction.
+/// Counters of the wire, by direction.
 #[derive(Debug, Serialize)]
 struct WireResult {
     forward: DirectionCounters,

@@ -254,7 +254,7 @@ fn a_file_that_is_no_page_is_refused_before_anything_is_said_and_stays_as_it_is(
     assert!(hosts.json(&["now", "a"]).is_some());
 }
 
-/// Who reads by other clocks than the daemon has no time at all, rather than one that is an hour off.
+/// A reader whose clocks are not the daemon's has no time at all, rather than one that is an hour off.
 #[test]
 fn in_a_time_namespace_the_page_gives_no_time() {
     let Some(mut hosts) = Triangle::new("namespace") else { return };

@@ -50,7 +50,7 @@ fn talk(lab: &Lab) {
     });
 }
 
-/// What left by an end and what arrived there, in one file, by another clock.
+/// Joins the packets that left by an end and those that arrived there in one file, timed by another clock.
 fn joined(lab: &Lab, end: usize, name: &str, clock: impl Fn(u64) -> u64) -> PathBuf {
     let mut frames: Vec<(u64, Vec<u8>)> = Vec::new();
     for way in ["out", "came"] {

@@ -42,12 +42,12 @@ impl CommandHelp {
         self.acts.then(|| path.to_owned()).into_iter().chain(below).collect()
     }
 
-    /// Whether it or any command below it has this option.
+    /// True if it or any command below it has this option.
     fn knows(&self, option: &str) -> bool {
         self.options.contains(option) || self.commands.values().any(|command| command.knows(option))
     }
 
-    /// What of `call` does not exist.
+    /// Finds a part of `call` that does not exist.
     fn unknown(&self, call: &[&str]) -> Option<String> {
         let (mut command, mut is_quoted) = (self, false);
         for word in call {

@@ -128,7 +128,7 @@ impl Daemon {
         self.0.wait().unwrap();
     }
 
-    /// What it said until its end.
+    /// Output of the daemon until its end.
     fn said(&mut self) -> String {
         let mut said = String::new();
         self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();

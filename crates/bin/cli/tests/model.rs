@@ -322,7 +322,7 @@ fn the_bench_of_melo_measures_every_loss() {
     assert!(refused_by_clap("bench melo --rounds 0").contains("a whole number from 1 to 1000"));
 }
 
-/// What wrong options are answered with, usage included.
+/// Answer to wrong options, usage included.
 fn refused_by_clap(args: &str) -> String {
     let output = hitless(args);
     assert_eq!(output.status.code(), Some(2), "{args}");

@@ -301,7 +301,7 @@ impl Process {
         Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    /// As Ctrl-C would. How long it took to end.
+    /// Interrupts the process as Ctrl-C would; returns the time that it took to end.
     fn interrupt(&mut self) -> Duration {
         let clock = Clock::start();
         Command::new("kill").args(["-INT", &self.0.id().to_string()]).status().unwrap();
@@ -341,7 +341,7 @@ impl Lateness {
         }
     }
 
-    /// What a limit has to be on a machine as busy as this.
+    /// Extends a limit for a machine as busy as this.
     fn allow(&self, limit: Duration) -> Duration {
         let naps = self.0.lock().unwrap();
         let slower = (naps.took.as_secs_f64() / (Self::NAP * naps.count.max(1)).as_secs_f64()).max(1.0);
@@ -349,8 +349,8 @@ impl Lateness {
     }
 }
 
-/// What took longer than it should, on a machine that may be busy: worth another attempt. Never a wrong result, which fails
-/// a test at once.
+/// Step that took longer than it should, on a machine that may be busy: worth another attempt. It is never a wrong result,
+/// which fails a test at once.
 type TooSlow = String;
 
 /// Makes attempts until one is fast enough. Each gets twice the time of the one before.
@@ -546,7 +546,7 @@ impl Lab {
     }
 }
 
-/// When the wire from left to right begins to corrupt.
+/// Time at which the wire from left to right begins to corrupt.
 const CORRUPTS_AT: Duration = Duration::from_secs(5);
 
 /// Corrupts from its fifth second until `end`.

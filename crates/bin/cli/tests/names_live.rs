@@ -1,5 +1,5 @@
-//! What goes by an interface's name, before, during and after a take-over: firewalls, settings, altnames; and what becomes of
-//! addresses when somebody renames an interface.
+//! Tests of all that goes by an interface's name, before, during and after a take-over: firewalls, settings, altnames; and
+//! of addresses when somebody renames an interface.
 
 mod cable_lab;
 mod rack_lab;
@@ -67,7 +67,7 @@ fn set(namespace: &Namespace, interface: &str, key: &str, value: &str) {
     namespace.with(|| fs::write(&path, value).unwrap_or_else(|error| panic!("{path}: {error}"))).unwrap();
 }
 
-/// What is seen at a host by the name `w0`.
+/// Properties of a host's interface `w0`, by that name.
 #[derive(Debug, PartialEq)]
 struct SeenByName {
     settings: InterfaceSettings,

@@ -106,7 +106,8 @@ impl Background {
         Self { child, said }
     }
 
-    /// What it printed, to standard output and behind what made it ready.
+    /// Ends the process; returns what it printed to standard output, and to standard error after the line that it was
+    /// ready.
     fn end(mut self) -> (String, String) {
         Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
         let (mut out, mut said) = (String::new(), String::new());

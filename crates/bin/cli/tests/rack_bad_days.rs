@@ -190,7 +190,7 @@ fn squat(host: &Namespace, victim: [u8; 6]) {
     assert!(host.with(send).unwrap());
 }
 
-/// What a port has counted.
+/// Value of a port's counter.
 fn counted(rack: &Rack, port: usize, name: &str) -> u64 {
     rack.status().unwrap()["ports"][port]["counters"][name].as_u64().unwrap()
 }

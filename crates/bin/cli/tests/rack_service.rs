@@ -32,7 +32,7 @@ fn write(rack: &Rack, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// What Prometheus reads at a port of a namespace's loopback interface.
+/// Metrics that Prometheus reads at a port of a namespace's loopback interface.
 fn metrics(of: &Namespace, port: u16) -> String {
     let read = || {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();

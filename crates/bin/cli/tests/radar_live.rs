@@ -22,7 +22,7 @@ use units::{Prob, StopFlag};
 const PATIENCE: [u64; 5] = [1, 2, 5, 10, 50];
 const ENDS: [&str; 2] = ["left", "right"];
 
-/// What one run gave.
+/// Outcome of one run.
 struct Outcome {
     collected: Vec<Line>,
     meters: [Value; 2],
@@ -89,7 +89,7 @@ fn run(lab: &Lab, setup: &Setup, patience: u64) -> Outcome {
     })
 }
 
-/// What `radar losses` finds in the captures of the last run, both ways.
+/// Losses that `radar losses` finds in the captures of the last run, both ways.
 fn compare_captures(lab: &Lab, losses: [&[&str]; 2]) -> Named {
     let mut named = Named::new();
     for (from, options) in losses.into_iter().enumerate() {
@@ -126,7 +126,7 @@ fn check(lab: &Lab, what: &str, setup: &Setup, unknown: [Unknown; 2]) {
     panic!("{what}, seed {}: none of {TRIES} runs was complete: {spoiled:#?}", setup.seed);
 }
 
-/// Of a run in which everybody kept up.
+/// Judges a run in which everybody kept up.
 fn judge(lab: &Lab, what: &str, setup: &Setup, outcome: &Outcome, unknown: [Unknown; 2]) {
     let log = lab.folder.join("dropped.pcapng");
     let truth = truth::dropped(&log, unknown);

@@ -48,7 +48,7 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&text(&[args, &["--json"]].concat())).unwrap()
 }
 
-/// What it says when it refuses, which it must.
+/// Error message of a refusal; fails if the command does not refuse.
 fn refused(args: &[&str]) -> String {
     let output = losses(args);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -107,7 +107,7 @@ fn sent(packets: u32, frame: impl Fn(u32) -> Vec<u8>) -> Vec<(u64, Vec<u8>)> {
     (0..packets).map(|number| (u64::from(number) * 1_000_000, frame(number))).collect()
 }
 
-/// What arrives 30 us later, without these.
+/// Frames that arrive 30 us later, without these.
 fn arriving(sent: &[(u64, Vec<u8>)], lost: &[usize]) -> Vec<(u64, Vec<u8>)> {
     let arrives = sent.iter().enumerate().filter(|(number, _)| !lost.contains(number));
     arrives.map(|(_, (at, frame))| (at + 30_000, frame.clone())).collect()
@@ -471,7 +471,7 @@ fn the_share_of_loss_is_that_of_the_direction_compared() {
     );
 }
 
-/// What tshark reads in it: times in nanoseconds and lengths.
+/// Times in nanoseconds and lengths that tshark reads in a capture.
 fn tshark(path: &str) -> Vec<(u64, u64)> {
     let fields = ["-e", "frame.time_epoch", "-e", "frame.len"];
     let output = Command::new("tshark").args(["-r", path, "-T", "fields"]).args(fields).output().unwrap();

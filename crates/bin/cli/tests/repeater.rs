@@ -52,12 +52,12 @@ impl Lab {
         running
     }
 
-    /// What comes out at the fabric of what the host sends.
+    /// Frames that leave at the fabric when the host sends these.
     fn up(&mut self, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
         through(&mut self.host, &mut self.fabric, frames)
     }
 
-    /// What comes out at the host of what the fabric sends.
+    /// Frames that leave at the host when the fabric sends these.
     fn down(&mut self, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
         through(&mut self.fabric, &mut self.host, frames)
     }

@@ -245,7 +245,7 @@ fn an_interrupted_run_leaves_whole_files_and_says_what_is_missing() {
     );
 }
 
-/// What a run says that is interrupted while it is under way.
+/// Output of a run that is interrupted while it is under way.
 fn interrupted(args: &[&str]) -> String {
     let mut running = Running(command(args).stdout(Stdio::piped()).spawn().unwrap());
     // Processor time, not time: however busy the machine is, it has simulated something by then.

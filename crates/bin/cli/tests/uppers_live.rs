@@ -185,7 +185,7 @@ fn take_down(lab: &Lab, daemon: &mut Daemon) {
     assert!(daemon.0.wait().unwrap().success());
 }
 
-/// Which of the writes until a link is up change the kernel's configuration, or the notes: their numbers, from 1 on.
+/// Numbers, from 1 on, of the writes until a link is up that change the kernel's configuration or the notes.
 fn changing_writes(lab: &Lab) -> Vec<usize> {
     let log = lab.folder.join("writes");
     let mut daemon = traced(lab, &["-xx", "-s", "6", "-o", log.to_str().unwrap()]);

@@ -97,7 +97,7 @@ fn what_a_wire_loses_and_logs_are_frames_of_a_cable_and_its_counts_add_up() {
     assert!(counters.join("x1/statistics/rx_crc_errors").exists());
 }
 
-/// How long the packets of a capture are: pcapng's enhanced packet blocks, in this machine's byte order.
+/// Lengths of the packets of a capture: pcapng's enhanced packet blocks, in this machine's byte order.
 fn captured(mut file: &[u8]) -> Vec<u32> {
     let word = |bytes: &[u8], at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
     let mut lengths = Vec::new();

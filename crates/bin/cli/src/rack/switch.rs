@@ -36,7 +36,7 @@ struct RackSwitchSettings {
     reserve: Option<(SchedulerKind, u8, Option<u16>)>,
     ingress_share: Prob,
     aging: Span,
-    /// With the number of the port.
+    /// Addresses that belong to a port, each with the number of the port.
     bound: Vec<([u8; 6], usize)>,
     /// Numbers of the ports whose priorities count.
     trusted: Vec<usize>,

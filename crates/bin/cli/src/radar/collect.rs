@@ -21,7 +21,7 @@ use crate::output::{CommandResult, Failure, put, say};
 /// With less, a few meters with many cells would find no room.
 const LEAST_MEMORY: Bytes = Bytes::new(64_000_000);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often it is looked whether it is time to end.
+/// Interval at which the collector checks whether it is time to end.
 const TICK: Duration = Duration::from_millis(20);
 
 pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
@@ -116,7 +116,7 @@ fn now() -> Timestamp {
     Timestamp(time_of_day().as_nanos() as u64)
 }
 
-/// Where lines go.
+/// Destination of lines.
 struct CollectOutput<'a> {
     json: bool,
     log: Option<(File, &'a Path)>,

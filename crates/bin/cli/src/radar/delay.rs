@@ -54,7 +54,7 @@ pub(super) fn run(args: &DelayArgs, json: bool) -> CommandResult {
     print(json, &report.answer(), || report.text(args.top))
 }
 
-/// What a user says of the clocks.
+/// Statements of a user about the clocks.
 pub(super) struct StatedClocks {
     pub drift: OffsetDrift,
     up: Vec<ClockStatement>,

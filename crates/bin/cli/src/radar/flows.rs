@@ -154,7 +154,7 @@ struct SlotLine {
     /// Nanoseconds since 1970.
     time: u64,
     packets: u64,
-    /// Whether the flows are all, and their counters right.
+    /// True if all flows are listed and their counters are right.
     complete: bool,
     unnamed: u64,
     flows: Vec<FlowCountLine>,

@@ -76,7 +76,7 @@ fn options(args: &LossesArgs) -> Result<CompareOptions, Failure> {
     Ok(CompareOptions { fields, exact: args.exact, memory: args.memory.get(), whole: args.whole, ttl: args.ttl })
 }
 
-/// What packets of both captures are compared by.
+/// Fields by which packets of both captures are compared.
 pub(super) fn fields(parts: &[FieldArg], nat: Option<NatArg>) -> Result<Fields, Failure> {
     let none = Fields { source: false, destination: false, ip_id: false, tcp: false, content: false };
     let mut fields = if parts.is_empty() { Fields::ALL } else { none };
@@ -144,7 +144,7 @@ fn write(path: &Path, up: CaptureInput<'_>, comparison: &Comparison, progress: &
     }
 }
 
-/// What is wrong with the captures, and what to do.
+/// Error message for captures that cannot be compared, with advice.
 fn failure(error: CompareError, args: &LossesArgs) -> Failure {
     match error {
         CompareError::Interrupted => Failure::Interrupted,

@@ -112,7 +112,7 @@ fn watch(
     meter.run(stop, until, report, notice)
 }
 
-/// What has changed since the last line.
+/// Changes since the last status line.
 struct MeterStatusLine {
     packets: u64,
     cpu: Duration,
@@ -137,7 +137,7 @@ impl MeterStatusLine {
     }
 }
 
-/// What packets on their way need where batches are cut by clocks.
+/// Room for packets on their way where batches are cut by clocks.
 fn clock_room(args: &MeterArgs) -> Option<ClockRoom> {
     args.clock_error.map(|clock_error| ClockRoom { clock_error, way: args.way, batch: args.batch })
 }
@@ -182,7 +182,8 @@ fn config(args: &MeterArgs) -> Result<MeterConfig, Failure> {
     })
 }
 
-/// Of what leaves, and of what arrives: an address that is rewritten as a source on one way is a destination on the other.
+/// Fields of packets that leave, and of packets that arrive: an address that is rewritten as a source on one way is a
+/// destination on the other.
 fn fields(nat: Option<NatArg>, only: &[FieldArg]) -> [Fields; 2] {
     let has = |field| only.is_empty() || only.contains(&field);
     let all = Fields {

@@ -11,7 +11,7 @@ use crate::args::ReproduceArgs;
 use crate::output::{Failure, say};
 use crate::terminal::{TerminalProgress, days_since_1970};
 
-/// Of the source that this program was built from.
+/// Commit of the source that this program was built from.
 const COMMIT: &str = env!("HITLESS_COMMIT");
 
 /// Runs the claims of a paper. With `--save` the paper's file is written after each.
@@ -58,7 +58,7 @@ fn run(paper: &str, args: &ReproduceArgs) -> SavedRun {
     SavedRun { paper: paper.into(), scale: scale(args).to_string(), seed: args.seed, commit: COMMIT.into() }
 }
 
-/// What was saved with the same scale and seed and is still asked for in the same way.
+/// Results that were saved with the same scale and seed and are still asked for in the same way.
 fn known(run: &SavedRun, claims: &Claims, folder: &Path) -> Result<SavedResults, Failure> {
     let Some(saved) = SavedResults::read(&run.path(folder)).map_err(Failure::Outside)? else {
         return Ok(SavedResults::new(run.clone()));
@@ -72,7 +72,7 @@ fn known(run: &SavedRun, claims: &Claims, folder: &Path) -> Result<SavedResults,
     Ok(saved)
 }
 
-/// Such as 2026-11-17, in UTC.
+/// Date of today in UTC, such as 2026-11-17.
 fn today() -> String {
     let (year, month, day) = date(days_since_1970());
     format!("{year:04}-{month:02}-{day:02}")

@@ -24,7 +24,7 @@ use runs::{PointRun, RunSet};
 
 /// A scenario is written by hand; anything longer is not one.
 const LONGEST_FILE: u64 = 1 << 20;
-/// What takes longer than anybody waits should not fill the memory first.
+/// Limit of runs: more take longer than anybody waits, and should not fill the memory first.
 const MOST_RUNS: usize = 1_000_000;
 
 pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
@@ -102,7 +102,7 @@ fn configs(text: &str) -> Option<Result<Vec<ScenarioConfig>, serde_json::Error>>
     })
 }
 
-/// How to get the same again: what else may be said on the command line has no effect on the result.
+/// Command line that gives the same result again, without options that have no effect on the result.
 fn command(args: &RunArgs) -> String {
     let mut words = vec!["hitless".to_owned(), "sim".to_owned(), "run".to_owned(), args.file.display().to_string()];
     for set in &args.set {
@@ -114,7 +114,7 @@ fn command(args: &RunArgs) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// As a shell reads it.
+/// Quotes a word for a shell if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

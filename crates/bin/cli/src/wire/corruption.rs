@@ -1,4 +1,4 @@
-//! What is wrong with a wire, as the command line and fault files say it.
+//! Corruption of a wire, as the command line and fault files describe it.
 
 use std::fs::File;
 use std::io::Read;

@@ -20,7 +20,7 @@ use units::StopFlag;
 
 /// The interface at each end.
 pub const PLUGS: [&str; 2] = ["w0", "w1"];
-/// How long a transfer may take that takes a tenth of a second on a machine with nothing else to do.
+/// Limit for a transfer that takes a tenth of a second on a machine with nothing else to do.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn address(end: usize) -> IpAddr {
@@ -118,7 +118,7 @@ impl Lab {
         daemon
     }
 
-    /// What the daemon of an end has said.
+    /// Output of the daemon of an end so far.
     pub fn said(&self, end: usize) -> String {
         fs::read_to_string(self.folder.join(format!("said-{end}"))).unwrap()
     }

@@ -14,7 +14,7 @@ pub(super) fn signal(daemon: &Daemon, name: &str) {
     assert!(status.success());
 }
 
-/// Whether it ends by itself, however busy the machine is.
+/// Waits until a daemon ends by itself, however busy the machine is; returns its exit code.
 pub(super) fn wait_for_end(daemon: &mut Daemon) -> i32 {
     wait_for("the end of the daemon", || daemon.0.try_wait().unwrap().is_some());
     daemon.0.wait().unwrap().code().unwrap_or(-1)

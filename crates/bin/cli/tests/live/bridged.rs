@@ -12,7 +12,7 @@ struct BridgedLab {
     folder: PathBuf,
 }
 
-/// How long to look, in seconds; the environment may ask for longer.
+/// Time of a test's traffic, in seconds; the environment may ask for longer.
 fn span() -> Duration {
     let asked = std::env::var("HITLESS_TEST_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     Duration::from_secs(asked.unwrap_or(4))

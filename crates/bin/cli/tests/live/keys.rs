@@ -18,7 +18,7 @@ impl Lab {
         path.display().to_string()
     }
 
-    /// What `f` makes of a socket beside the daemon's on the wire of one end.
+    /// Result of `f` with a socket beside the daemon's on the wire of one end.
     fn on_wire<T: Send>(&self, end: usize, f: impl FnOnce(&mut PacketSocket) -> T + Send) -> T {
         let on_wire = || {
             let index = Netlink::open().unwrap().existing_link(stage::plug(end)).unwrap().index;
@@ -42,7 +42,7 @@ fn put(socket: &mut PacketSocket, frame: &[u8]) {
     }
 }
 
-/// How many datagrams that say `text` come before a pause of `quiet`.
+/// Number of datagrams that say `text` and come before a pause of `quiet`.
 fn received(socket: &UdpSocket, text: &[u8], quiet: Duration) -> usize {
     socket.set_read_timeout(Some(quiet)).unwrap();
     let mut buffer = [0; 2_000];

@@ -11,7 +11,7 @@ use super::*;
 const DEAD: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
 const OWN: Ipv4Addr = Ipv4Addr::new(172, 20, 0, 5);
 
-/// What a host that owns `address` has on the interface that stands for its wire.
+/// Routes and addresses that a host which owns `address` has on the interface that stands for its wire.
 fn own(address: Ipv4Addr) -> Vec<String> {
     let [first, second, third, _] = address.octets();
     vec![format!("0.0.0.0/0 via {first}.{second}.{third}.1"), format!("{address}/24")]
@@ -43,7 +43,7 @@ fn keeper(guest: &GuestHost, directory: Option<&Path>) -> Option<u64> {
     serde_json::from_str::<serde_json::Value>(&status).ok()?["keeper"]["pid"].as_u64()
 }
 
-/// As a container runtime ends its processes: all of them, without a word.
+/// Kills the processes of a guest as a container runtime does: all of them, without a word.
 fn kill_all(guest: &GuestHost, directory: Option<&Path>, mut daemon: Daemon) {
     let keeper = keeper(guest, directory).unwrap();
     // One that is stopped starts no other keeper, and a keeper that is dead does not act.

@@ -71,7 +71,7 @@ impl Rack {
         output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
     }
 
-    /// Whether an interface of a host has the host's address.
+    /// True if an interface of a host has the host's address.
     pub fn has_address(&self, host: usize, interface: &str) -> bool {
         let addresses = self.hosts[host].with(|| {
             let netlink = Netlink::open().unwrap();

@@ -37,19 +37,19 @@ const MTU: u32 = 1_500;
 /// Frames that a ring of the wire holds: a machine with two processors may look away for long.
 const RING: usize = 16_384;
 
-/// What is known of an end: 0 on the left, 1 on the right.
+/// Address of an end: 0 on the left, 1 on the right.
 pub fn address(end: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, 0, 1 + end as u8)
 }
 
-/// What the left is known as on the right, where it is rewritten.
+/// Address of the left on the right, where it is rewritten.
 pub const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 99);
 
 fn mac(end: usize) -> [u8; 6] {
     [0x02, 0x52, 0x41, 0x44, 0x00, 1 + end as u8]
 }
 
-/// Where the collector listens.
+/// Address at which the collector listens.
 pub const COLLECTOR: &str = "10.78.0.1:7878";
 
 /// One experiment.
@@ -82,9 +82,9 @@ impl Default for Setup {
 }
 
 pub struct Lab {
-    /// Where meters are.
+    /// Namespaces of the meters.
     pub ends: [Namespace; 2],
-    /// Where hosts are, if not there.
+    /// Namespaces of the hosts, if they are not those of the meters.
     hosts: Option<[Namespace; 2]>,
     pub middle: Namespace,
     pub folder: PathBuf,
@@ -128,7 +128,7 @@ impl Lab {
         Some(lab)
     }
 
-    /// Where the host of an end is.
+    /// Namespace of the host of an end.
     pub fn host(&self, end: usize) -> &Namespace {
         self.hosts.as_ref().map_or(&self.ends[end], |hosts| &hosts[end])
     }
@@ -160,7 +160,7 @@ impl Lab {
         Hop::start(scope, &self.middle, ["x0", "x1"], lane, setup.seed, Some(log), setup.rewrite)
     }
 
-    /// Where the kernels of the hosts leave the identification zero.
+    /// Sets the identification to zero, in place of the kernels of the hosts.
     pub fn zeroing<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Vec<Hop<'scope>> {
         let rewrite = Rewrite { no_ip_id: true, ..Rewrite::default() };
         let start = |end: usize| {

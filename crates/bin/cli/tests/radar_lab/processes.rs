@@ -40,7 +40,7 @@ pub struct Line {
     pub json: Value,
 }
 
-/// What a process says on standard error.
+/// Standard error of a process.
 #[derive(Debug, Default)]
 pub struct Said(Mutex<String>);
 

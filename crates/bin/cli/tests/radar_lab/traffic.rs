@@ -1,4 +1,4 @@
-//! What the hosts say to each other.
+//! Traffic between the hosts.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,11 +16,11 @@ use super::{Lab, address};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traffic {
-    /// Of a flow at 80 Mbit/s: slow enough that no ring runs over on a busy machine.
+    /// Duration of a flow at 80 Mbit/s: slow enough that no ring runs over on a busy machine.
     pub seconds: u64,
-    /// Short ones, some at a time.
+    /// Short connections, some at a time.
     pub connections: u32,
-    /// How often both are halved, for a machine that cannot keep up.
+    /// Number of times that both are halved, for a machine that cannot keep up.
     pub halved: u32,
 }
 
@@ -34,7 +34,7 @@ const RESPONSE: usize = 3_000;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Traffic {
-    /// What a loss does not prevent, only delays: connections that failed all the same.
+    /// Runs the traffic; returns the number of connections that failed, since a loss only delays them.
     pub fn run(&self, lab: &Lab) -> u32 {
         if self.seconds > 0 {
             bulk(lab, self.seconds, RATE >> self.halved);

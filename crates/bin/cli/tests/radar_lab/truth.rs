@@ -1,4 +1,4 @@
-//! What the wire's log says, what the tools say, and whether that is the same.
+//! Comparison of the wire's log with the output of the tools.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::processes::Line;
 /// Packets by name, as far as a tool knows it, with the times at which packets of that name were lost.
 pub type Named = BTreeMap<String, Vec<Duration>>;
 
-/// What a tool does not know of packets that leave by the left, and by the right.
+/// Addresses that a tool does not know of packets that leave by the left, and by the right.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unknown {
     pub source: bool,
@@ -27,7 +27,7 @@ fn name(flow: [Option<String>; 4], protocol: u64, seq: Option<u64>, ip_id: Optio
     format!("{flow:?} {protocol} seq {seq:?} id {ip_id:?}")
 }
 
-/// What the wire dropped, without frames that are no IP.
+/// Packets that the wire dropped, without frames that are no IP.
 pub fn dropped(log: &Path, unknown: [Unknown; 2]) -> Named {
     let mut named = Named::new();
     let mut reader = CaptureReader::new(File::open(log).unwrap()).unwrap();
@@ -74,7 +74,7 @@ pub fn told(lines: &[Line]) -> Named {
     named
 }
 
-/// What `radar losses` has found.
+/// Adds the losses that `radar losses` has found.
 pub fn found(answer: &Value, named: &mut Named) {
     for loss in answer["lost"].as_array().unwrap() {
         let at = Duration::from_nanos(loss["time"].as_u64().unwrap());

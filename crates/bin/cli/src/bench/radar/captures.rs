@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use units::StopFlag;
 
 const FLOWS: u64 = 10_000;
-/// What is kept of each frame; on the wire it is longer.
+/// Captured bytes of each frame; on the wire it is longer.
 const SNAP: usize = 64;
 const LEN: u32 = 1_514;
 /// 10 Gbit/s of such frames.

@@ -12,7 +12,7 @@ use super::runs::PointRun;
 use crate::output::{CommandResult, Failure};
 use crate::results::unwritten;
 
-/// Where logs go.
+/// Folder for logs, and their level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunRecord<'a> {
     pub folder: &'a Path,

@@ -23,7 +23,7 @@ pub(super) struct PointRun<'a> {
 const LONGEST_NAME: usize = 200;
 
 impl PointRun<'_> {
-    /// Where its files go.
+    /// Folder for the files of this run.
     pub(super) fn folder(&self, out: &Path) -> PathBuf {
         let seed = format!("seed-{}", self.seed);
         match self.point.label.as_str() {
@@ -37,7 +37,7 @@ fn shortened(name: String, number: usize) -> String {
     if name.len() <= LONGEST_NAME { name } else { format!("point-{number}") }
 }
 
-/// What all runs share. The first failure ends them all.
+/// State that all runs share. The first failure ends them all.
 #[derive(Debug)]
 pub(super) struct RunSet<'a> {
     terminal: &'a TerminalProgress,
@@ -48,7 +48,7 @@ pub(super) struct RunSet<'a> {
     progress: Mutex<RunsProgress>,
 }
 
-/// How far all runs are together.
+/// Progress of all runs together.
 #[derive(Clone, Copy, Debug, Default)]
 struct RunsProgress {
     ended: usize,
