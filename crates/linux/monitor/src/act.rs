@@ -1,9 +1,9 @@
-//! What is done about a corrupting port: LinkGuardian (SIGCOMM'23) App. C, *Notification and Activation*, and the way
-//! back, which the paper leaves out.
+//! Actions on a corrupting port: LinkGuardian (SIGCOMM'23) App. C, *Notification and Activation*, and the way back, which
+//! the paper leaves out.
 //!
-//! Who sees corruption is the receiver; who can do something about it is the sender. Over a bus of many hosts the
-//! monitor of the *sending* host acts, on messages about a port at the other end of one of its own cables. A monitor
-//! without such a bus asks the link of the receiving interface, and the link's own handshake brings the sender along.
+//! The receiver sees corruption; the sender can do something about it. Over a bus of many hosts the monitor of the
+//! *sending* host acts, on messages about a port at the other end of one of its own cables. A monitor without such a bus
+//! asks the link of the receiving interface, and the link's own handshake brings the sender along.
 //!
 //! ```text
 //!   no reason ── corrupting ─▶ protect: Done (ours), Left (somebody's already), Refused, Failed (tried again)
@@ -39,7 +39,7 @@ use bus::message::{Condition, Order, PortId, PortState};
 pub use executor::{DaemonInfo, Executor, ThisHost};
 pub use memory::{ActiveProtection, ActorMemory, ObeyedOrder, StoredMemory};
 
-/// How long a port that was corrupting may be unknown before it counts as a reason no longer.
+/// Time for which a port that was corrupting may be unknown before it is a reason no longer.
 const UNWATCHED: Duration = Duration::from_secs(3_600);
 /// The loss that links aim for unless configured otherwise; used only in reports.
 const TARGET: Prob = Prob::literal(1e-8);
@@ -53,7 +53,7 @@ pub enum PortAction {
     Protect,
 }
 
-/// What is known about a port beforehand.
+/// Configured knowledge about a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortRule {
     /// The port at the other end of its cable.
@@ -62,16 +62,16 @@ pub struct PortRule {
     pub link: Option<String>,
 }
 
-/// Who acts on what.
+/// Rules of which monitor acts, and on what.
 #[derive(Clone, Debug)]
 pub struct ActionRules {
     pub host: String,
     pub action: PortAction,
-    /// Whether a planner's orders are obeyed.
+    /// True if a planner's orders are obeyed.
     pub obey: bool,
     /// Ports of this host that may be off by order at a time.
     pub most_off: u32,
-    /// What orders must be signed with, if anything.
+    /// Key that orders must be signed with, if any.
     pub order_key: Option<OrderKey>,
     /// The bus has many hosts on it: the host that sends on the link acts.
     pub sender_acts: bool,
@@ -98,9 +98,9 @@ pub struct PortActor<E> {
     overruled: BTreeSet<String>,
     /// Protection of ours that was seen in force in this incarnation.
     in_force: BTreeSet<String>,
-    /// What was reported last about a port, so that it is reported once.
+    /// Latest report about a port, so that it is reported once.
     told: BTreeMap<(String, ActionKind), (ActionOutcome, String)>,
-    /// What was refused before it was taken note of, of late.
+    /// Recent refusals of messages that were not taken note of.
     refusals: Refusals,
     entries: Vec<JournalEntry>,
 }
@@ -127,7 +127,7 @@ impl<E: Executor> PortActor<E> {
         &self.executor
     }
 
-    /// What a monitor protects on this host at the moment.
+    /// Ports that the monitor protects on this host at the moment.
     pub fn protected(&self) -> &BTreeMap<String, ActiveProtection> {
         &self.kept.memory.protected
     }
@@ -179,7 +179,7 @@ impl<E: Executor> PortActor<E> {
         id.port == port && id.host == self.rules.host
     }
 
-    /// What is received at the other end of this port's cable.
+    /// True if the state is that of the port at the other end of this port's cable.
     fn is_far_end(&self, state: &PortState, port: &str) -> bool {
         let points_here = state.peer.as_ref().is_some_and(|peer| self.is_own(peer, port));
         points_here || self.rules.ports.get(port).is_some_and(|rule| rule.peer.as_ref() == Some(&state.id))

@@ -1,4 +1,4 @@
-//! What a monitor is to do, from the command line or a file, checked once.
+//! Configuration of a monitor, from the command line or a file, checked once.
 //!
 //! ```toml
 //! bus = "redis://10.0.0.5"
@@ -10,8 +10,8 @@
 //! peer = "leaf3/eth7"
 //! ```
 //!
-//! Invariant: what is not understood is an error. A configuration with a slip in it never watches less than was asked
-//! for without a word.
+//! Invariant: an entry that is not understood is an error. A configuration with a slip in it never watches less than was
+//! asked for without a word.
 
 mod options;
 mod shown;
@@ -88,7 +88,7 @@ pub struct MonitorConfig {
     /// Ports to watch; those that are physical if there are none.
     pub ports: Vec<String>,
     pub exclude: Vec<NamePattern>,
-    /// What is known about single ports. These ports are watched, of any kind.
+    /// Rules for single ports. These ports are watched, of any kind.
     pub rules: BTreeMap<String, PortRule>,
     pub limits: Limits,
     pub bus: String,
@@ -98,7 +98,7 @@ pub struct MonitorConfig {
     pub time_bounds: bool,
     /// Ports that may be off by order at a time.
     pub most_off: u32,
-    /// Where the key is that orders must be signed with, and the key.
+    /// Path of the key that orders must be signed with, and the key.
     pub order_key: Option<(PathBuf, OrderKey)>,
     /// The certificate authority of a bus with TLS.
     pub bus_ca: Option<PathBuf>,
@@ -107,7 +107,7 @@ pub struct MonitorConfig {
     pub journal: Option<PathBuf>,
     /// Readings are kept here, to be replayed.
     pub record: Option<PathBuf>,
-    /// What was done is remembered here.
+    /// File in which the monitor remembers what it did.
     pub state: PathBuf,
 }
 
@@ -138,7 +138,7 @@ impl MonitorConfig {
         }
     }
 
-    /// Which interfaces sources read. Two, where all that are physical are watched and some besides.
+    /// Interfaces that sources read. Two selections if all physical ports are watched and some besides.
     pub(crate) fn selections(&self) -> Vec<Selection> {
         let excluded = || self.exclude.iter().map(ToString::to_string);
         let configured = || self.rules.keys().cloned();
@@ -152,7 +152,7 @@ impl MonitorConfig {
         vec![physical, Selection::named(configured()).except(excluded())]
     }
 
-    /// Which ports are looked at, of those that sources have.
+    /// Ports that are watched, of those that sources have.
     pub fn wanted(&self) -> Selection {
         let configured = self.rules.keys().filter(|name| !self.ports.is_empty() && !self.ports.contains(name));
         Selection::named(self.ports.iter().chain(configured)).except(self.exclude.iter().map(ToString::to_string))
@@ -164,7 +164,7 @@ impl MonitorConfig {
         plain.chain(self.rules.keys()).map(String::as_str)
     }
 
-    /// What is read was written down before.
+    /// True if a source reads samples that were written down before.
     pub fn replays(&self) -> bool {
         self.sources.iter().any(|source| matches!(source, SourceKind::Samples(_)))
     }

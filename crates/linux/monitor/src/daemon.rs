@@ -52,9 +52,9 @@ use bus_side::{Publisher, receive};
 use control::ControlRequest;
 use troubles::TroubleLog;
 
-/// How often the watchdog hears that ports are being looked at, however long the interval.
+/// Interval at which the watchdog hears that ports are polled, however long the interval of polls is.
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
-/// How often the actor looks after what it did, at least.
+/// Longest time between two checks by the actor of what it did.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 /// The edge of the program.
@@ -124,7 +124,7 @@ pub fn open_sources(
     Ok(sources)
 }
 
-/// What a monitor is made of.
+/// Parts that a monitor is made of.
 #[derive(Debug)]
 pub struct MonitorParts {
     pub config: MonitorConfig,
@@ -136,7 +136,7 @@ pub struct MonitorParts {
     pub control: Option<MonitorControl>,
 }
 
-/// What all threads share.
+/// State that all threads share.
 struct MonitorShared<'a> {
     clock: &'a dyn MonitorClock,
     tell: &'a (dyn Fn(&str) + Sync),
@@ -173,7 +173,7 @@ impl MonitorShared<'_> {
         }
     }
 
-    /// What is wrong at one place now; what is new about that goes into the journal.
+    /// Sets what is wrong at one place now; enters what is new about that into the journal.
     fn troubles(&self, place: ErrorOrigin, now: impl IntoIterator<Item = String>) {
         let (news, over) = lock(&self.board).set_troubles(place, now.into_iter().collect());
         let (news, over) = lock(&self.log).worth_telling(self.clock.now(), news, over);
@@ -282,7 +282,7 @@ struct ChangeListeners {
 #[expect(clippy::large_enum_variant, reason = "nearly all are messages")]
 enum ToPublisher {
     Message(Message),
-    /// What was recalled is taken over: messages that follow may be published.
+    /// The recalled messages are taken over: messages that follow may be published.
     Resume,
 }
 
@@ -421,7 +421,7 @@ fn tell_systemd(state: sd_notify::NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }
 
-/// When to poll again: in steps of the interval, and those that were missed are not made up for.
+/// Time of the next poll: in steps of the interval; missed ones are not made up for.
 fn after_now(last: Moment, interval: Duration, now: Moment) -> Moment {
     let step = interval.as_millis().max(1);
     let steps = now.since(last).as_millis() / step + 1;

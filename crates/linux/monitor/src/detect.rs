@@ -1,4 +1,4 @@
-//! When a port is corrupting, and when it is healthy again: LinkGuardian (SIGCOMM'23) App. C.
+//! Detection of a port that corrupts, and of one that is healthy again: LinkGuardian (SIGCOMM'23) App. C.
 //!
 //! The paper polls frame counters and keeps a moving window of 100 M frames. Its formula for the loss,
 //! L = framesRxOk / framesRxAll, is upside down: what is held against 1e-8 is the share of frames that are *not* ok,

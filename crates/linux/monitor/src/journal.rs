@@ -1,4 +1,4 @@
-//! What happened, for those who ask afterwards: a line of JSON for each thing done, refused or found, with its evidence.
+//! Record for those who ask afterwards: a line of JSON for each thing done, refused or found, with its evidence.
 //!
 //! Every action has an entry, and so has every action that was left undone. An outcome that stays the same is entered
 //! once.
@@ -13,7 +13,7 @@ use units::Moment;
 
 use bus::message::{Evidence, PortId};
 
-/// What an entry is about.
+/// Subject of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ActionKind {
@@ -131,7 +131,7 @@ impl fmt::Display for JournalEntry {
     }
 }
 
-/// Where entries are kept.
+/// Destination of entries.
 pub struct Journal(Box<dyn Write + Send>);
 
 impl fmt::Debug for Journal {

@@ -1,4 +1,4 @@
-//! How a monitor is doing: for Prometheus, and for clients of `/healthz`.
+//! Metrics of a monitor's own state: for Prometheus, and for clients of `/healthz`.
 //!
 //! | metric | what it shows |
 //! | --- | --- |
@@ -43,25 +43,26 @@ pub struct MonitorMetrics {
     pub source_errors: BTreeMap<String, u64>,
     pub outbox: OutboxStatus,
     pub actions: BTreeMap<(ActionKind, ActionOutcome), u64>,
-    /// What is wrong with the monitor itself, in one line each, by where it was noticed.
+    /// Troubles of the monitor itself, in one line each, by the place where they were noticed.
     pub troubles: BTreeMap<ErrorOrigin, BTreeSet<String>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorOrigin {
     Sources,
-    /// What is published to others.
+    /// Publishing of messages to others.
     Publishing,
-    /// What is received from others.
+    /// Receiving of messages from others.
     Receiving,
-    /// What was found on the bus that is not ours.
+    /// Data on the bus that is not ours.
     Foreign,
     Memory,
     Journal,
 }
 
 impl MonitorMetrics {
-    /// What is wrong at one place now; nothing if there is nothing. What is new since the last time, and what is over.
+    /// Sets what is wrong at one place now; an empty set if nothing is. Returns the troubles that are new since the last
+    /// time, and those that are over.
     pub(crate) fn set_troubles(&mut self, place: ErrorOrigin, now: BTreeSet<String>) -> (Vec<String>, Vec<String>) {
         let before = self.troubles.remove(&place).unwrap_or_default();
         let news = now.difference(&before).cloned().collect();
@@ -85,7 +86,7 @@ impl MonitorMetrics {
         ![ErrorOrigin::Publishing, ErrorOrigin::Receiving].iter().any(|place| self.troubles.contains_key(place))
     }
 
-    /// What a path leads to.
+    /// Page at a path.
     pub fn page(&self, path: &str) -> MetricsPage {
         match path {
             "/metrics" | "/" => MetricsPage::metrics(self.metrics()),

@@ -1,8 +1,8 @@
-//! What a port's counters say at one moment, from any source.
+//! Counters of a port at one moment, from any source.
 
 use units::Moment;
 
-/// One look at one port. Counters are as the device has them: since it started, and they may wrap or start over.
+/// Reading of one port. Counters are as the device has them: since it started, and they may wrap or start over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The interface's name.
@@ -38,7 +38,7 @@ pub struct ReceivedFrames {
     pub bits: u32,
 }
 
-/// What the layer below counts, if it counts anything. It is reported beside the loss; no decision depends on it.
+/// Counters of the layer below, if it has any. They are reported beside the loss; no decision depends on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phy {
     pub symbol_errors: Option<u64>,

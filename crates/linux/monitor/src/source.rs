@@ -1,4 +1,4 @@
-//! Where counters come from.
+//! Sources of counters.
 //!
 //! | file | what is read | how |
 //! | --- | --- | --- |
@@ -73,14 +73,14 @@ pub(crate) struct NamedSource {
     pub(crate) open: fn(&SourceSite<'_>) -> io::Result<OpenSources>,
 }
 
-/// What a source may need in order to open.
+/// Parameters that a source may need in order to open.
 #[derive(Debug)]
 pub(crate) struct SourceSite<'a> {
     /// The ports to watch, in one or two parts.
     pub(crate) selections: Vec<Selection>,
     /// `/sys/class/net`, or a directory that looks like it.
     pub(crate) sysfs: &'a Path,
-    /// Where protected links have their control sockets.
+    /// Directory in which protected links have their control sockets.
     pub(crate) run_directory: &'a RunDirectory,
     /// One look, or a monitor that goes on and may wait for what is not there yet.
     pub(crate) timing: SampleTiming,
@@ -100,7 +100,7 @@ pub fn kernel(selection: Selection) -> io::Result<KernelSource> {
     KernelSource::open(selection)
 }
 
-/// What `/sys/class/net`, or a directory that looks like it, says.
+/// Counters in `/sys/class/net`, or in a directory that looks like it.
 pub fn sysfs(root: impl AsRef<Path>, selection: Selection) -> Sysfs {
     Sysfs::new(root.as_ref(), selection)
 }

@@ -23,7 +23,7 @@ fn promtool(arguments: &[&str]) -> Option<(bool, String)> {
     Some((ran.status.success(), said))
 }
 
-/// What follows a word at the beginning of lines, however far they are indented.
+/// Rests of the lines that begin with a word, however far they are indented.
 fn all_after(text: &str, word: &str) -> Vec<String> {
     let after =
         |line: &str| line.trim_start().trim_start_matches("- ").strip_prefix(word).map(str::trim).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What monitors got wrong elsewhere, one test each: those mistakes that are about telling when a port corrupts.
+//! Tests for mistakes of monitors elsewhere, one each: those about telling when a port corrupts.
 
 use std::time::Duration;
 

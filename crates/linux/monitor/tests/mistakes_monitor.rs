@@ -291,7 +291,7 @@ fn pub_sub_loses_messages_to_subscribers_that_are_away() {
     sender.run(bus.end(), |_| wait_for("protection", || sender.links.is_protected("eth1")));
 }
 
-/// What is under our keys and not ours is reported, and nothing is done because of it.
+/// Data under our keys that is not ours is reported, and nothing is done because of it.
 #[test]
 fn foreign_data_on_the_bus_is_acted_upon() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };

@@ -46,7 +46,7 @@ fn read(source: &mut dyn Source) -> (Vec<Reading>, Vec<String>) {
     (readings, troubles)
 }
 
-/// Which samples came: time, port, bad frames.
+/// Samples that came: time, port, bad frames.
 fn samples(source: &mut dyn Source) -> Vec<(u64, String, u64)> {
     let (readings, troubles) = read(source);
     assert_eq!(troubles, Vec::<String>::new());
@@ -75,7 +75,7 @@ fn phy(symbol_errors: Option<u64>, corrected: Option<u64>, uncorrectable: Option
     Phy { symbol_errors, corrected, uncorrectable }
 }
 
-/// What each fixture comes to: a driver's `ethtool -S`, named after the driver and, behind a dot, its version.
+/// Counters that each fixture maps to: a driver's `ethtool -S`, named after the driver and, behind a dot, its version.
 fn expected() -> Vec<(&'static str, ReceivedFrames, Phy)> {
     let none = Phy::default();
     vec![

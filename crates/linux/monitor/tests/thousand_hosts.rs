@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Default)]
 struct Stage {
-    /// How far hosts may have spoken.
+    /// Last round in which hosts may publish.
     round: AtomicUsize,
     published: AtomicU64,
     over: StopFlag,
@@ -58,7 +58,7 @@ struct Host {
     next: Moment,
 }
 
-/// What a host says in a round: one port goes bad and recovers, the other changes once.
+/// Messages of a host in a round: one port goes bad and recovers, the other changes once.
 fn says(host: &str, round: usize) -> [Message; 3] {
     let number = round as u64 * 3;
     [corrupting(host, "eth0", 1, number), corrupting(host, "eth1", 1, number + 1), healthy(host, "eth0", 1, number + 2)]

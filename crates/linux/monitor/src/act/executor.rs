@@ -139,7 +139,7 @@ impl Executor for ThisHost {
     }
 }
 
-/// Who holds a default route, by the kernel's two tables.
+/// Interfaces that hold a default route, by the kernel's two tables.
 fn holders(ipv4: &str, ipv6: &str) -> BTreeSet<String> {
     const REJECT: u32 = 0x200;
     let rejects = |flags: &str| u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & REJECT != 0);

@@ -1,4 +1,4 @@
-//! What is taken note of: of all that is said on the bus, what concerns this host, can be true, and is new.
+//! Choice of messages to take note of: those on the bus that concern this host, can be true, and are new.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) const MOST_ORDERS: usize = 1_024;
 const MOST_REFUSALS: usize = 256;
 const TOLD_FOR: Duration = Duration::from_secs(3_600);
 
-/// What was refused and reported, so that a sender that repeats it does not fill the journal.
+/// Refusals that were reported, so that a sender that repeats its message does not fill the journal.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     since: Moment,
@@ -24,7 +24,7 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Whether it is worth a line. Of ports beyond the first few there is one for all: names can be invented.
+    /// True if a refusal is worth a line. Ports beyond the first few share one line: names can be invented.
     fn is_new(&mut self, now: Moment, port: &str, deed: ActionKind, why: &'static str) -> bool {
         if now.since(self.since) >= TOLD_FOR {
             (self.since, self.told) = (now, BTreeSet::new());

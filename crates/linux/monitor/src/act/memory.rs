@@ -1,5 +1,5 @@
-//! What a monitor did to this host, in a file that its next incarnation reads: what it protected it also un-protects,
-//! and what a person protected it leaves alone.
+//! Memory of what a monitor did to this host, in a file that its next incarnation reads: it also ends the protection that
+//! it began, and leaves alone what a person protected.
 //!
 //! All of it is about the interfaces, processes and counters of one network namespace since the machine was started, so the file
 //! says which, and a monitor in another puts it aside: its ports are healthy until their own counters say otherwise.
@@ -20,7 +20,7 @@ use bus::message::{PortId, PortState};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActorMemory {
-    /// Where it was written; files of earlier versions do not say.
+    /// Namespace in which it was written; files of earlier versions do not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<NamespaceIdentity>,
     pub protected: BTreeMap<String, ActiveProtection>,
@@ -123,7 +123,7 @@ impl StoredMemory {
         self.trouble.as_deref()
     }
 
-    /// What a person should know of how it was found.
+    /// Remark for a person on how the file was found.
     pub fn remark(&self) -> Option<&str> {
         self.remark.as_deref()
     }

@@ -1,4 +1,4 @@
-//! What must not be done, or cannot be, and why.
+//! Reasons against an action that must not be done, or cannot be.
 
 use units::Moment;
 

@@ -1,4 +1,4 @@
-//! What a planner orders: ports switched off for repair and on again, by a monitor that is configured to obey.
+//! Orders of a planner: ports switched off for repair and on again, by a monitor that is configured to obey.
 //!
 //! Any process that can write to the bus can give orders. The harm that they can do is bounded here: by a key, if there
 //! is one, and always by how many ports may be off at a time.

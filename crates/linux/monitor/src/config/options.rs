@@ -1,4 +1,4 @@
-//! What can be said to a monitor, on the command line or in a file, by the same names.
+//! Options of a monitor, on the command line or in a file, by the same names.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -85,12 +85,12 @@ units::options! {
         #[serde(deserialize_with = "one_or_more")]
         pub ports: Option<Vec<String>>,
 
-        /// Between two polls [default: 1s].
+        /// Time between two polls [default: 1s].
         #[arg(long, value_name = "TIME")]
         pub interval: Option<TextOrNumber>,
 
-        /// Where counters come from: kernel, sysfs, links or a file, FIFO or - with samples; several times if need be
-        /// [default: kernel].
+        /// Source of counters: kernel, sysfs, links or a file, FIFO or - with samples; several times if need be [default:
+        /// kernel].
         #[arg(long, value_name = "SOURCE")]
         #[serde(deserialize_with = "one_or_more")]
         pub source: Option<Vec<String>>,
@@ -108,7 +108,7 @@ units::options! {
         #[arg(long, value_name = "FILE")]
         pub record: Option<PathBuf>,
 
-        /// Where hosts exchange messages: `local`, or `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, with TLS
+        /// Bus on which hosts exchange messages: `local`, or `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, with TLS
         /// `rediss://…`; local if not given.
         #[arg(long, value_name = "URL")]
         pub bus: Option<String>,
@@ -178,7 +178,7 @@ units::options! {
         #[arg(long, value_name = "FILE")]
         pub journal: Option<PathBuf>,
 
-        /// When ended, end the protection that it began as well.
+        /// End the protection that the monitor began when it ends.
         #[arg(long)]
         pub unprotect_on_exit: bool,
 
@@ -298,7 +298,7 @@ impl MonitorOptions {
         Ok(())
     }
 
-    /// What is known about single ports. What the command line says of one goes before what the file does.
+    /// Options of single ports. Those on the command line take precedence over those in the file.
     fn port_options(&self) -> Vec<PortOptions> {
         let mut ports = self.port.clone();
         let mut of =

@@ -77,7 +77,7 @@ impl fmt::Display for SourceKind {
     }
 }
 
-/// As it is read: in the largest unit that needs no fraction.
+/// Time in the form in which it is read: in the largest unit that needs no fraction.
 fn time(time: Duration) -> String {
     match (time.as_millis(), time.as_secs()) {
         (ms, _) if ms % 1_000 != 0 => format!("{ms}ms"),
@@ -87,7 +87,7 @@ fn time(time: Duration) -> String {
     }
 }
 
-/// What is printed ends up in tickets.
+/// Address of a bus without its password: printed text ends up in tickets.
 pub(crate) fn without_password(bus: &str) -> String {
     match (bus.split_once("://"), bus.rfind('@')) {
         (Some((scheme, _)), Some(at)) => format!("{scheme}://***{}", &bus[at..]),

@@ -12,15 +12,15 @@ use crate::metrics::ErrorOrigin;
 use bus::message::{Condition, Message, PortState};
 use bus::{Bus, Outbox};
 
-/// How often a bus is asked again that could not say what a former incarnation left.
+/// Interval at which a bus is asked again that could not say what a former incarnation left.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// How often others hear that this host is alive.
+/// Interval at which others hear that this host is alive.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How long to listen before looking whether it is time to end.
+/// Time to listen before the thread checks whether it is time to end.
 const LISTEN: Duration = Duration::from_millis(250);
-/// How long the last words may take.
+/// Limit of the time for the last messages.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// How long something on the bus that is not ours is reported, after it was last met.
+/// Time for which something on the bus that is not ours is reported, after it was last met.
 const FOREIGN: Duration = Duration::from_secs(300);
 
 pub(super) struct Publisher {
@@ -131,7 +131,7 @@ impl Publisher {
     }
 }
 
-/// How many attempts were made and messages wait would be news each time; metrics have them.
+/// Removes the numbers of attempts and of waiting messages, which would be news each time; metrics have them.
 fn without_counts(why: &str) -> &str {
     match why.rsplit_once(" (") {
         Some((what, counts)) if counts.ends_with("waiting)") => what,

@@ -24,7 +24,7 @@ pub struct PortAssessment {
     pub port: String,
     pub condition: Condition,
     pub sticky: bool,
-    /// What the verdict rests on.
+    /// Counts that the condition rests on.
     pub evidence: Evidence,
     /// It is all that was counted since the device started, and no time is known for it.
     pub since_boot: bool,
@@ -79,7 +79,7 @@ pub fn look_once(
     Ok((watch.rows().into_iter().map(looked).collect(), troubles))
 }
 
-/// What the interval says, and what all that was ever counted does.
+/// Judges a port by the interval, and by all that was ever counted.
 fn judge(row: PortRow, total: Option<ReceivedFrames>, limits: &Limits) -> PortAssessment {
     let PortRow { port, condition, sticky, evidence, mut note, why, has_signal: _ } = row;
     if condition == Condition::Corrupting && evidence.frames == 0 {

@@ -38,7 +38,7 @@ pub struct PortPoller {
     reads_samples: bool,
     recorder: Option<ReadingRecorder<File>>,
     ports: MonitoredPorts,
-    /// Which source speaks for a port, by its place: counters of another one would make no sense beside.
+    /// Place of the source that speaks for a port: counters of another one would make no sense beside.
     speaker: BTreeMap<String, usize>,
     totals: BTreeMap<String, ReceivedFrames>,
     life: u64,
@@ -47,7 +47,8 @@ pub struct PortPoller {
     said: BTreeMap<String, PortState>,
     /// Ports whose alarm was taken over from a former incarnation.
     adopted: BTreeSet<String>,
-    /// What a former incarnation published and this one has not yet answered; and the poll before which it was learnt.
+    /// States that a former incarnation published and this one has not yet answered; and the poll before which it learnt
+    /// them.
     former: BTreeMap<String, PortState>,
     recalled_at: u64,
     polls: u64,
@@ -68,7 +69,7 @@ impl std::fmt::Debug for PortPoller {
     }
 }
 
-/// What one poll has for others and for the journal.
+/// Output of one poll for others and for the journal.
 #[derive(Debug, Default)]
 pub struct PollOutput {
     pub messages: Vec<Message>,
@@ -105,7 +106,7 @@ impl PortPoller {
         })
     }
 
-    /// What is found from now on was found between these times.
+    /// Sets the times between which everything found from now on was found.
     pub fn found_between(&mut self, bounds: Option<TimeBounds>) {
         self.time_bounds = bounds;
     }
@@ -263,12 +264,12 @@ impl PortPoller {
         self.polls
     }
 
-    /// How often each source failed, wholly or for a port.
+    /// Number of failures of each source, as a whole or for a port.
     pub fn errors(&self) -> &BTreeMap<String, u64> {
         &self.errors
     }
 
-    /// What was wrong with the last poll.
+    /// Troubles of the last poll.
     pub fn troubles(&self) -> &[String] {
         &self.troubles
     }

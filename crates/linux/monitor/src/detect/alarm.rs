@@ -1,4 +1,4 @@
-//! What is remembered of an alarm, and when it ends.
+//! Memory and end of an alarm.
 //!
 //! The window that raised it cannot clear it: it holds the bad frames that raised it long after the repair, and 100 M
 //! frames are not enough to be sure of less than 1e-8. So an alarm counts for itself, in two runs:
@@ -55,7 +55,7 @@ pub(super) struct Alarm {
     below: u32,
 }
 
-/// How an alarm ends.
+/// Reason for the end of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum AlarmEnd {
     Sure(FrameCounts),
@@ -76,12 +76,12 @@ impl Alarm {
         Self { confirmed: false, ..Self::new(now, loss) }
     }
 
-    /// What is counted from here on has nothing to do with what was: the port was down.
+    /// Starts to count anew: the port was down, and the counts before have nothing to do with those after.
     pub(super) fn start_over(&mut self, now: Moment) {
         (self.recent, self.clean, self.below) = (CleanRun::start(now), CleanRun::start(now), 0);
     }
 
-    /// As [`start_over`](Self::start_over), on a device that may never have been bad.
+    /// Does the same as [`start_over`](Self::start_over), on a device that may never have been bad.
     pub(super) fn move_to_other_device(&mut self, now: Moment) {
         self.start_over(now);
         self.confirmed = false;

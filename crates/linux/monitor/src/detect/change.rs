@@ -1,4 +1,4 @@
-//! What a detector reports: a change of a port's condition, with evidence and a sentence for people; and notes on odd
+//! Reports of a detector: a change of a port's condition, with evidence and a sentence for people; and notes on odd
 //! readings.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use units::Prob;
 use super::window::FrameCounts;
 use bus::message::{Condition, Evidence};
 
-/// What came of a reading.
+/// Result of a reading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DetectorVerdict {
     /// Worth telling others.
@@ -22,7 +22,7 @@ pub struct DetectorVerdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortChange {
     pub kind: ChangeKind,
-    /// What the port is now.
+    /// Condition of the port now.
     pub condition: Condition,
     /// Stays corrupting until a person clears it.
     pub sticky: bool,
@@ -66,7 +66,7 @@ impl fmt::Display for ChangeKind {
     }
 }
 
-/// What was odd about a reading.
+/// Oddity of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadingNote {
     Wrapped,

@@ -1,4 +1,4 @@
-//! What was received between two looks at the counters.
+//! Frames received between two readings of the counters.
 //!
 //! Counters wrap, and they start over when a driver is reloaded. Both make them smaller, and taking one for the other
 //! is expensive on one side only: a start taken for a wrap invents up to four billion clean frames, while a wrap taken
@@ -33,7 +33,7 @@ const MOST: u64 = 1 << 56;
 /// set back, not the readings that came late.
 const SET_BACK: u32 = 8;
 
-/// What was odd about readings, counted.
+/// Counts of odd readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Oddities {
     /// Counters that wrapped, and were counted on.

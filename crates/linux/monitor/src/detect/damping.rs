@@ -24,10 +24,10 @@ const MOST_FLAPS: usize = 100;
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlapRecord {
     penalty: f64,
-    /// When the penalty was that.
+    /// Time at which the penalty had this value.
     at: Moment,
     suppressed: bool,
-    /// When alarms were raised, oldest first.
+    /// Times at which alarms were raised, oldest first.
     raised: Vec<Moment>,
 }
 
@@ -48,7 +48,7 @@ impl FlapRecord {
         self.raised.len() == most
     }
 
-    /// How long the port has yet to be good before it may be cleared; `None` if it may.
+    /// Time for which the port has yet to be good before it may be cleared; `None` if it may.
     pub(super) fn held(&self, now: Moment, damping: &Damping) -> Option<Duration> {
         let halvings = (self.penalty(now, damping) / damping.reuse).log2();
         let left = Duration::try_from_secs_f64(damping.half_life.as_secs_f64() * halvings).unwrap_or(Duration::MAX);

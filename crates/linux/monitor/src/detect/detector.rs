@@ -16,9 +16,9 @@
 //! ```
 //!
 //! A port that goes down, whether switched off, without a signal or gone, raises no alarm and ends none: a cable pulled
-//! for repair is no proof that it was repaired. What is counted starts afresh when it is back, because a link that goes
-//! up or down spoils a few frames each time, and the frames before say nothing about the cable that is plugged in now.
-//! That a signal is lost again and again is not corruption: other alarms are made for it.
+//! for repair is no proof that it was repaired. Counts start afresh when the port is back, because a link that goes up or
+//! down spoils a few frames each time, and the frames before say nothing about the cable that is plugged in now. A signal
+//! that is lost again and again is not corruption: other alarms are made for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub struct Detector {
     /// Polls that brought bad frames, since the window is above the threshold.
     bad_polls: u32,
     absence: Option<AbsenceReason>,
-    /// What was odd last, and when.
+    /// Last oddity, and its time.
     note: Option<(ReadingNote, Moment)>,
     oddities: Oddities,
     told: Option<PortChange>,
@@ -166,7 +166,7 @@ impl Detector {
         matches!(self.state, DetectorState::Sticky(_))
     }
 
-    /// What is in the window now.
+    /// Window of the latest frames.
     pub fn window(&self) -> &LossWindow {
         &self.window
     }
@@ -328,7 +328,7 @@ impl Detector {
         })
     }
 
-    /// What raised an alarm must not raise the next.
+    /// Starts to count anew: the frames that raised an alarm must not raise the next.
     fn become_healthy(&mut self) {
         self.start_counts_over();
         self.state = DetectorState::Healthy;

@@ -1,4 +1,4 @@
-//! What is asked of an alarm, with the reasons for each default.
+//! Limits of an alarm, with the reasons for each default.
 
 use std::fmt;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub struct Limits {
     /// Polls in which a port is missing before it counts as gone: 3. Where it is read with every tenth poll only, those
     /// are 30.
     pub gone_after: u32,
-    /// How long the alarm of a port that is gone is remembered: a day. Drivers are reloaded in seconds and machines
+    /// Time for which the alarm of a port that is gone is remembered: a day. Drivers are reloaded in seconds and machines
     /// serviced in hours.
     pub keep: Duration,
 }
@@ -47,9 +47,9 @@ pub struct Limits {
 /// Additive penalty with exponential decay, as routers damp flapping routes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Damping {
-    /// What each raise adds: 1000.
+    /// Penalty that each raise adds: 1000.
     pub penalty: f64,
-    /// In which time half of it is forgiven: 40 minutes.
+    /// Time in which half of it is forgiven: 40 minutes.
     pub half_life: Duration,
     /// From this on the port is not cleared: 1500, which is a second raise within 40 minutes.
     pub suppress: f64,
@@ -88,7 +88,7 @@ impl Default for Damping {
     }
 }
 
-/// What makes no sense about limits, and what would.
+/// Error of limits that make no sense, with limits that would.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLimits(&'static str);
 

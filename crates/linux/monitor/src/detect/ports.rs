@@ -40,8 +40,8 @@ struct PortEntry {
     /// which it was missed.
     poll: u64,
     seen: Option<Moment>,
-    /// How many polls it was from one reading to the next: more than one if samples come less often than polls. `None`
-    /// after the first reading.
+    /// Number of polls from one reading to the next: more than one if samples come less often than polls. `None` after the
+    /// first reading.
     every: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl PortEntry {
     }
 }
 
-/// What came of a poll, each with the name of its port, in the order of names.
+/// Result of a poll: changes and notes, each with the name of its port, in the order of names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PollResult {
     pub changes: Vec<(String, PortChange)>,
@@ -72,9 +72,9 @@ pub struct PortRow {
     pub port: String,
     pub condition: Condition,
     pub sticky: bool,
-    /// Of the window as it is now.
+    /// Evidence of the window as it is now.
     pub evidence: Evidence,
-    /// What keeps the port from being watched, or its alarm from ending, or was odd lately; mostly nothing.
+    /// Remark on what keeps the port from being watched, or its alarm from ending, or was odd lately; mostly empty.
     pub note: String,
     /// Why its condition is what it is; empty if nothing was reported yet.
     pub why: String,

@@ -28,12 +28,12 @@ impl FrameCounts {
         if self.frames == 0 { 0.0 } else { self.bad as f64 / self.frames as f64 }
     }
 
-    /// What the loss is at least, to be 97.5 % sure.
+    /// Lower bound of the loss, to be 97.5 % sure.
     pub fn low(self) -> f64 {
         if self.frames == 0 { 0.0 } else { (units::poisson(self.bad).0 / self.frames as f64).min(1.0) }
     }
 
-    /// What the loss is at most, to be 97.5 % sure.
+    /// Upper bound of the loss, to be 97.5 % sure.
     pub fn high(self) -> f64 {
         if self.frames == 0 { 1.0 } else { (units::poisson(self.bad).1 / self.frames as f64).min(1.0) }
     }
@@ -123,7 +123,7 @@ impl LossWindow {
         FrameCounts { frames: self.frames, bad: self.bad, lapse }
     }
 
-    /// How much memory it uses.
+    /// Number of buckets, which decides its memory.
     pub fn buckets(&self) -> usize {
         self.buckets.len()
     }

@@ -3,7 +3,7 @@
 //! The file `counters`, in the directory that `sysfs` names, has a line for each port: the port, frames received, and those
 //! of them that failed their check.
 //!
-//! What it takes: this file, and one line in `NAMED` of `source.rs`.
+//! It takes this file, and one line in `NAMED` of `source.rs`.
 
 use std::path::PathBuf;
 use std::{fs, io};

@@ -1,8 +1,8 @@
-//! What each driver calls its counters: a table that is data, and what it makes of a driver's numbers.
+//! Names of each driver's counters: a table that is data, and maps a driver's numbers to our counters.
 //!
 //! The table that comes with the program is `data/drivers.toml`, which also says what its fields mean; a file of the
-//! same form can be laid over it. Invariants: a counter that is not there is absent, never zero; what the table names
-//! twice, or only half, is refused when the table is read.
+//! same form can be laid over it. Invariants: a counter that is not there is absent, never zero; a table that names a
+//! counter twice, or only half, is refused when it is read.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::reading::{Phy, ReceivedFrames};
 
 const BUILT_IN: &str = include_str!("../../data/drivers.toml");
 
-/// What a driver's own counters come to.
+/// Counters that a driver's own statistics map to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverCounters {
     pub frames: ReceivedFrames,
@@ -115,7 +115,7 @@ impl Drivers {
         names.filter(move |(at, name)| first(*at, name)).map(|(_, name)| name)
     }
 
-    /// What the statistics of a driver come to.
+    /// Maps driver statistics to our counters.
     pub fn normalise(&self, driver: &str, statistics: &[(String, u64)]) -> Result<DriverCounters, DriverError> {
         let mut missing = None;
         for known in self.0.iter().filter(|known| known.name == driver) {

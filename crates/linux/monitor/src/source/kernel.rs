@@ -5,10 +5,10 @@
 //!   (eth-mac, eth-phy, FEC)       (ethtool -S)                                  (rx_packets, rx_crc_errors)
 //! ```
 //!
-//! Which it is, is decided when a port is first seen, and once more when it first has a signal, since some cards know
-//! little before that. Counters of two ways have nothing to do with each other, so the way is part of the identity.
-//! What every interface counts comes over rtnetlink: the same numbers as in `/sys/class/net`, but always of the namespace
-//! in which the source was opened.
+//! The choice is made when a port is first seen, and once more when it first has a signal, since some cards know little
+//! before that. Counters of two ways have nothing to do with each other, so the way is part of the identity. The counters
+//! that every interface has come over rtnetlink: the same numbers as in `/sys/class/net`, but always of the namespace in
+//! which the source was opened.
 //!
 //! A port whose bad frames nobody counts is reported with every read, like all that lasts.
 
@@ -23,7 +23,7 @@ use super::sysfs::frames;
 use super::{DriverCounters, DriverError, Drivers, OpenSources, Selection, Source, SourceSite};
 use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 
-/// What is asked of the kernel.
+/// Queries to the kernel.
 trait KernelQueries: fmt::Debug + Send {
     fn ports(&self) -> net::Result<Vec<PortInfo>>;
     fn standard(&self, index: u32) -> net::Result<StandardStatistics>;
@@ -59,7 +59,7 @@ impl KernelQueries for SystemQueries {
     }
 }
 
-/// How a port's frames are counted. The numbers are part of identities.
+/// Method by which a port's frames are counted. The numbers are part of identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CountingMethod {
     Nobody = 0,
@@ -144,7 +144,7 @@ impl KernelSource {
         Ok(Reading { port: port.name.clone(), identity, at, carrier, frames, phy })
     }
 
-    /// What is known of a port, decided now if it has to be.
+    /// Knowledge of a port, decided now if it has to be.
     fn know(&mut self, port: &PortInfo, has_signal: bool, standard: &StandardStatistics) -> net::Result<KnownPort> {
         let before = self.known.get(&port.name).filter(|known| known.index == port.index);
         if let Some(known) = before.filter(|known| known.settled || !has_signal) {

@@ -1,4 +1,4 @@
-//! What protected links count on their wires, by asking their daemons.
+//! Counters of protected links on their wires, by asking their daemons.
 //!
 //! A link that is active numbers every frame, so it knows how many were sent and which did not come, independent of
 //! what the card below it counts. Frames that found the daemon's ring full were lost too, but not on the wire. While a

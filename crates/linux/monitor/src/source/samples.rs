@@ -31,18 +31,18 @@ use lines::{LineRead, LineReader};
 
 pub use record::ReadingRecorder;
 
-/// When samples are due.
+/// Time at which samples are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleTiming {
-    /// As fast as it is read: each read yields one time step, the samples of one `time_ms` that follow each other.
-    /// It is over when the file ends, or when the process that writes into the FIFO has closed it.
+    /// Samples are due as fast as they are read: each read yields one time step, the samples of one `time_ms` that follow
+    /// each other. The source is over when the file ends, or when the process that writes into the FIFO has closed it.
     Replay,
     /// Each read yields everything that was appended since the last one. Never over; a file that is cut short or
     /// replaced is read from its beginning.
     Follow,
 }
 
-/// What a single read takes in at most; the rest comes with the next.
+/// Limit of a single read; the rest comes with the next.
 const MOST_BYTES: usize = 16 << 20;
 /// More than any machine has, so that a file cannot fill the memory with names.
 const MOST_PORTS: usize = 1 << 16;
@@ -56,7 +56,7 @@ pub struct Samples {
     lines: LineReader,
     format: SampleFormat,
     last: BTreeMap<String, Moment>,
-    /// Whether it was reported that the file is not in order of time.
+    /// True if it was reported that the file is not in order of time.
     told_unsorted: bool,
     /// The time step that is being collected.
     step: Vec<Reading>,

@@ -1,4 +1,4 @@
-//! Which interfaces are read.
+//! Choice of the interfaces that are read.
 
 use crate::detect::NamePattern;
 
@@ -26,7 +26,7 @@ impl Selection {
         self
     }
 
-    /// Whether an interface is read; `is_physical` is asked only if nothing was named.
+    /// True if an interface is read; `is_physical` is asked only if nothing was named.
     pub fn takes(&self, name: &str, is_physical: impl FnOnce() -> bool) -> bool {
         let among = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
         !among(&self.excluded) && if self.named.is_empty() { is_physical() } else { among(&self.named) }

@@ -183,7 +183,7 @@ impl SysfsPort {
     }
 }
 
-/// Of good and bad frames, counted apart in 64 bits each.
+/// Counters of good and bad frames, counted apart in 64 bits each.
 pub(super) fn frames(good: u64, bad: u64) -> ReceivedFrames {
     wrapping(good.wrapping_add(bad), bad, 64)
 }

@@ -123,7 +123,7 @@ impl Links {
         lock(&self.daemons)[port].wanted
     }
 
-    /// As a person would.
+    /// Protects a port, or ends that, as a person would.
     pub(crate) fn set_protected(&self, port: &str, wanted: bool) {
         lock(&self.daemons).get_mut(port).unwrap().wanted = wanted;
     }
@@ -199,7 +199,7 @@ impl Moody {
         Box::new(Self { inner: self.inner.another(), mood: Arc::clone(&self.mood) })
     }
 
-    /// What the bus has of a port, in any mood.
+    /// State of a port on the bus, in any mood.
     pub(crate) fn state(&self, id: &str) -> Option<PortState> {
         let mut end = self.inner.another();
         match end.latest(&[format!("port:{id}")]).unwrap().pop().flatten() {
@@ -276,7 +276,7 @@ impl Bus for Moody {
     }
 }
 
-/// What was written, where the test can read it.
+/// Written text, where the test can read it.
 #[derive(Clone, Debug, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 

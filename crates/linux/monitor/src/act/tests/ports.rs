@@ -1,4 +1,4 @@
-//! Which port is meant, who acts for it, and which ports are refused.
+//! Tests of the port that is meant, of the monitor that acts for it, and of refused ports.
 
 use super::super::*;
 use super::story::{Hands, Story, rules};

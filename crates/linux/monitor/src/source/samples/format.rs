@@ -1,4 +1,4 @@
-//! What a line says: CSV under a header, or a JSON object.
+//! Format of a line: CSV under a header, or a JSON object.
 
 use serde::Deserialize;
 use units::{Moment, nearest};
@@ -22,7 +22,7 @@ pub(crate) enum Meaning {
     Nonsense(String),
 }
 
-/// What is known of the lines to come.
+/// Knowledge of the lines to come.
 #[derive(Debug, Default)]
 pub(crate) enum SampleFormat {
     #[default]

@@ -26,14 +26,14 @@ pub(crate) enum LineRead {
 #[derive(Debug)]
 pub(crate) struct LineReader {
     file: File,
-    /// Where it is from, if that can change: a file that has a name.
+    /// Path of the file, if another file can take its name.
     path: Option<PathBuf>,
     is_stream: bool,
     is_stdin: bool,
     /// Bytes taken from the file.
     position: u64,
     buffer: Vec<u8>,
-    /// What has been given out of the buffer, and how much behind that is known to have no line end.
+    /// Bytes of the buffer that were given out, and the number behind them that are known to have no line end.
     given: usize,
     searched: usize,
     number: usize,
