@@ -38,8 +38,8 @@ impl OrderKey {
         parse(text.trim()).map(Self).ok_or_else(|| named(&"expected 32 hexadecimal digits"))
     }
 
-    /// Of these parts, in this order, for this purpose: a tag for one is none for another, and none for the same bytes divided
-    /// in another way.
+    /// Computes the tag of these parts, in this order, for this purpose: a tag for one purpose is none for another, and
+    /// none for the same bytes divided in another way.
     pub fn tag(&self, purpose: &str, parts: &[&[u8]]) -> u64 {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         for part in [purpose.as_bytes()].iter().chain(parts) {

@@ -1,4 +1,4 @@
-//! How messages get from those who see to those who act: LinkGuardian App. C, *Notification and Activation*.
+//! Messages from monitors, which see, to those that act: LinkGuardian App. C, *Notification and Activation*.
 //!
 //! The paper's daemons talk over Redis pub/sub, which loses what is said while a subscriber is away. Here a bus keeps
 //! the latest message of every key and a history of all: a subscriber that was away starts with the former and goes on
@@ -50,14 +50,14 @@ pub trait Bus: fmt::Debug + Send {
     /// The latest message of every key. Also the point from which [`receive`](Self::receive) goes on.
     fn catch_up(&mut self) -> Result<Vec<Message>, BusError>;
 
-    /// What was published since, by anybody, waiting up to `patience` if there is nothing yet. May repeat itself, also
-    /// with what is older than what was received before: ask a [`Deduplicator`]. Without a `catch_up` before, it is one.
+    /// Messages that anybody published since; waits up to `patience` if there is none yet. They may repeat, and may be
+    /// older than others received before: ask a [`Deduplicator`]. Without a `catch_up` before, the call is one.
     fn receive(&mut self, patience: Duration) -> Result<Vec<Message>, BusError>;
 
     /// The latest message of each of these keys, `None` where there is none that is ours.
     fn latest(&mut self, keys: &[String]) -> Result<Vec<Option<Message>>, BusError>;
 
-    /// What the bus has about the ports of a host, from any sender and any incarnation.
+    /// States of the ports of a host on the bus, from any sender and any incarnation.
     fn recall(&mut self, host: &str) -> Result<Vec<PortState>, BusError>;
 
     /// Says that `host` is alive; forgotten after three times `interval` unless it is said again.
@@ -66,18 +66,18 @@ pub trait Bus: fmt::Debug + Send {
     /// The hosts that are alive, in order.
     fn hosts(&mut self) -> Result<Vec<String>, BusError>;
 
-    /// What was found that is not ours, in one line each, since this was last asked.
+    /// Data that was found and is not ours, in one line each, since this was last asked.
     fn foreign(&mut self) -> Vec<String>;
 
-    /// Where `receive` had to start over from the latest messages because the history did not reach back: in one line
-    /// each, since this was last asked. The state is complete all the same; what happened in between may not be.
+    /// Gaps that made `receive` start over from the latest messages because the history did not reach back: in one line
+    /// each, since this was last asked. The state is complete all the same; the changes in between may not be.
     fn gaps(&mut self) -> Vec<String>;
 
     /// A further end of the same bus, for another thread.
     fn another(&self) -> Box<dyn Bus>;
 }
 
-/// What became of a message.
+/// Result of publishing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishResult {
     /// It is the latest of its key now.
@@ -95,7 +95,7 @@ pub enum BusError {
     Address(String),
     /// Nothing can be published right now.
     Down(String),
-    /// What is under this key is not ours, or would not be understood; other keys are not affected.
+    /// The data under this key is not ours, or would not be understood; other keys are not affected.
     Key { key: String, why: String },
 }
 

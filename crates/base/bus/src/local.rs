@@ -1,6 +1,6 @@
 //! A bus inside one process: for one host, and for tests.
 //!
-//! What it promises is what [`RedisBus`](super::Redis) promises: the latest message of each key is kept, the history is
+//! It promises the same as [`RedisBus`](super::Redis): the latest message of each key is kept, the history is
 //! bounded, and an end that comes too late for the history starts over from the latest messages. It takes no clock: a
 //! host is alive as long as the end that said so exists.
 
@@ -21,7 +21,7 @@ const HISTORY: usize = 10_000;
 #[derive(Debug)]
 pub struct LocalBus {
     shared: Arc<LocalBusShared>,
-    /// How many messages this end has received or skipped; `None` before it first caught up.
+    /// Number of messages that this end has received or skipped; `None` before it first caught up.
     position: Option<u64>,
     alive: BTreeSet<String>,
     gaps: WarnOnce,

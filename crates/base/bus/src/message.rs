@@ -1,7 +1,7 @@
-//! What is published to others: the state of a port, and orders of the planner for all ports.
+//! Published messages: the state of a port, and orders of the planner for all ports.
 //!
-//! As JSON, one object each. A message is the whole state of what it is about, so the latest one of a key is all
-//! that has to be kept, and one that is received twice does no harm.
+//! They are written as JSON, one object each. A message is the whole state of its subject, so only the latest one of a key
+//! has to be kept, and one that is received twice does no harm.
 
 use std::fmt;
 use std::str::FromStr;
@@ -87,7 +87,7 @@ impl fmt::Display for Condition {
     }
 }
 
-/// What a verdict rests on.
+/// Counts that a condition rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
@@ -98,7 +98,7 @@ pub struct Evidence {
     pub loss: f64,
     pub low: f64,
     pub high: f64,
-    /// How long the window was.
+    /// Length of the window.
     pub seconds: f64,
 }
 
@@ -111,8 +111,9 @@ pub struct PortState {
     pub peer: Option<PortId>,
     /// By the wall clock, for people.
     pub at: Moment,
-    /// When this condition was found: true time was between these, in nanoseconds since 1970. Only of monitors that know how
-    /// wrong their clock is and were told to say so; readers of before these fields refuse messages that have them.
+    /// Bounds of the time at which this condition was found: true time was between these, in nanoseconds since 1970. Only
+    /// monitors that know how wrong their clock is and were told to say so set them; readers of before these fields refuse
+    /// messages that have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earliest_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +134,8 @@ pub struct PortState {
 }
 
 impl PortState {
-    /// When its condition was found, if the sender knew how wrong its clock was. Ends that are the wrong way round say nothing.
+    /// Times between which its condition was found, if the sender knew how wrong its clock was. Ends that are the wrong way
+    /// round say nothing.
     pub fn found_between(&self) -> Option<(u64, u64)> {
         self.earliest_ns.zip(self.latest_ns).filter(|(earliest, latest)| earliest <= latest)
     }
@@ -148,7 +150,7 @@ pub enum OrderKind {
     Enable,
 }
 
-/// What a planner wants of a port. Only a monitor that is configured to obey does so.
+/// Order of a planner for a port. Only a monitor that is configured to obey does so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
@@ -171,7 +173,7 @@ impl Order {
         Self { tag, ..self }
     }
 
-    /// Whether it was given by someone with the key, and is as it was given.
+    /// True if someone with the key gave the order, and it is as it was given.
     pub fn is_signed(&self, key: &OrderKey) -> bool {
         self.tag.as_deref() == Some(&*self.tag(key))
     }
@@ -218,7 +220,7 @@ impl Message {
         now.as_ms().saturating_add(86_400_000)
     }
 
-    /// Whether its incarnation is impossible: it would take precedence over all messages until then.
+    /// True if its incarnation is impossible: it would take precedence over all messages until then.
     pub fn is_from_the_future(&self, now: Moment) -> bool {
         self.version().0 > Self::latest_life(now)
     }

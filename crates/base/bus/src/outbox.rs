@@ -49,7 +49,7 @@ mod queue;
 /// The wait after a failure, doubled by each further one up to the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How long a key is left alone that holds what is not ours.
+/// Time for which a key is left alone that holds data which is not ours.
 const KEY_WAIT: Duration = Duration::from_secs(5);
 /// Messages published in one step, so that control returns to the owner of the outbox.
 const STEP: usize = 256;
@@ -60,7 +60,7 @@ const RECENT: usize = 1_000;
 pub struct OutboxSettings {
     /// Messages that may wait, each state change by itself. A queue of more keeps the latest of each key.
     pub room: usize,
-    /// How often to look whether the bus still has what was published.
+    /// Interval of checks that the bus still has the published messages.
     pub check: Duration,
     /// For how long after it was published a message is published again if the bus lost it. The latest of each key
     /// always is.
@@ -73,7 +73,7 @@ impl Default for OutboxSettings {
     }
 }
 
-/// How an outbox is doing.
+/// State of an outbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutboxStatus {
     /// Messages that the bus has taken.
@@ -101,9 +101,9 @@ pub struct Outbox {
     queue: OutboxQueue,
     /// The latest message that was published of each key.
     told: BTreeMap<String, Message>,
-    /// What was published lately, in order.
+    /// Recently published messages, in order.
     recent: VecDeque<RecentMessage>,
-    /// Keys that hold what is not ours.
+    /// Keys that hold data which is not ours.
     refused: BTreeMap<String, PublishRefusal>,
     /// Keys under which the bus has something newer than what we said.
     outdated: BTreeSet<String>,
@@ -171,12 +171,12 @@ impl Outbox {
         }
     }
 
-    /// What the bus has about the ports of a host, from this incarnation or a former one.
+    /// States of the ports of a host on the bus, from this incarnation or a former one.
     pub fn recall(&mut self, host: &str) -> Result<Vec<PortState>, BusError> {
         self.bus.recall(host)
     }
 
-    /// What the bus has not taken yet, in order: for the last report of a publisher that ends.
+    /// Messages that the bus has not taken yet, in order: for the last report of a publisher that ends.
     pub fn unsent(&self) -> impl Iterator<Item = &Message> {
         self.queue.iter().map(|waiting| &waiting.message)
     }

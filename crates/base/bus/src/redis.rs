@@ -18,10 +18,10 @@
 //! the stream was trimmed, deleted, flushed, or because Redis restarted without its data: then the keys are read again,
 //! after what is left of the history.
 //!
-//! What is not ours (another type, another text, an entry without our fields) is reported by
-//! [`foreign`](Bus::foreign), never acted upon, never changed, but for two things that would silence others for ever: a message
-//! with an incarnation from the future is overwritten by the next one, and a `PREFIX:last` that is not a number begins
-//! a new history.
+//! Data that is not ours (another type, another text, an entry without our fields) is reported by
+//! [`foreign`](Bus::foreign), never acted upon, never changed, but for two things that would silence others for ever: a
+//! message with an incarnation from the future is overwritten by the next one, and a `PREFIX:last` that is not a number
+//! begins a new history.
 //!
 //! **Answers are bounded** in bytes, in values and in time, before they are kept (`reply`): a server that sends without end is
 //! let go with a line, and is asked again later, as one that is away.
@@ -63,16 +63,16 @@ fn now() -> Moment {
     Moment::ZERO.after(time_of_day())
 }
 
-/// What is forgotten after ten years may as well be kept.
+/// Longest life of a key, in ms: one that is forgotten after ten years may as well be kept.
 const LONGEST_LIFE: u64 = 10 * 365 * 86_400_000;
-/// How often another may get in between before publishing is called off.
+/// Number of times that another may get in between before publishing is called off.
 const CONTENDED: usize = 16;
 
 /// One end; connects when first asked for something.
 #[derive(Debug)]
 pub struct RedisBus {
     line: RedisConnection,
-    /// What this end believes to be under a key, and its version.
+    /// Messages that this end believes to be under a key, each with its version.
     believed: BTreeMap<String, ((u64, u64), String)>,
     place: Option<HistoryPosition>,
     /// Entries were missing: the keys are to be read again once the stream is read to its end.
@@ -82,7 +82,7 @@ pub struct RedisBus {
     turn: RetryTimer,
 }
 
-/// What is under a key, compared with what is to be published.
+/// Age of the message under a key, compared with the one to be published.
 enum KeyAge {
     Older(String),
     Same,
@@ -101,7 +101,7 @@ impl RedisBus {
         Ok(Self::end(RedisConnection::new(RedisAddress::parse(url, ca)?)))
     }
 
-    /// How long to wait for a connection and for each answer, two seconds unless this is said. Not zero.
+    /// Sets the time to wait for a connection and for each answer, which is two seconds by default. Not zero.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.line.set_patience(patience.max(Duration::from_millis(1)));

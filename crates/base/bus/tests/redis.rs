@@ -277,7 +277,7 @@ fn a_monitor_recalls_what_is_said_about_its_host_and_no_other() {
     assert_eq!(bus.recall("leaf").unwrap(), []);
 }
 
-/// What others may have put where our data is: the key, its value, and what is said about it.
+/// Data that others may have put where ours is: the key, its value, and what is said about it.
 const FOREIGN: [(&str, &str, &str); 5] = [
     ("text", "hello", "is not a message of ours"),
     ("object", r#"{"port":{"id":"a/object","condition":"corrupting"}}"#, "is not a message of ours"),

@@ -45,7 +45,7 @@ impl OutboxQueue {
         }
     }
 
-    /// What is at this place, one attempt richer.
+    /// Counts one more attempt of the message at this place, and returns it.
     pub(crate) fn attempt(&mut self, place: usize) -> Option<&QueuedMessage> {
         let waiting = self.waiting.get_mut(place)?;
         waiting.attempts = waiting.attempts.saturating_add(1);

@@ -9,8 +9,8 @@ use crate::message::{Message, PortState};
 /// The longest text that can be ours.
 pub(super) const LONGEST: usize = 65_536;
 
-/// Which entry of which history: written `HISTORY:COUNT`, the microsecond in which it began and a count from 1 without
-/// gaps. Zeros where there is no history yet.
+/// Number of an entry of a history: written `HISTORY:COUNT`, the microsecond in which the history began and a count from 1
+/// without gaps. Zeros where there is no history yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EntryNumber {
     pub history: u64,
@@ -41,7 +41,7 @@ pub(super) struct HistoryEntry {
     pub message: Result<Message, String>,
 }
 
-/// What a script did.
+/// Result of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ScriptResult {
     Told,

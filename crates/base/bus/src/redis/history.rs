@@ -19,14 +19,14 @@ const LONGEST_BLOCK: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// How far the history was read: up to this entry, with this number.
+/// Position up to which the history was read: this entry, with this number.
 #[derive(Clone, Debug)]
 pub(super) struct HistoryPosition {
     id: String,
     number: EntryNumber,
 }
 
-/// When a subscriber may try again after a failure. One that calls `receive` in a loop would otherwise spin.
+/// Time at which a subscriber may try again after a failure. One that calls `receive` in a loop would otherwise spin.
 #[derive(Debug, Default)]
 pub(super) struct RetryTimer {
     failures: u32,
@@ -195,7 +195,7 @@ impl RedisBus {
     }
 }
 
-/// What is missing between two entries that follow each other, if anything is.
+/// Description of what is missing between two entries that follow each other; `None` if nothing is.
 fn gap(last: EntryNumber, next: EntryNumber) -> Option<String> {
     let new = last == EntryNumber::default();
     if last.history != next.history && !new {

@@ -10,7 +10,7 @@ use super::reply::{Reply, ReplyBuffer, ReplyError, ReplyReader};
 use super::stream::RedisStream;
 use crate::BusError;
 
-/// How long to wait for a connection, and for an answer that does not wait for others, unless said otherwise.
+/// Time to wait for a connection, and for an answer that does not wait for others, unless said otherwise.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connects when first asked something, and again after every error: an answer that comes too late would otherwise be

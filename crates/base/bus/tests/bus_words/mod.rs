@@ -96,7 +96,7 @@ impl Flaky {
         self.lock().local = LocalBus::new();
     }
 
-    /// What it has now.
+    /// Latest messages that the bus has now.
     pub(crate) fn state(&self) -> Vec<Message> {
         self.lock().local.catch_up().unwrap()
     }
