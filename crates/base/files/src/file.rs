@@ -22,7 +22,7 @@ pub struct WholeFile {
     place: Option<FilePlace>,
 }
 
-/// Where an unfinished file goes. Devices and pipes have no such place: what is written to them is written.
+/// Place of an unfinished file. Devices and pipes have none: what is written to them is written.
 #[derive(Debug)]
 struct FilePlace {
     unfinished: UnfinishedPath,

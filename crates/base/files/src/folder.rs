@@ -40,7 +40,7 @@ impl WholeFolder {
         Ok(folder)
     }
 
-    /// Where its files are to be written.
+    /// Path under which the folder's files are to be written.
     pub fn path(&self) -> PathBuf {
         // Joined to nothing, a path would end in a slash.
         if self.within.as_os_str().is_empty() {

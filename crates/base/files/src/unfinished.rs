@@ -25,7 +25,7 @@ fn all() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What went wrong before is worth more than what may go wrong here.
+/// Removes a file or folder. Errors are ignored: an earlier error is worth more than one from here.
 fn remove(path: &Path) {
     if fs::remove_file(path).is_ok() || !path.is_dir() {
         return;

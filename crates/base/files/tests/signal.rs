@@ -1,4 +1,4 @@
-//! What a signal removes. Alone in its process, because it removes what all threads write.
+//! Test of what a signal removes. It is alone in its process, because a signal removes what all threads write.
 
 use std::fs;
 use std::io::Write;
