@@ -315,7 +315,7 @@ pub(crate) struct RackSoakArgs {
     #[arg(long, default_value = "0")]
     pub loss: Prob,
 
-    /// Put that wire under `hitless link`, beneath the reservations.
+    /// Put the wire of host 2 under `hitless link`, beneath the reservations.
     #[arg(long)]
     pub protect: bool,
 

@@ -35,7 +35,7 @@ pub(crate) enum RadarCommand {
     /// FlowRadar's counters: memory for a fixed number of flows in a slot. With --json a line for each slot.
     Flows(FlowsArgs),
 
-    /// Name the rules of an access list that may be corrupted: one flipped bit of one of them explains what was lost.
+    /// Name the rules of an access list of which one may be corrupted: one flipped bit in it explains what was lost.
     ///
     /// For a switch that drops packets which its rules should let pass.
     Acl(AclArgs),

@@ -73,8 +73,8 @@ pub(crate) struct WireArgs {
     #[arg(long, value_name = "N", value_parser = whole_within::<u32>(..=64))]
     pub repeat_naks: Option<u32>,
 
-    /// Be such a switch in the other direction too: the packet that a NAK to the hosts asked for leaves with N copies when
-    /// it comes in at A.
+    /// Be a switch that repeats packets: the one that a NAK to the hosts asked for leaves with N copies when it comes in at
+    /// A.
     ///
     /// The first request with the PSN of the NAK is taken for it, whichever its connection: packets name only the queue
     /// pair that they are for. A malformed packet is counted and passes as it is.

@@ -178,7 +178,7 @@ units::options! {
         #[arg(long, value_name = "FILE")]
         pub journal: Option<PathBuf>,
 
-        /// End the protection that the monitor began when it ends.
+        /// On exit, end the protection that the monitor began as well.
         #[arg(long)]
         pub unprotect_on_exit: bool,
 
