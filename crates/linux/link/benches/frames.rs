@@ -1,5 +1,5 @@
-//! What the daemon spends on a frame outside of the kernel: cutting and joining super-frames, sealing, finding a place;
-//! and what the repeater spends on reading one.
+//! Time that the daemon spends on a frame outside of the kernel: cutting and joining super-frames, sealing, finding a
+//! place; and that the repeater spends on reading one.
 
 use std::hint::black_box;
 

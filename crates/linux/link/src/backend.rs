@@ -1,5 +1,5 @@
-//! What the loop needs of Linux, behind two small traits: a [`Host`] side, where the stand-in interface
-//! meets the kernel, and a [`Wire`] side, where the protected link is.
+//! Interfaces of the loop to Linux, behind two small traits: a [`Host`] side, where the stand-in interface meets the
+//! kernel, and a [`Wire`] side, where the protected link is.
 //!
 //! ```text
 //!   host side    tap        /dev/net/tun with a vnet header; survives its daemon, needs the device file
@@ -46,7 +46,7 @@ pub struct WireFrame {
     pub run: RunPlace,
 }
 
-/// Where a stamped frame is in a super-frame that the kernel is to cut.
+/// Place of a stamped frame in a super-frame that the kernel is to cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunPlace {
     /// In none.
@@ -65,7 +65,7 @@ impl WireFrame {
         Self { head: bytes, head_len: head.len(), frame: Some(frame), skip, padding: 0, run: RunPlace::Alone }
     }
 
-    /// What goes on the wire, in pieces.
+    /// Returns the bytes that go on the wire, in pieces.
     pub fn parts<'a>(&'a self, pool: &'a FramePool) -> [&'a [u8]; 3] {
         const ZEROS: [u8; 64] = [0; 64];
         let body = self.frame.as_ref().map_or(&[][..], |frame| &pool.get(frame)[self.skip..]);
@@ -91,10 +91,10 @@ pub trait Host {
     /// Frames of the host's that found no room on their way here, since this was last asked.
     fn overflowed(&mut self) -> u64;
 
-    /// What went wrong when the descriptor says that something did.
+    /// Returns the pending error of the descriptor after it reported one.
     fn error(&mut self) -> Option<io::Error>;
 
-    /// What keeps the interface's carrier up as long as anybody has it.
+    /// Returns a descriptor that keeps the interface's carrier up as long as anybody has it.
     fn carrier(&self) -> Option<OwnedFd> {
         None
     }
@@ -123,6 +123,6 @@ pub trait Wire {
     /// Frames that arrived and found no room, since this was last asked.
     fn overflowed(&mut self) -> u64;
 
-    /// What went wrong when the descriptor says that something did: the interface went down, or away.
+    /// Returns the pending error of the descriptor after it reported one: the interface went down, or away.
     fn error(&mut self) -> Option<io::Error>;
 }

@@ -1,4 +1,4 @@
-//! What a link is to be, from the command line or a file, checked once.
+//! Settings of a link, from the command line or a file, checked once.
 //!
 //! ```toml
 //! interface = "eth1"
@@ -35,7 +35,7 @@ pub enum LinkMode {
     Auto,
 }
 
-/// Where the stand-in interface meets the daemon.
+/// Kind of interface through which the host meets the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostBackend {
     /// The best that works.
@@ -55,10 +55,10 @@ pub enum WireBackend {
     Xdp,
 }
 
-/// Whether numbers go into the addresses of frames.
+/// Use of stamps: numbers in the addresses of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StampUse {
-    /// Where both ends and the cable between them can.
+    /// Stamps are used where both ends and the cable between them can.
     #[default]
     Auto,
     Off,
@@ -102,7 +102,7 @@ named!(StampUse, "auto or off",
 named!(InitAction, "best-effort, block or discard",
     "best-effort" => Self::BestEffort, "block" => Self::Block, "discard" => Self::Discard,);
 
-/// How frames are sealed.
+/// Seal of frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sealing {
     #[default]
@@ -150,7 +150,7 @@ pub struct LinkConfig {
     pub give_up_after: Span,
     /// Frames that may be unacknowledged; below the peer's ring.
     pub window: u32,
-    /// What may wait for the wire, at most.
+    /// Most bytes that may wait for the wire.
     pub queue: Option<Bytes>,
     pub metrics: Option<SocketAddr>,
 }
@@ -239,7 +239,7 @@ pub fn read_key(path: &Path) -> Result<[u8; 16], String> {
 /// More than any key file has; enough to see that it is none.
 const LONGEST_KEY_FILE: u64 = 4_096;
 
-/// Whether nobody but root and `user` can have read or written a file.
+/// Checks that nobody but root and `user` can have read or written a file.
 fn check_secret(metadata: &Metadata, user: u32) -> Result<(), String> {
     let (mode, owner) = (metadata.mode() & 0o7777, metadata.uid());
     if mode & 0o077 != 0 {

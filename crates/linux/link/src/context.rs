@@ -1,4 +1,4 @@
-//! What surrounds an endpoint on a live link: memory, the queue above it, timers, and frames on their way.
+//! Surroundings of an endpoint on a live link: memory, the queue above it, timers, and frames on their way.
 //!
 //! The endpoint acts through this ([`Out`]); nothing here waits or talks to the kernel. [`crate::datapath`]
 //! does, and moves frames between here and the backends.
@@ -23,7 +23,7 @@ use linux::offload::FrameSink;
 pub(crate) use stamped::ReceivedRun;
 use stamped::StampedRun;
 
-/// What happens to the host's frames while the link should be protected and is not yet.
+/// Treatment of the host's frames while the link should be protected and is not yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostGate {
     /// They go out as they are.
@@ -72,7 +72,7 @@ pub struct WirePace {
     free_at: Time,
 }
 
-/// How far ahead of the wire we may be: the loop does not run every microsecond.
+/// Most time by which sending may be ahead of the wire: the loop does not run every microsecond.
 const AHEAD: Span = Span::from_us(300);
 
 impl WirePace {
@@ -80,7 +80,7 @@ impl WirePace {
         Self { rate, free_at: Time::ZERO }
     }
 
-    /// When the wire takes the next frame, if that is not now.
+    /// Time at which the wire takes the next frame, if that is not now.
     pub fn busy_until(&self, now: Time) -> Option<Time> {
         (self.free_at > now + AHEAD).then(|| Time::from_ps(self.free_at.as_ps() - AHEAD.as_ps()))
     }
@@ -154,7 +154,7 @@ impl LinkContext {
         self.timers.iter().copied().fold(Time::NEVER, Time::min)
     }
 
-    /// When the wire takes the next frame, if that is not now.
+    /// Time at which the wire takes the next frame, if that is not now.
     pub fn busy_until(&self, now: Time) -> Option<Time> {
         self.pace.as_ref()?.busy_until(now)
     }
@@ -165,7 +165,7 @@ impl LinkContext {
         }
     }
 
-    /// What time it is; call before anything else in a turn.
+    /// Sets the current time; call before anything else in a turn.
     pub(crate) fn set_time(&mut self, now: Time) {
         self.now = now;
         self.framing.set_time(now);

@@ -38,7 +38,7 @@ const LOCK_ATTEMPTS: u32 = 50;
 /// Why a daemon ended, or did not begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DaemonEnd {
-    /// What was asked for makes no sense here, and asking again does not help.
+    /// The arguments make no sense here, and trying again does not help.
     Arguments(String),
     Trouble(String),
 }
@@ -80,7 +80,7 @@ impl DaemonStopper {
         self.lock().asked
     }
 
-    /// Who is to be asked from now on.
+    /// Sets the link that is asked to stop from now on.
     fn watch(&self, handle: LinkHandle) {
         self.lock().handle = Some(handle);
         if self.is_asked() {
@@ -110,7 +110,7 @@ impl fmt::Debug for LinkDaemon<'_> {
     }
 }
 
-/// How a link ended.
+/// End of a link.
 enum LinkEnding {
     Stopped,
     /// Its interface is gone; what was changed waits for it to come back.
@@ -288,7 +288,7 @@ impl LinkDaemon<'_> {
 struct WaitingDaemon<'a> {
     config: &'a LinkConfig,
     stopper: DaemonStopper,
-    /// What is wrong with the interface.
+    /// Problem of the interface.
     why: Mutex<String>,
 }
 
@@ -370,7 +370,7 @@ pub fn wait_until_ready(
     }
 }
 
-/// Where Prometheus will ask, if it is to.
+/// Opens the socket for Prometheus, if there is an address.
 pub fn bind_metrics(address: Option<SocketAddr>) -> Result<Option<TcpListener>, DaemonEnd> {
     let Some(address) = address else { return Ok(None) };
     linux::metrics::bind(address).map(Some).map_err(|error| in_words(format!("metrics on {address}"), error))

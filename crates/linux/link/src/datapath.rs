@@ -45,7 +45,7 @@ pub use wire_side::WireSide;
 /// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
 pub const BATCH: usize = 64;
 
-/// What happens to the host's frames until the peer answers.
+/// Treatment of the host's frames until the peer answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitAction {
     /// They pass unprotected.
@@ -55,7 +55,7 @@ pub enum InitAction {
     Discard,
 }
 
-/// What a link is made with.
+/// Parts and settings that a link is made with.
 #[derive(Debug)]
 pub struct DatapathSetup {
     pub params: Params,
@@ -67,9 +67,10 @@ pub struct DatapathSetup {
     pub instance: u32,
     pub init: InitAction,
     pub rate: Option<Rate>,
-    /// How much of the host's may wait for the wire.
+    /// Most bytes of the host's that may wait for the wire.
     pub queue: Bytes,
-    /// What the number of copies aims for, by the loss that the peer reports; fixed if there is none.
+    /// Effective loss rate that the number of copies aims for, by the loss that the peer reports; the number is fixed if
+    /// there is none.
     pub target: Option<Prob>,
     /// Why frames are not to be stamped, in one line; `None` if they are, where the wire and the peer can.
     pub no_stamps: Option<&'static str>,
@@ -85,7 +86,7 @@ pub struct Link {
     wanted: bool,
     pull_at: Time,
     copies: Option<CopiesByLoss>,
-    /// Whether frames could be sealed when this was last looked at.
+    /// Readiness of the seal when this was last looked at.
     opening: SealReadiness,
     news: Vec<LinkEvent>,
     troubles: FrameFaults,
@@ -135,7 +136,7 @@ impl Link {
         &self.context
     }
 
-    /// What keeps the carrier of the host's interface up as long as anybody has it.
+    /// Returns a descriptor that keeps the carrier of the host's interface up as long as anybody has it.
     pub fn carrier(&self) -> Option<std::os::fd::OwnedFd> {
         self.host.carrier()
     }
@@ -173,7 +174,7 @@ impl Link {
         self.set_gate();
     }
 
-    /// What happened since this was last asked.
+    /// Returns the events since the last call.
     pub fn news(&mut self) -> Vec<LinkEvent> {
         let mut news = std::mem::take(&mut self.news);
         news.extend(self.troubles.take());

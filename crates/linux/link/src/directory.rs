@@ -1,8 +1,8 @@
 //! The run directory: where a link keeps its socket, its lock, its log and the notes of what it changed.
 //!
 //! Each network namespace has a directory of its own, since interfaces of the same name in two of them are not the same.
-//! What a link put there goes when the link goes down. A daemon with capabilities trusts what it finds there, so only root and
-//! its own user may write to it, and symbolic links in it are not followed.
+//! The files of a link are removed when the link goes down. A daemon with capabilities trusts the files that it finds
+//! there, so only root and its own user may write to it, and symbolic links in it are not followed.
 //!
 //! The directory is named by the number of the namespace, which the next one gets when it is gone. So it says which one it belongs to,
 //! and so do the notes of each link: what another left is put aside and never applied ([`crate::identity`]).
@@ -24,10 +24,10 @@ use linux::trust;
 
 /// The group may use the sockets.
 const MODE: u32 = 0o750;
-/// How long a daemon may take to answer.
+/// Time that a daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where sockets and notes about what was changed are kept.
+/// Directory of sockets and of notes about changes.
 #[derive(Clone, Debug)]
 pub struct RunDirectory {
     path: PathBuf,
@@ -60,7 +60,7 @@ impl RunDirectory {
         if self.is_own { self.begin() } else { Ok(Vec::new()) }
     }
 
-    /// Whether somebody named it, as opposed to where the system has such things.
+    /// True if somebody named it, as opposed to where the system has such things.
     pub fn is_given(&self) -> bool {
         !self.is_own
     }
@@ -133,12 +133,12 @@ impl RunDirectory {
         self.path.join(format!("{name}.json.aside"))
     }
 
-    /// Where a keeper is relieved that passes frames for a daemon that is gone.
+    /// Socket of a keeper that passes frames for a daemon that is gone; a successor relieves it there.
     pub fn keeper(&self, name: &str) -> PathBuf {
         self.path.join(format!("{name}.keeper"))
     }
 
-    /// What a daemon in the background says.
+    /// Log of a daemon in the background.
     pub fn log(&self, name: &str) -> PathBuf {
         self.path.join(format!("{name}.log"))
     }
@@ -153,7 +153,7 @@ impl RunDirectory {
         self.sockets(".sock")
     }
 
-    /// What has a socket whose file's name ends so.
+    /// Names of links that have a socket whose file's name ends with `end`.
     pub fn sockets(&self, end: &str) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -194,7 +194,7 @@ fn own_path(namespace: &str) -> PathBuf {
     Path::new("/run/hitless").join(format!("netns-{}", number.trim_start_matches("net")))
 }
 
-/// What keeps two daemons from the same link.
+/// Lock that keeps two daemons from the same link.
 #[derive(Debug)]
 pub struct Lock {
     files: Vec<(fs::File, PathBuf)>,

@@ -1,4 +1,4 @@
-//! What a protected frame looks like on a live wire, and whose frames are listened to.
+//! Format of a protected frame on a live wire, and the senders whose frames are accepted.
 //!
 //! ```text
 //!   88b5   to:48 from:48 88b5:16 link header, seal, then the rest of the frame from its type on
@@ -12,7 +12,7 @@
 //! ([`SEALED_BARE`]), and nothing passes that is not sealed. The two ends agree on how by greetings of their own
 //! ([`GREETING`], [`crate::seal::keyed`]). Both types are set aside for local experiments (IEEE 802).
 //!
-//! Where both ends can, and nothing is sealed, new frames of the host's for the peer keep their type and length, and have
+//! If both ends can, and nothing is sealed, new frames of the host's for the peer keep their type and length, and have
 //! their number in place of their addresses ([`wire::link::AddressStamp`], [`crate::stamp`]). Ends offer that behind their
 //! life-cycle messages.
 
@@ -153,7 +153,7 @@ impl Framing {
         Self { own, peer, learns: peer.is_none(), seal, offers_stamps: false, peer_offers_stamps: false }
     }
 
-    /// How the two ends name the seal to each other.
+    /// Code by which the two ends name the seal to each other.
     pub fn seal_code(&self) -> u8 {
         self.seal.code()
     }
@@ -163,19 +163,19 @@ impl Framing {
         self.offers_stamps = matches!(self.seal, Seal::None);
     }
 
-    /// Whether the peer's latest life-cycle message offers stamps.
+    /// True if stamps are offered by this end and by the peer's latest life-cycle message.
     pub(crate) fn peer_offers_stamps(&self) -> bool {
         self.offers_stamps && self.peer_offers_stamps
     }
 
-    /// Whether a frame goes from this end to the peer, so that the peer can restore its addresses.
+    /// True if a frame goes from this end to the peer, so that the peer can restore its addresses.
     #[inline]
     pub(crate) fn is_for_peer(&self, frame: &[u8]) -> bool {
         let peer = self.peer.as_ref().map_or(&[][..], |peer| &peer.0);
         frame.len() >= ETHERNET && &frame[..6] == peer && frame[6..ADDRESSES] == self.own.0
     }
 
-    /// Whether this end has the lower address of the two.
+    /// True if this end has the lower address of the two.
     pub(crate) fn is_lower(&self) -> bool {
         self.peer.is_some_and(|peer| self.own.0 < peer.0)
     }
@@ -193,7 +193,7 @@ impl Framing {
         self.peer
     }
 
-    /// What time it is; call before anything else in a turn.
+    /// Sets the current time; call before anything else in a turn.
     pub(crate) fn set_time(&mut self, now: Time) {
         self.seal.set_time(now);
     }
@@ -203,13 +203,13 @@ impl Framing {
         self.seal.start_over();
     }
 
-    /// Whether frames can be sealed so that the peer opens them.
+    /// Returns whether frames can be sealed so that the peer opens them.
     #[inline]
     pub fn opening(&self) -> SealReadiness {
         self.seal.opening()
     }
 
-    /// When [`Self::greet`] has something to send.
+    /// Time at which [`Self::greet`] has something to send.
     #[inline]
     pub(crate) fn greets_at(&self) -> Time {
         self.seal.greets_at()

@@ -1,4 +1,4 @@
-//! What tells a network namespace from the one that gets its number when it is gone.
+//! Identity of a network namespace, to tell it from the one that gets its number when it is gone.
 //!
 //! The kernel gives the inode number of a namespace that is gone to the next one. State that is kept in files therefore says in
 //! which namespace it was written, and is used in no other: the addresses of a host that is gone are nobody's. Since Linux 5.14 a
@@ -30,7 +30,7 @@ impl NamespaceIdentity {
         }
     }
 
-    /// Whether both are the same namespace.
+    /// True if both are the same namespace.
     pub fn fits(&self, other: &Self) -> bool {
         let shares_interface = || self.interfaces.iter().any(|interface| other.interfaces.contains(interface));
         self.boot == other.boot

@@ -38,11 +38,11 @@ use linux::LinkError;
 pub use watch::{KeeperProgram, KeeperStatus, KeeperWatch};
 
 const DISMISSED: &[u8] = b"dismissed";
-/// How often the end of a dismissed keeper is looked for, every 10 ms.
+/// Number of looks for the end of a dismissed keeper, every 10 ms.
 const LOOKS: u32 = 100;
-/// What a successor says that has taken over.
+/// Message of a successor that has taken over.
 const TAKEN: &[u8] = b"taken";
-/// How long a keeper may take to let go.
+/// Time that a keeper may take to let go.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The daemon's end of the pipe.
@@ -53,7 +53,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Whether a link may pass frames unprotected when nobody serves it.
+    /// True if a link may pass frames unprotected when nobody serves it.
     pub(crate) fn is_wanted(config: &LinkConfig) -> bool {
         config.init_action == InitAction::BestEffort && !matches!(config.sealing, Sealing::Key(_))
     }
@@ -98,7 +98,7 @@ pub const LAB: &str = "HITLESS_LAB";
 #[derive(Debug)]
 pub(crate) struct KeeperRelief {
     keeper: UnixStream,
-    /// What it held. For a veth it holds nothing of use.
+    /// Descriptor that it held. For a veth it holds nothing of use.
     held: Option<OwnedFd>,
 }
 

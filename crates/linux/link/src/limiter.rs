@@ -1,7 +1,8 @@
-//! How often something is reported that frames, or a machine that is busy, can cause any number of times.
+//! Limits of reports about events that frames, or a machine that is busy, can cause any number of times.
 //!
 //! Each topic is limited on its own: the first report is made at once, later ones once a minute, with the number of those in between.
-//! Of changes of a state a few more are made, and the state at the end is always reported, though it may take a minute.
+//! A few more reports are made of changes of a state, and the state at the end is always reported, though it may take a
+//! minute.
 
 use units::{Span, Time};
 
@@ -10,7 +11,7 @@ const EVERY: Span = Span::from_ms(60_000);
 /// Changes of a state within that time, of each topic: an operator may switch something off and on.
 const CHANGES: u32 = 3;
 
-/// What a report is about. Each topic is limited on its own.
+/// Topic of a report. Each topic is limited on its own.
 pub trait ReportTopic: Copy {
     /// Its number among all topics.
     fn index(self) -> usize;
@@ -18,7 +19,7 @@ pub trait ReportTopic: Copy {
     /// The number of the state that it is a change of, if it is one. Of each state only the latest change is kept to be reported later.
     fn state(self) -> Option<usize>;
 
-    /// What is counted.
+    /// Name of the things that are counted.
     fn unit(self) -> &'static str;
 }
 
@@ -26,7 +27,7 @@ fn most(topic: impl ReportTopic) -> u32 {
     if topic.state().is_some() { CHANGES } else { 1 }
 }
 
-/// Which reports are made, and which are only counted.
+/// Decides which reports are made, and which are only counted.
 #[derive(Debug)]
 pub struct LogLimiter<T> {
     topics: Vec<WithheldReports<T>>,
@@ -34,7 +35,7 @@ pub struct LogLimiter<T> {
 
 #[derive(Clone, Debug)]
 struct WithheldReports<T> {
-    /// When the first of those counted here was made.
+    /// Time of the first of those counted here.
     since: Option<Time>,
     made: u32,
     /// Since the last one made.

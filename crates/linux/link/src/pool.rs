@@ -8,7 +8,7 @@
 
 use guard::FrameBody;
 
-/// What the frame check sequence adds to a frame on an Ethernet wire.
+/// Bytes that the frame check sequence adds to a frame on an Ethernet wire.
 const CHECK: u32 = 4;
 
 /// A frame in a slot. To be given back with [`FramePool::release`], or it is lost to the pool.

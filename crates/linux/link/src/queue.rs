@@ -1,13 +1,13 @@
-//! What waits for the wire: a queue for each flow, all served in turn, none standing (FQ-CoDel, RFC 8290 and 8289).
+//! Frames that wait for the wire: a queue for each flow, all served in turn, none standing (FQ-CoDel, RFC 8290 and 8289).
 //!
 //! A bulk flow fills any queue it is given. Here it fills its own: a request that finds its flow's queue empty goes
 //! before it. And a queue that has been longer than a millisecond for twenty of them is shortened by drops, ever more often,
 //! until the flow gives in; a burst that passes, such as what piled up while this process was not running, is left alone.
 //!
-//! Where the wire is known to be slow, a millisecond is a few frames only: less than a flow has outstanding that keeps the
-//! wire busy, and less than three duplicate acknowledgements need, so that it would wait for timeouts. There the queue may
-//! be as long as `STANDING` frames take, and the interval is twenty times that, by RFC 8289 §4.2 and 4.3 (a target of 5 to
-//! 10 % of the interval); at 39 Mbit/s these are its 5 and 100 ms.
+//! On a wire known to be slow, a millisecond is a few frames only: less than a flow has outstanding that keeps the wire
+//! busy, and less than three duplicate acknowledgements need, so that it would wait for timeouts. There the queue may be as
+//! long as `STANDING` frames take, and the interval is twenty times that, by RFC 8289 §4.2 and 4.3 (a target of 5 to 10 %
+//! of the interval); at 39 Mbit/s these are its 5 and 100 ms.
 //!
 //! Invariants: frames of a flow leave in the order they came; all flows together stay within the limits, and what does
 //! not fit is taken from the longest queue; flows that wait are listed exactly once, as new or old.
@@ -22,12 +22,12 @@ use wire::reserve::OUI_EXTENDED;
 
 use crate::pool::{FramePool, PoolFrame};
 
-/// What a frame may wait for the wire without anybody's having sent too much, on a wire of any speed.
+/// Time that a frame may wait for the wire without anybody's having sent too much, on a wire of any speed.
 const TARGET: Span = Span::from_ms(1);
-/// On a slow one, what this many full frames take.
+/// On a slow wire, a frame may wait for as long as this many full frames take.
 const STANDING: u64 = 16;
 const FULL_FRAME: u64 = 1_538;
-/// For how many times as long it may wait longer.
+/// For this many times as long, the queue may be longer.
 const PATIENCE: u64 = 20;
 /// Queues; two flows that share one share its fate.
 const FLOWS: usize = 256;
@@ -79,7 +79,7 @@ impl FrameQueue {
         }
     }
 
-    /// Whether a flow's turn is long enough for frames that leave as one super-frame.
+    /// Sets whether a flow's turn is long enough for frames that leave as one super-frame.
     #[inline]
     pub(crate) fn keep_runs(&mut self, keep: bool) {
         self.quantum = if keep { LONG_QUANTUM } else { QUANTUM };
@@ -208,7 +208,7 @@ impl FrameQueue {
 /// For how long a queue has been too long, and when it is to lose the next frame (CoDel).
 #[derive(Debug, Default)]
 struct CodelState {
-    /// When it will have been too long for too long.
+    /// Time at which it will have been too long for too long.
     patience_until: Option<Time>,
     dropping: bool,
     next_drop: Time,
@@ -216,7 +216,8 @@ struct CodelState {
 }
 
 impl CodelState {
-    /// Whether the frame at hand is to be dropped; it found the queue too long or not, which may last for `interval`.
+    /// True if the frame at hand is to be dropped. `standing` says if it found the queue too long, which may last for
+    /// `interval`.
     fn drops(&mut self, now: Time, standing: bool, interval: Span) -> bool {
         if !standing {
             self.patience_until = None;
@@ -248,7 +249,7 @@ impl CodelState {
     }
 }
 
-/// Which queue a frame belongs to: by its VLANs, addresses and ports, as far as it has any.
+/// Index of the queue that a frame belongs to: by its VLANs, addresses and ports, as far as it has any.
 #[inline]
 fn flow_of(frame: &[u8]) -> usize {
     // FNV-1a.

@@ -1,6 +1,6 @@
 //! The loop of one link: turn, and when there is nothing to do, spin for a moment before going to sleep.
 //!
-//! How it waits decides the tail. Sleeping costs the time that a processor takes to wake up, each time; spinning
+//! The way of waiting decides the tail. Sleeping costs the time that a processor takes to wake up, each time; spinning
 //! starves other users of the processor, such as the peer's loop or TCP itself. Giving way does neither: the
 //! loop yields while a recovery is open and for a moment after the last frame, and only then sleeps.
 //!
@@ -27,13 +27,13 @@ use linux::clock::{Clock, instance};
 use linux::mailbox::{Mailbox, MailboxReader, NoAnswer, mailbox};
 use linux::poll::YieldCost;
 
-/// How long the loop stays awake after the last frame.
+/// Time for which the loop stays awake after the last frame.
 const AWAKE: Span = Span::from_us(200);
 /// Between two looks at what changes slowly.
 const LOOK_EVERY: Span = Span::from_ms(1_000);
-/// How long the status reports a problem that did not end protection.
+/// Time for which the status reports a problem that did not end protection.
 const REMEMBERED: Span = Span::from_ms(60_000);
-/// How long a link that ends waits for its peer to agree.
+/// Time for which a link that ends waits for its peer to agree.
 const FAREWELL: Span = Span::from_ms(1_000);
 /// Time is counted in picoseconds, and 64 bits of them last for 213 days: before that, the link starts over.
 const LONGEST_LIFE: Span = Span::from_ms(100 * 86_400_000);
@@ -87,7 +87,7 @@ pub fn handle() -> io::Result<(LinkHandle, LoopRequests)> {
     Ok((LinkHandle(mailbox), requests))
 }
 
-/// What the owner of a loop hears of, a line at a time. It must not wait: frames would wait with it.
+/// Lines for the owner of a loop, one at a time. It must not wait: frames would wait with it.
 pub(crate) type LogSink<'a> = &'a mut dyn FnMut(&str);
 
 pub struct Loop<'a> {

@@ -1,4 +1,4 @@
-//! What a frame carries so that the far end can check whether it is as we sent it.
+//! Seal of a frame, by which the far end can check that it is as we sent it.
 //!
 //! ```text
 //!   none    nothing: the wire's own frame check is trusted
@@ -35,7 +35,7 @@ pub enum SealError {
     Early,
 }
 
-/// Whether frames can be sealed so that the peer opens them.
+/// Readiness to seal frames so that the peer opens them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealReadiness {
     Open,
@@ -60,7 +60,7 @@ impl Seal {
         Self::Key(Box::new(KeyedSeal::new(key, life)))
     }
 
-    /// How the two ends name it to each other.
+    /// Code by which the two ends name it to each other.
     pub fn code(&self) -> u8 {
         match self {
             Self::None => 0,
@@ -87,7 +87,7 @@ impl Seal {
         matches!(self, Self::None)
     }
 
-    /// How many zeros must follow a frame of `len` bytes.
+    /// Number of zeros that must follow a frame of `len` bytes.
     #[inline]
     pub fn padding(&self, len: usize) -> usize {
         if self.is_none() { 0 } else { SHORTEST.saturating_sub(len) }
@@ -103,12 +103,12 @@ impl Seal {
         }
     }
 
-    /// What a frame without a seal is.
+    /// Error for a frame without a seal.
     pub fn missing(&self) -> SealError {
         if self.is_keyed() { SealError::Forged } else { SealError::Corrupted }
     }
 
-    /// Whether a frame is as its sender sealed it, and new.
+    /// Checks that a frame is as its sender sealed it, and new.
     pub fn check(&mut self, head: &[u8], seal: &[u8], rest: &[u8]) -> Result<(), SealError> {
         match self {
             Self::None => Ok(()),
@@ -118,7 +118,7 @@ impl Seal {
         }
     }
 
-    /// What time it is; call before anything else in a turn.
+    /// Sets the current time; call before anything else in a turn.
     pub(crate) fn set_time(&mut self, now: Time) {
         if let Self::Key(keyed) = self {
             keyed.set_time(now);
@@ -140,7 +140,7 @@ impl Seal {
         }
     }
 
-    /// When [`Self::greet`] has something to send.
+    /// Time at which [`Self::greet`] has something to send.
     #[inline]
     pub(crate) fn greets_at(&self) -> Time {
         match self {

@@ -1,4 +1,4 @@
-//! What the service manager hears of a daemon, if there is one: that it is ready, how it is doing, that it is alive.
+//! Messages to the service manager of a daemon, if there is one: that it is ready, how it is doing, that it is alive.
 
 use std::io::PipeReader;
 use std::os::fd::AsRawFd;

@@ -1,4 +1,5 @@
-//! Whether frames are sent with their numbers in their addresses (`wire::link::AddressStamp`), and whose are believed.
+//! Decides whether frames are sent with their numbers in their addresses (`wire::link::AddressStamp`), and whose are
+//! believed.
 //!
 //! ```text
 //!   Unused ── both ends offer it, and a session begins ──▶ Probing
@@ -41,8 +42,8 @@ const TRIES: u32 = 10;
 const MISSED: u32 = 4;
 /// Without such a question for so long, the cable may be another.
 const LEASE: Span = Span::from_ms(1_000);
-/// How long the peer's stamps are believed after a question of ours came by every path. The peer stops using them within
-/// [`LEASE`] of ours and [`LATER`] of its own, and what it has sent may take a while.
+/// Time for which the peer's stamps are believed after a question of ours came by every path. The peer stops using them
+/// within [`LEASE`] of ours and [`LATER`] of its own, and frames that it has sent may take a while.
 const BELIEF: Span = Span::from_ms(2_000);
 /// Questions by every path, and the peer's not: from then on there is no hurry.
 const EAGER: u32 = 50;
@@ -56,7 +57,7 @@ const LOST: u64 = 256;
 const RELAPSES: u32 = 3;
 const RELAPSE_SPAN: Span = Span::from_ms(60_000);
 
-/// Whether stamps are used, and why not.
+/// Use of stamps, and why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampState {
     /// There is no session, or one of the ends does not offer it.
@@ -77,7 +78,7 @@ enum StampObstacle {
 }
 
 impl StampObstacle {
-    /// What lets a question come by these paths only.
+    /// Obstacle that lets a question come by these paths only.
     fn of(paths: ProbePaths) -> Self {
         if paths.include(ProbePaths::CABLE) { Self::Filter } else { Self::Switch }
     }
@@ -92,7 +93,7 @@ impl StampObstacle {
     }
 }
 
-/// What one end knows of stamps.
+/// Knowledge of one end about stamps.
 #[derive(Debug)]
 pub struct Stamper {
     /// Why this end does not offer it.
@@ -101,7 +102,7 @@ pub struct Stamper {
     peer_offers: bool,
     state: StampState,
     session: SessionIdentity,
-    /// Of frames from here, and of the peer's.
+    /// Tags of frames from here, and of the peer's.
     tags: [StampTag; 2],
     /// Frames that leave now are stamped.
     sends: bool,
@@ -169,7 +170,7 @@ impl Stamper {
         }
     }
 
-    /// Whether frames that leave now are stamped.
+    /// True if frames that leave now are stamped.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
         self.sends
@@ -180,7 +181,7 @@ impl Stamper {
         self.all_relapses
     }
 
-    /// What `status` says: a state, and the reason where stamps are not used.
+    /// Text for `status`: a state, and the reason where stamps are not used.
     pub fn describe(&self) -> (&'static str, Option<&'static str>) {
         match (self.state(), self.refusal) {
             (_, Some(why)) => ("off", Some(why)),
@@ -192,7 +193,7 @@ impl Stamper {
         }
     }
 
-    /// Of the frames of this end.
+    /// Tag of the frames of this end.
     #[inline]
     pub(crate) fn own_tag(&self) -> StampTag {
         self.tags[0]
@@ -209,7 +210,7 @@ impl Stamper {
         self.session
     }
 
-    /// Whether the peer's stamps are believed: our own questions are answered.
+    /// True if the peer's stamps are believed: our own questions are answered.
     #[inline]
     pub(crate) fn believes(&self, now: Time) -> bool {
         now < self.believes_until
@@ -220,7 +221,7 @@ impl Stamper {
         self.state == StampState::Used
     }
 
-    /// What the peer's latest life-cycle message says, and where the life cycle is.
+    /// Sets the offer of the peer's latest life-cycle message, and the state of the life cycle.
     pub(crate) fn set_session(&mut self, now: Time, peer_offers: bool, state: SessionState, session: SessionIdentity) {
         self.peer_offers = peer_offers;
         let is_open = matches!(state, SessionState::Active | SessionState::Closing) && self.is_agreed();
@@ -253,7 +254,7 @@ impl Stamper {
         self.sends = self.state == StampState::Used && self.peer_proved && !self.doubts;
     }
 
-    /// When [`Self::due`] has something to send.
+    /// Time at which [`Self::due`] has something to send.
     #[inline]
     pub(crate) fn probe_at(&self) -> Time {
         self.rounds.due_at()

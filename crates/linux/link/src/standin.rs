@@ -5,9 +5,9 @@
 //!   down   the same backwards, from the notes of what was changed
 //! ```
 //!
-//! What will be changed is written down before it is changed (`notes`), so that `down` can put it back even after a daemon
-//! that was killed at any moment, and so that the next daemon carries on where that one stopped: the interface survives
-//! it, with its addresses and routes. Each step can be taken again. An error half way puts back what was done before it.
+//! Each change is written down before it is made (`notes`), so that `down` can put it back even after a daemon that was
+//! killed at any moment, and so that the next daemon carries on where that one stopped: the interface survives it, with its
+//! addresses and routes. Each step can be taken again. An error half way puts back what was done before it.
 //!
 //! The kernel's own stack must not see what arrives on the wire, or every unprotected frame would be
 //! received twice; a filter on ingress keeps it off, behind the packet socket. An interface that keeps addresses of
@@ -95,7 +95,7 @@ pub fn bring_up_for(
 #[derive(Debug)]
 pub struct StandIn {
     netlink: Netlink,
-    /// Where notes are kept; nowhere if what was changed cannot outlive the program.
+    /// Directory of the notes; none if the changes cannot outlive the program.
     directory: Option<RunDirectory>,
     /// Its own name, whatever it is called while the link is up.
     name: String,
@@ -106,7 +106,7 @@ pub struct StandIn {
     /// It has the interface's name while the link is up.
     swaps: bool,
     notes: ChangeNotes,
-    /// How many of the changes were made by an earlier daemon.
+    /// Number of the changes that an earlier daemon made.
     found: usize,
     host: HostBackend,
     mac: Mac,
@@ -114,11 +114,11 @@ pub struct StandIn {
     wire_index: u32,
     wire_mtu: u32,
     rate: Option<Rate>,
-    /// Of the keeper that passed frames until now, and goes on to wait until a successor has taken over.
+    /// Keeper that passed frames until now, and goes on to wait until a successor has taken over.
     relief: Option<KeeperRelief>,
     /// Why frames are not stamped, whatever the peer says.
     no_stamps: Option<&'static str>,
-    /// What a user should know, a line each.
+    /// Remarks for the user, a line each.
     pub remarks: Vec<String>,
 }
 
@@ -365,7 +365,7 @@ impl StandIn {
         self.notes.write(directory, &self.name).map_err(named)
     }
 
-    /// Whether the interface that it stands in for has been deleted.
+    /// True if the interface that it stands in for has been deleted.
     pub fn is_interface_gone(&self) -> bool {
         matches!(self.netlink.link_at(self.wire_index), Ok(None))
     }

@@ -1,4 +1,4 @@
-//! What a link reports about itself: to `status`, to `watch`, to metrics.
+//! Status that a link reports about itself: to `status`, to `watch`, to metrics.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ pub struct LinkStatus {
     pub pid: u32,
     /// dormant, asking, answering, active or closing.
     pub state: String,
-    /// Whether protection is asked for.
+    /// True if protection is asked for.
     pub wanted: bool,
-    /// What was asked for: ordered, nonblocking or auto.
+    /// Mode that was asked for: ordered, nonblocking or auto.
     pub mode: String,
-    /// What is in force where that is chosen automatically.
+    /// Mode in force where that is chosen automatically.
     pub level: Option<String>,
     pub peer: Option<String>,
     pub host_backend: String,
@@ -36,7 +36,7 @@ pub struct LinkStatus {
     pub keeper: KeeperStatus,
     pub mtu: u32,
     pub up_seconds: f64,
-    /// What keeps the link from being protected, in one line.
+    /// Problem that keeps the link from being protected, in one line.
     pub problem: Option<String>,
     /// Share of frames lost on the wire, found missing here and reported missing by the peer.
     pub loss_in: Option<f64>,
@@ -57,7 +57,7 @@ pub struct LinkStatus {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// Whether frames have their numbers in their addresses.
+/// Use of stamps: frames with their numbers in their addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StampStatus {
     /// off, probing, used or unanswered.
@@ -67,7 +67,7 @@ pub struct StampStatus {
     pub why: Option<String>,
 }
 
-/// What does not change while a link is up.
+/// Properties that do not change while a link is up.
 #[derive(Clone, Debug, Default)]
 pub struct LinkIdentity {
     pub name: String,
@@ -152,7 +152,7 @@ impl LinkStatus {
         }
     }
 
-    /// Whether the daemon waits for its interface.
+    /// True if the daemon waits for its interface.
     pub fn is_waiting(&self) -> bool {
         self.state == WAITING
     }

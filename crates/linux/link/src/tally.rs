@@ -1,4 +1,4 @@
-//! What a live link counts beside what its endpoint does.
+//! Counters of a live link beside those of its endpoint.
 
 units::counters! { Tally:
     /// Frames on the wire, as they were put there and came off it.

@@ -1,4 +1,4 @@
-//! How a link reports what happens, without letting the wire or a slow reader get in its way.
+//! Reports of a link about events, made without letting the wire or a slow reader get in its way.
 //!
 //! Any host that can send frames to a link can cause reports, so each kind is limited ([`crate::limiter`]).
 //!
@@ -18,7 +18,7 @@ use crate::limiter::ReportTopic;
 /// Reports that may wait to be written.
 const WAITING: usize = 64;
 
-/// What a report is about. Each is limited on its own.
+/// Topic of a report. Each is limited on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogTopic {
     Stranger,

@@ -24,7 +24,7 @@ const ELSEWHERE: Mac = Mac([2, 0, 0, 0, 0, 3]);
 
 const KEY: [u8; 16] = [7; 16];
 const LIVES: [u128; 2] = [0x0123_4567_89ab_cdef_0011_2233_4455_6677, 0xfeed_0000_0000_0000_0000_0000_0000_0001];
-/// What Ethernet pads to, without its check.
+/// Length that Ethernet pads to, without its check.
 const SHORTEST: usize = 60;
 const MUTATIONS: usize = 2_000;
 
@@ -75,7 +75,7 @@ impl Sealed {
     }
 }
 
-/// What lies inside a protected frame, and who sent that.
+/// Contents of a protected frame, and their sender.
 #[derive(Clone, Copy, Debug)]
 enum Inside {
     Nothing,
@@ -95,7 +95,7 @@ impl Inside {
         [&THERE.0[..], &from.0, &kind, &rest].concat()
     }
 
-    /// Whether it keeps its addresses: it is not the sending end's own.
+    /// True if it keeps its addresses: it is not the sending end's own.
     fn is_bridged(self) -> bool {
         matches!(self, Self::Tcp(ELSEWHERE) | Self::Arp(ELSEWHERE))
     }
@@ -226,7 +226,7 @@ fn session_code(kind: SessionKind) -> u8 {
     }
 }
 
-/// What tshark should print of one frame: a value, or a list of them, for each of [`FIELDS`].
+/// Output expected from tshark for one frame: a value, or a list of them, for each of [`FIELDS`].
 struct Expected(Vec<(&'static str, String)>);
 
 impl Expected {
@@ -356,7 +356,7 @@ impl Folder {
         Ok(path)
     }
 
-    /// What tshark prints, provided that neither it nor the script complains.
+    /// Returns the output of tshark, provided that neither it nor the script complains.
     fn tshark(&self, file: &Path, sealed: Sealed, args: &[&str]) -> String {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../contrib/wireshark/hitless.lua");
         let output = Command::new("tshark")
@@ -554,7 +554,7 @@ fn greetings_of_the_seal_are_shown_whatever_seal_is_expected() {
     }
 }
 
-/// Whether a frame of ours is refused as malformed, be its seal right or wrong.
+/// True if a frame of ours is refused as malformed, be its seal right or wrong.
 fn is_malformed(frame: &[u8], sealed: Sealed) -> bool {
     let Some((ethernet, rest)) = frame.split_at_checked(ETHERNET) else { return false };
     if ![OWN, WHOLE].contains(&u16::from_be_bytes([ethernet[12], ethernet[13]])) {

@@ -169,7 +169,7 @@ struct Pair {
     now: Time,
 }
 
-/// What the wire does to a frame.
+/// Effect of the wire on a frame.
 type Fate<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> bool;
 
 impl Pair {

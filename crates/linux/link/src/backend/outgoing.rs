@@ -1,4 +1,4 @@
-//! What goes out in one message: a frame, or the segments that the kernel is handed as one super-frame.
+//! One message to the kernel: a frame, or the segments that the kernel is handed as one super-frame.
 
 use linux::offload::{GsoRun, VnetHeader};
 use wire::link::{AddressStamp, StampedData};
@@ -14,22 +14,22 @@ pub struct OutgoingRun<'a> {
     pub joined: Option<JoinedHead>,
 }
 
-/// What goes before the payloads of a run.
+/// Bytes in front of the payloads of a run.
 #[derive(Debug)]
 pub struct JoinedHead {
     /// The vnet header, then the headers of the super-frame.
     pub bytes: Vec<u8>,
-    /// Where the payload of each frame begins.
+    /// Offset in each frame at which its payload begins.
     pub payload_at: usize,
 }
 
 impl OutgoingRun<'_> {
-    /// Whether the kernel is to cut it.
+    /// True if the kernel is to cut it.
     pub(super) fn is_super_frame(&self) -> bool {
         self.joined.is_some() && self.frames.len() > 1
     }
 
-    /// What was joined, the vnet header first; nothing if it was not.
+    /// Returns the joined bytes, the vnet header first; nothing if no frames were joined.
     pub(super) fn parts<'a>(&'a self, pool: &'a FramePool) -> impl Iterator<Item = &'a [u8]> {
         let payloads = self.joined.iter().flat_map(move |head| {
             let frames = self.frames.iter().filter_map(|frame| frame.frame.as_ref());

@@ -11,7 +11,8 @@ use linux::packet::{FINISHED, PacketSocket, TransmitRing, is_full};
 use super::{Host, OutgoingRun, Wire, WireFrame, outgoing_runs};
 use crate::pool::FramePool;
 
-/// Where super-frames are lost for want of room they cost more than they save.
+/// Least room for which super-frames are used: with less, some are lost for want of room, and they cost more than they
+/// save.
 const LEAST_ROOM: usize = 2 << 20;
 
 /// The wire side on a packet socket.

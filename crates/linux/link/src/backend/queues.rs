@@ -1,5 +1,5 @@
-//! How many queues an interface receives on. Not from sysfs, which shows the interfaces of the namespace in which it was
-//! mounted.
+//! Number of queues that an interface receives on. It is not read from sysfs, which shows the interfaces of the namespace
+//! in which it was mounted.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]
 
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixDatagram;
 
 use linux::net;
 
-/// Whether frames arrive on more than one queue, and so in another order than they were on the wire.
+/// True if frames arrive on more than one queue, and so in another order than they were on the wire.
 pub(crate) fn has_several(link: &net::InterfaceInfo) -> io::Result<bool> {
     let socket = OwnedFd::from(UnixDatagram::unbound()?);
     let mut channels = Channels { command: Channels::GET, ..Channels::default() };

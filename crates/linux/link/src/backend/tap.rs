@@ -38,9 +38,9 @@ pub(crate) struct Tap {
     /// By which the interface's own counters are found, whatever it is called by then.
     index: libc::c_uint,
     buffer: Box<[u8]>,
-    /// What it had dropped when this was last looked at.
+    /// Frames that the interface had dropped when this was last read.
     dropped: u64,
-    /// What was thrown away since then.
+    /// Frames thrown away since then.
     discarded: u64,
 }
 
@@ -74,7 +74,7 @@ impl Tap {
         Ok(())
     }
 
-    /// Whether the interface stays when nobody is attached to it.
+    /// Sets whether the interface stays when nobody is attached to it.
     pub(crate) fn persist(&self, stays: bool) -> io::Result<()> {
         set(&self.file, TUNSETPERSIST, libc::c_ulong::from(stays))
     }

@@ -6,7 +6,7 @@
 //! redirected (`mirred`), and a wire made of such redirections, as `lab::stage` builds it, would pass us by.
 //! Needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF in the machine's own user namespace, and one receive queue.
 //!
-//! What differs from a packet socket:
+//! Differences from a packet socket:
 //!
 //! - The program takes everything: frames do not reach the kernel's stack as well, nor a capture on the interface.
 //! - A VLAN tag that the driver, or the other end of a veth pair, has moved out of the frame is lost: XDP
@@ -47,7 +47,7 @@ const SENDING: u32 = u128::BITS;
 const TX_RING: u32 = 2 * SENDING;
 /// Enough for all of them, as the kernel counts.
 const SEND_BUFFER: c_int = SENDING as c_int * 8_192;
-/// What the kernel keeps free in front of a frame.
+/// Bytes that the kernel keeps free in front of a frame.
 const HEADROOM: u32 = 256;
 /// Ethernet header and a tag.
 const FRAMING: u32 = 18;
@@ -385,7 +385,7 @@ mod tests {
         wire.send(&frames, &pool)
     }
 
-    /// What has arrived when nothing more has for a while.
+    /// Receives until nothing more has arrived for a while.
     fn receive_all(wire: &mut dyn Wire) -> Vec<Vec<u8>> {
         let mut received = Vec::new();
         loop {

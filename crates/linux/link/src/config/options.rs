@@ -1,4 +1,4 @@
-//! What can be said of a link, on the command line or in a file, by the same names.
+//! Options of a link, on the command line or in a file, by the same names.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -69,11 +69,11 @@ units::options! {
         #[arg(long, value_name = "FILE")]
         pub key: Option<PathBuf>,
 
-        /// How the host is reached: auto, tap or veth [default: auto].
+        /// Kind of interface for the host: auto, tap or veth [default: auto].
         #[arg(long)]
         pub backend: Option<String>,
 
-        /// How the wire is reached: auto, packet, or xdp if built with it [default: auto].
+        /// Kind of socket on the wire: auto, packet, or xdp if built with it [default: auto].
         #[arg(long)]
         pub wire: Option<String>,
 
@@ -85,7 +85,7 @@ units::options! {
         #[arg(long, value_name = "CPU")]
         pub pin: Option<usize>,
 
-        /// How long a missing frame is asked for [default: 50ms].
+        /// Time after which a missing frame is given up [default: 50ms].
         #[arg(long, value_name = "TIME")]
         pub give_up_after: Option<String>,
 
@@ -93,7 +93,7 @@ units::options! {
         #[arg(long, value_name = "FRAMES", value_parser = whole_within::<u32>(..))]
         pub window: Option<u32>,
 
-        /// What may wait for the wire at most [default: 4MB]; how long it may stand is kept to about a millisecond.
+        /// Most bytes that may wait for the wire [default: 4MB]; a queue that stands is kept to about a millisecond.
         #[arg(long, value_name = "BYTES")]
         pub queue: Option<String>,
 

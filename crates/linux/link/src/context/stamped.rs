@@ -44,11 +44,11 @@ impl StampedRun {
 /// A stamped probe looks like any other packet to what is between the two ends: from and to addresses for documentation
 /// (RFC 5737), of a protocol for experiments (RFC 3692).
 const PROBE_PACKET: [u8; 20] = [0x45, 0, 0, 32, 0, 0, 0x40, 0, 1, 253, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
-/// Where the probe stands in such a frame.
+/// Offset of the probe in such a frame.
 const STAMPED_PROBE_AT: usize = ETHERNET + PROBE_PACKET.len();
 
 impl LinkContext {
-    /// What is sent now is not joined by what follows.
+    /// Ends the current run: frames sent until now are not joined by those that follow.
     pub(crate) fn end_run(&mut self) {
         self.run = None;
     }

@@ -12,7 +12,7 @@ use linux::offload::{self, Coalescer, FrameSink, segment};
 const HOST_BATCH: usize = 64;
 const HOST_BATCH_BYTES: u64 = 512 << 10;
 
-/// Where frames that the host sends are put, one after the other.
+/// Destination of frames that the host sends, one after the other.
 pub trait HostFrames: FrameSink {
     fn tally(&mut self) -> &mut Tally;
     /// The frame that was begun last is whole.
@@ -48,7 +48,7 @@ impl HostSide {
         self.host.overflowed()
     }
 
-    /// What keeps the carrier of the interface up as long as anybody has it.
+    /// Returns a descriptor that keeps the carrier of the interface up as long as anybody has it.
     pub fn carrier(&self) -> Option<OwnedFd> {
         self.host.carrier()
     }

@@ -1,4 +1,4 @@
-//! What a link reports to its owner.
+//! Events that a link reports to its owner.
 
 use guard::{EndpointEvent, SessionState};
 

@@ -91,7 +91,7 @@ impl StampedFrames {
     }
 }
 
-/// Which segment the frame begins with; `None` if it contradicts its stamp.
+/// Index of the segment that the frame begins with; `None` if it contradicts its stamp.
 fn first_index(vnet: &VnetHeader, bytes: &[u8], stamp: &StampedData) -> Option<u32> {
     let is_joined = vnet.gso_type != VnetHeader::GSO_NONE;
     let index = stamp.index(tcp_seq(bytes)?)?;

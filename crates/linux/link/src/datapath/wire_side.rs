@@ -18,9 +18,9 @@ use crate::frame::FrameRejection;
 use crate::pool::{FramePool, PoolFrame};
 use crate::tally::Tally;
 
-/// How often to try before a frame that the wire has no room for is let go: about a tenth of a second.
+/// Tries before a frame that the wire has no room for is dropped: about a tenth of a second.
 const MOST_TRIES: u32 = 1_000;
-/// How soon to try a wire again that had no room and does not say when it has.
+/// Time after which a wire is tried again that had no room and does not say when it has.
 const LOOK_AGAIN: Span = Span::from_us(100);
 
 /// The wire's interface, and whether it takes frames now.
@@ -28,9 +28,9 @@ pub struct WireSide {
     wire: Box<dyn Wire>,
     /// The wire had no room for all that was to go out.
     blocked: bool,
-    /// How often in a row it had room for nothing at all.
+    /// Attempts in a row for which it had no room at all.
     fruitless: u32,
-    /// What the kernel joined, cut again.
+    /// Frames that the kernel joined, cut again.
     pieces: Pieces,
     stamped: StampedFrames,
 }
@@ -67,12 +67,12 @@ impl WireSide {
         self.blocked
     }
 
-    /// Whether poll says when a blocked wire has room again. A card whose own queue is full says nothing.
+    /// True if poll says when a blocked wire has room again. A card whose own queue is full says nothing.
     pub fn says_when(&self) -> bool {
         self.blocked && self.fruitless < 2
     }
 
-    /// How long to sleep at most before a blocked wire is tried again.
+    /// Longest time to sleep before a blocked wire is tried again.
     pub fn longest_wait(&self, most: Span) -> Span {
         if self.blocked && !self.says_when() { most.min(LOOK_AGAIN) } else { most }
     }

@@ -1,4 +1,5 @@
-//! What another network namespace left in a run directory: it had the same number and is gone, or the machine was started since.
+//! Remains of another network namespace in a run directory: it had the same number and is gone, or the machine was started
+//! since.
 //!
 //! Nothing of it is ever applied. Notes are put aside under another name, for people, until the link of that name ends; sockets, logs
 //! and pages, which nobody serves any more, are removed with them.
@@ -132,7 +133,7 @@ impl RunDirectory {
     }
 }
 
-/// What says who a directory belongs to, and what was put aside.
+/// True for the file that says who a directory belongs to, and for files that were put aside.
 fn is_remainder(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name == NAMESPACE) || file.extension().is_some_and(|end| end == "aside")
 }
@@ -141,8 +142,9 @@ fn answers(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
-/// Whether notes were written in the calling thread's namespace. Where they do not say so, as those of earlier versions, the stand-in
-/// itself does: it would have gone with its namespace. What is no notes at all is for its reader to refuse.
+/// True if notes were written in the calling thread's namespace. If they do not say so, as those of earlier versions, the
+/// stand-in itself does: it would have gone with its namespace. True also for a file that is not in the format of notes:
+/// its reader refuses it.
 fn is_ours(name: &str, notes: &[u8]) -> bool {
     match serde_json::from_slice::<SignedNotes<serde_json::Value>>(notes) {
         Ok(SignedNotes { namespace: Some(namespace), .. }) => namespace.fits(&NamespaceIdentity::current()),

@@ -6,8 +6,8 @@
 //!   lock ─▶ fail open ─▶ asked: gives ─▶ waits ── "taken", and a daemon has the lock ─▶ ends
 //! ```
 //!
-//! Who asks and says nothing more has crashed half way, or was no successor: the link fails open again, since it may have
-//! taken the filters away. Several may ask at the same time.
+//! A successor that asks and says nothing more has crashed half way, or was no successor: the link fails open again, since
+//! it may have taken the filters away. Several may ask at the same time.
 
 use std::fs;
 use std::io::{self, Read};

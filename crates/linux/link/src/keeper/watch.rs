@@ -23,7 +23,7 @@ const QUIET: u32 = 60;
 /// Makes the command of a process that calls [`super::keep`].
 pub type KeeperProgram<'a> = &'a (dyn Fn() -> Command + Sync);
 
-/// How it is with the process that lets a link fail open.
+/// State of the process that lets a link fail open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeeperStatus {
     /// ready; absent: if the daemon is killed, nothing passes; off: the link is to fail closed.
@@ -55,7 +55,7 @@ impl KeeperStatus {
 pub struct KeeperWatch<'a> {
     /// `None` if there is to be none.
     program: Option<KeeperProgram<'a>>,
-    /// What keepers hold.
+    /// Descriptor that keepers hold.
     carrier: Option<OwnedFd>,
     state: Mutex<WatchState>,
     /// There is something to report: a loop need not take the lock to know that there is nothing.
@@ -87,7 +87,7 @@ impl<'a> KeeperWatch<'a> {
         watch
     }
 
-    /// Whether the link fails open if this process is killed now, or is not to.
+    /// True if the link fails open if this process is killed now, or is not to.
     pub fn is_settled(&self) -> bool {
         self.program.is_none() || self.state().keeper.is_some()
     }
@@ -141,7 +141,7 @@ impl<'a> KeeperWatch<'a> {
         }
     }
 
-    /// What there is to report, since this was last asked.
+    /// Returns the reports since the last call.
     pub fn take_reports(&self) -> Vec<String> {
         if !self.news.load(Ordering::Relaxed) {
             return Vec::new();

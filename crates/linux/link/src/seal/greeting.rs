@@ -1,4 +1,4 @@
-//! How two ends with the same key agree on a session, so that nothing recorded earlier is ever accepted.
+//! Agreement of two ends with the same key on a session, so that nothing recorded earlier is ever accepted.
 //!
 //! Each incarnation of an end starts with a random number, its offer. A session is a pair of offers, one of each end;
 //! the keys of the seals are derived from both. An end accepts a session only when the peer has shown that it knows
@@ -33,7 +33,7 @@ const RETRY: Span = Span::from_ms(20);
 const LATER: Span = Span::from_ms(100);
 /// An agreement should take no longer than this if the peer is there and has the key.
 pub const GRACE: Span = Span::from_ms(1_000);
-/// How often a doubtful session is asked about before a new one is asked for, and how often doubts may begin.
+/// Enquiries about a doubtful session before a new one is asked for, and the time between two beginnings of doubts.
 const ENQUIRIES: u32 = 20;
 const DOUBT_EVERY: Span = Span::from_ms(1_000);
 /// Answers that may wait at the same time; the others ask again.
@@ -90,7 +90,7 @@ enum GreetingState {
     Doubting { enquiries: u32 },
 }
 
-/// What a message did.
+/// Effect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GreetingStep {
     Nothing,
@@ -106,7 +106,7 @@ pub struct Greeting {
     /// For the next session.
     offer: Offer,
     session: Option<SealSession>,
-    /// When the state began.
+    /// Time at which the state began.
     since: Time,
     repeat_at: Time,
     doubt_from: Time,
@@ -142,7 +142,7 @@ impl Greeting {
         self.session
     }
 
-    /// Whether the two ends may still be about to agree, so that frames which do not open are no surprise.
+    /// True if the two ends may still be about to agree, so that frames which do not open are no surprise.
     pub(crate) fn is_under_way(&self, now: Time) -> bool {
         matches!(self.state, GreetingState::Asking | GreetingState::Proving) && now.since(self.since) < GRACE
     }
@@ -221,7 +221,7 @@ impl Greeting {
         }
     }
 
-    /// When [`Self::next`] has something to send.
+    /// Time at which [`Self::next`] has something to send.
     #[inline]
     pub(crate) fn next_at(&self) -> Time {
         if self.done || !self.challenges.is_empty() { Time::ZERO } else { self.repeat_at }

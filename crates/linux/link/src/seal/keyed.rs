@@ -68,7 +68,7 @@ impl KeyedSeal {
         }
     }
 
-    /// What time it is; call before anything else in a turn.
+    /// Sets the current time; call before anything else in a turn.
     pub fn set_time(&mut self, now: Time) {
         self.now = now;
     }
@@ -86,7 +86,7 @@ impl KeyedSeal {
         }
     }
 
-    /// When [`Self::greet`] has something to send.
+    /// Time at which [`Self::greet`] has something to send.
     pub fn greets_at(&self) -> Time {
         self.greeting.next_at()
     }
@@ -119,7 +119,7 @@ impl KeyedSeal {
         if self.seen.accept(counter) { Ok(()) } else { Err(SealError::Replayed) }
     }
 
-    /// What a frame is that does not open.
+    /// Error for a frame that does not open.
     fn unopened(&self) -> SealError {
         if self.greeting.is_under_way(self.now) { SealError::Early } else { SealError::Forged }
     }
@@ -211,7 +211,7 @@ pub fn derive(key: &SealKey, parts: &[&[u8]]) -> SealKey {
     hasher.finish128().as_bytes()
 }
 
-/// Which of the latest numbers have been seen.
+/// Record of the latest numbers that have been seen.
 #[derive(Clone, Debug, Default)]
 struct ReplayWindow {
     latest: u64,

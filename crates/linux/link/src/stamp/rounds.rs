@@ -3,7 +3,7 @@
 use units::{Span, Time};
 use wire::link::ProbePaths;
 
-/// How soon an answer is expected, and the next question asked if there is none.
+/// Time within which an answer is expected, and after which the next question is asked if there is none.
 pub(super) const SOON: Span = Span::from_ms(20);
 /// Between questions while all goes well; no longer does an end wait for an answer, either.
 pub(super) const LATER: Span = Span::from_ms(250);
@@ -24,19 +24,19 @@ pub(super) struct ProbeRounds {
     /// The latest question has its answer.
     is_answered: bool,
     due_at: Time,
-    /// How long to wait for an answer: longer each time that there is none, and twice as long as the latest took.
+    /// Time to wait for an answer: longer each time that there is none, and twice as long as the latest took.
     patience: Span,
     /// Questions in a row that came by all of the paths, stamped ones too.
     pub complete: u32,
     /// Answers in a row that lack a path.
     pub lacking: u32,
-    /// When the latest question was sent that came by all paths.
+    /// Time of sending of the latest question that came by all paths.
     pub complete_at: Time,
     /// A question came by those paths that lead through a cable only, so that stamped frames may be tried.
     is_cable: bool,
 }
 
-/// What an answer says of the round.
+/// Outcome of a round by its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoundOutcome {
     /// By all paths that were asked.
@@ -78,7 +78,7 @@ impl ProbeRounds {
         self.due_at = at;
     }
 
-    /// Whether the latest question, if any was asked, came by all paths.
+    /// True if the latest question, if any was asked, came by all paths.
     pub(super) fn is_complete(&self) -> bool {
         self.is_answered && self.lacking == 0
     }
@@ -137,7 +137,7 @@ impl HeardQuestion {
         self.paths = self.paths.with(path);
     }
 
-    /// What came of this question before now.
+    /// Paths by which this question came before now.
     pub(super) fn paths(&self, token: u16) -> ProbePaths {
         if token == self.token { self.paths } else { ProbePaths::NONE }
     }

@@ -6,7 +6,7 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Span::from_ms(ms)
 }
 
-/// How a question fares.
+/// Fate of a question.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     By(ProbePaths),

@@ -26,19 +26,19 @@ use linux::{LinkError, no_permission};
 /// Room is kept for frames of a wire's MTU up to this; on interfaces without a wire it can be 65,535.
 pub(super) const LARGEST_RECEIVED: u32 = 16_000;
 
-/// What may wait for the wire at most; how long it may stand is the queue's own business.
+/// Most bytes that may wait for the wire; the queue itself limits how long it may stand.
 const QUEUE: Bytes = Bytes::new(4 << 20);
 
-/// Of opening a TAP that somebody has, every 10 ms: a keeper waits for its daemon's lock for a second at most.
+/// Attempts to open a TAP that somebody has, every 10 ms: a keeper waits for its daemon's lock for a second at most.
 const TAP_ATTEMPTS: u32 = 150;
 
-/// What a daemon needs of a stand-in that is up.
+/// Sides and properties of a stand-in that is up, for a daemon.
 pub struct StandInSides {
     pub host: Box<dyn Host>,
     pub wire: Box<dyn backend::Wire>,
-    /// Of both interfaces.
+    /// Address of both interfaces.
     pub mac: Mac,
-    /// Of the stand-in.
+    /// MTU of the stand-in.
     pub mtu: u32,
     pub wire_mtu: u32,
     /// `None` if nobody knows it.
@@ -108,7 +108,7 @@ impl StandIn {
         Ok((Link::new(setup, host, wire), identity))
     }
 
-    /// What the keeper held; it ends when this daemon has a keeper of its own.
+    /// Takes over the descriptor that the keeper held; the keeper ends when this daemon has a keeper of its own.
     fn relieve_keeper(&mut self) -> Option<OwnedFd> {
         if self.relief.is_none() {
             // One whose daemon has just ended is there late.

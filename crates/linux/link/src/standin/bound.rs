@@ -1,6 +1,6 @@
-//! What is bound to the interface itself, and would go on looking at the wire, where it sees protected frames in the place of
-//! packets: XDP programs, filters and queues that sort packets, rules that go by the index. With `--keep-name`, also rules
-//! that go by the name.
+//! Settings bound to the interface itself, which would go on looking at the wire, where they see protected frames in the
+//! place of packets: XDP programs, filters and queues that sort packets, rules that go by the index. With `--keep-name`,
+//! also rules that go by the name.
 //!
 //! None of it can be moved without knowing what it is meant for. So it is refused, with the command that shows it, before
 //! anything is changed: a rule that no longer matches is a door that is open without a word.
@@ -10,7 +10,7 @@ use crate::config::LinkConfig;
 use linux::net::{FirewallMention, InterfaceInfo, MentionKind, Netlink, xtables_mentions};
 use linux::version;
 
-/// Whether the stand-in gets the interface's name.
+/// True if the stand-in gets the interface's name.
 pub(super) fn swaps_names(config: &LinkConfig, wire: &InterfaceInfo) -> bool {
     let may = config.take_over && !config.keep_name;
     // A link over the stand-in of another leaves that one's names to it.
@@ -47,7 +47,7 @@ pub(super) fn check(
     }
 }
 
-/// Whether it means the stand-in once that has the name.
+/// True if a mention of this kind means the stand-in once that has the name.
 fn follows(kind: MentionKind, swaps: bool) -> bool {
     match kind {
         MentionKind::Name => swaps,

@@ -6,7 +6,7 @@ use crate::config::LinkConfig;
 use linux::LinkError;
 use linux::net::{InterfaceInfo, Netlink, StandInMark};
 
-/// What there is of an interface that is to be protected.
+/// State of an interface that is to be protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InterfaceState {
     Ready(InterfaceInfo),

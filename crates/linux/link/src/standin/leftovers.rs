@@ -1,4 +1,4 @@
-//! What an earlier daemon left of the same link: adopted, or a reason to refuse.
+//! Remains of an earlier daemon of the same link: adopted, or a reason to refuse.
 
 use super::notes::{ChangeNotes, InterfaceChange};
 use crate::config::{HostBackend, LinkConfig};
@@ -6,16 +6,16 @@ use crate::directory::RunDirectory;
 use linux::LinkError;
 use linux::net::{InterfaceInfo, Netlink, StandInMark};
 
-/// What an earlier daemon left of the same link.
+/// Remains of an earlier daemon of the same link.
 pub(super) struct Leftovers {
     /// The interface is there, of this index and kind.
     pub host: Option<(u32, HostBackend)>,
     pub notes: ChangeNotes,
-    /// How many changes were noted.
+    /// Number of changes in the notes.
     pub found: usize,
 }
 
-/// Whether an interface of this name, or a stand-in for this interface, is there already.
+/// Finds an interface of this name, or a stand-in for this interface, that is there already.
 pub(super) fn left_by_another(
     netlink: &Netlink,
     config: &LinkConfig,

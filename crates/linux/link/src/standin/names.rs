@@ -25,12 +25,12 @@ impl StandIn {
         Ok(self.netlink.drop_all_on_egress(self.wire_index)?)
     }
 
-    /// What is sent through the wire leaves again. What arrives there goes on being kept from the kernel.
+    /// Lets frames sent through the wire leave again. Frames that arrive there are still kept from the kernel.
     pub(super) fn open_wire_to_host(&self) -> Result<(), LinkError> {
         Ok(self.netlink.keep_to_itself(self.wire_index)?)
     }
 
-    /// Whether the stand-in is still to get the interface's name.
+    /// True if the stand-in is still to get the interface's name.
     pub(super) fn lacks_name(&self, config: &LinkConfig) -> Result<bool, LinkError> {
         let named = self.netlink.existing(self.index)?;
         Ok(named.name != config.interface || !named.answers_to(&config.name))

@@ -1,5 +1,5 @@
-//! What is changed for a link, written down before it is done, so that it can be put back: by this daemon, or by another
-//! program after it was killed.
+//! Notes of the changes for a link, written down before they are made, so that they can be put back: by this daemon, or by
+//! another program after it was killed.
 //!
 //! A note is an intent. Whether it was carried out, in part or not at all, is seen when it is undone: what is not there
 //! need not be put back. The file is replaced in one step, so that it is always whole; one that cannot be read is an
@@ -64,7 +64,7 @@ pub(crate) enum InterfaceChange {
         interface: String,
         features: Vec<String>,
     },
-    /// What `to` has of `from`'s; not necessarily all of it until it is done.
+    /// Settings of `from` that `to` has; not necessarily all of them until it is done.
     TookOver {
         from: String,
         to: String,
@@ -148,7 +148,7 @@ fn set_gro(netlink: &Netlink, ends: &LinkEnds, on: bool) -> net::Result<()> {
     }
 }
 
-/// What was written down of a move, between no particular interfaces.
+/// Reads the notes of a move, between no particular interfaces.
 fn noted(addresses: &[Vec<u8>], routes: &[Vec<u8>]) -> MovedAddresses {
     MovedAddresses {
         from: 0,
@@ -199,7 +199,7 @@ fn keep_addresses(netlink: &Netlink, ends: &LinkEnds) -> net::Result<()> {
     })
 }
 
-/// What is changed for a link, kept in a file while it is.
+/// Changes made for a link, kept in a file as long as they last.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChangeNotes {
     /// Between which two interfaces; notes of earlier versions do not say.
@@ -209,7 +209,7 @@ pub(crate) struct ChangeNotes {
 }
 
 impl ChangeNotes {
-    /// What an earlier daemon wrote down in this network namespace; nothing if there was none.
+    /// Reads the notes of an earlier daemon in this network namespace; they are empty if there was none.
     pub(crate) fn read(directory: &RunDirectory, name: &str) -> Result<Self, LinkError> {
         let path = directory.notes(name);
         let text = match directory.read_notes(name) {
@@ -258,7 +258,7 @@ impl ChangeNotes {
         features.flatten().collect()
     }
 
-    /// What was taken over, and whether all of it was.
+    /// Returns the addresses and routes that were taken over, and whether all of them were.
     pub(crate) fn taken_over(&self) -> Option<(MovedAddresses, bool)> {
         self.changes.iter().find_map(|change| match change {
             InterfaceChange::TookOver { addresses, routes, done, .. } => Some((noted(addresses, routes), *done)),
@@ -290,7 +290,7 @@ impl ChangeNotes {
         self.ends.clone().or_else(|| self.wire().map(named))
     }
 
-    /// How the interface is called that lent its name, and its other names.
+    /// Present name of the interface that lent its own, and its other names.
     pub(crate) fn swapped(&self) -> Option<(String, Vec<String>)> {
         self.changes.iter().find_map(|change| match change {
             InterfaceChange::SwappedNames { wire_name, altnames } => Some((wire_name.clone(), altnames.clone())),
@@ -321,7 +321,8 @@ impl ChangeNotes {
         failed
     }
 
-    /// What was set meanwhile, and what names do to labels of addresses, is seen while everything is still in its place.
+    /// Reads the settings made meanwhile, and the effect of names on labels of addresses, while everything is still in its
+    /// place.
     fn carry_back(&mut self, netlink: &Netlink, ends: &LinkEnds, kept: usize) -> net::Result<()> {
         let changes = &mut self.changes[kept..];
         if let Some(InterfaceChange::TookOver { addresses, routes, done: true, .. }) =

@@ -1,4 +1,4 @@
-//! Which offloads the two interfaces of a link must not have.
+//! Offloads that the two interfaces of a link must not have.
 //!
 //! The host's frames come with a vnet header, which can say "segment this TCP" and "finish this checksum", and no more:
 //! nothing in it speaks of tunnels, of SCTP or of lists of frames. A veth offers the host all of these, and what the host then
@@ -118,7 +118,7 @@ impl StandIn {
     }
 }
 
-/// What is fixed stays as it is; nothing can be done about it.
+/// Switches features of the wire on again. Features that are fixed stay as they are; nothing can be done about them.
 pub(crate) fn switch_on(netlink: &Netlink, ends: &LinkEnds, features: &[String]) -> net::Result<()> {
     match ends.wire(netlink)? {
         Some(wire) => netlink.set_features(&wire.name, features, true).map(drop),

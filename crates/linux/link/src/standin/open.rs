@@ -15,7 +15,7 @@ use super::{LinkEnds, LinkError, NotedInterface, StandIn};
 use crate::directory::RunDirectory;
 use linux::net::Netlink;
 
-/// How long the kernel may take to hand over what it has in its queues.
+/// Time that the kernel may take to hand over the frames in its queues.
 const SETTLES: Duration = Duration::from_millis(5);
 
 /// Passes frames between the interfaces of a link whose daemon is gone. False if there is no such link.
@@ -39,7 +39,8 @@ pub(crate) fn release_name_of(directory: &RunDirectory, name: &str) -> Result<()
     ChangeNotes::read(directory, name)?.ends_of(name).map_or(Ok(()), |ends| super::release_name(&ends.wire.name))
 }
 
-/// What the kernel's own stack receives at the wire it goes on receiving.
+/// Lets the kernel pass frames between both interfaces. Frames that the kernel's own stack receives at the wire it goes on
+/// receiving.
 fn pass(netlink: &Netlink, notes: &ChangeNotes, ends: &LinkEnds) -> Result<bool, LinkError> {
     let (Some(stand_in), Some(wire)) = (ends.stand_in(netlink)?, ends.wire(netlink)?) else { return Ok(false) };
     let wire_too = !notes.has(|change| matches!(change, InterfaceChange::Filtered { .. }));
@@ -52,7 +53,7 @@ fn is_open(change: &InterfaceChange) -> bool {
 }
 
 impl StandIn {
-    /// Whether the kernel passes frames by itself.
+    /// True if the kernel passes frames by itself.
     pub(super) fn is_failing_open(&self) -> bool {
         self.notes.has(is_open)
     }

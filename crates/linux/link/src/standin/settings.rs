@@ -1,5 +1,5 @@
-//! What is set for the interface: everything under `/proc/sys/net`, and the group by which rules can mean it. The stand-in is set
-//! alike before it is up, and what is changed meanwhile is the interface's afterwards.
+//! Settings of the interface: everything under `/proc/sys/net`, and the group by which rules can mean it. The stand-in gets
+//! the same settings before it is up, and changes made meanwhile are the interface's afterwards.
 
 use super::notes::InterfaceChange;
 use super::{LinkEnds, LinkError, StandIn};

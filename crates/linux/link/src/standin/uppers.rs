@@ -1,4 +1,4 @@
-//! What stands on the interface that is to be protected, and would be cut off: the bridge or bond that it is part of, VLANs and
+//! Users of the interface that is to be protected, which would be cut off: the bridge or bond that it is part of, VLANs and
 //! the like on top of it; with its addresses gone, also policy rules and neighbours that name it.
 //!
 //! The stand-in takes its place where that is the same thing: as the port of a bridge, for rules, for neighbours that somebody

@@ -3,11 +3,11 @@
 use super::*;
 
 const KEY: [u8; 16] = [5; 16];
-/// As a counter that starts at the time of day would have it, in nanoseconds.
+/// One hour of a counter that starts at the time of day, in nanoseconds.
 const HOUR: u64 = 3_600_000_000_000;
 
 impl Pair {
-    /// As if the daemon of one end had been killed and started again.
+    /// Replaces one end as if its daemon had been killed and started again.
     fn restart(&mut self, at: usize, seal: Seal) {
         let (sends, got) = (Rc::clone(&self.ends[at].sends), Rc::clone(&self.ends[at].got));
         let instance = 1_000 + self.now.as_ps() as u32;

@@ -65,7 +65,7 @@ impl TcpSample {
         (vnet, frame)
     }
 
-    /// What a cable would have carried.
+    /// Segments that a cable would have carried.
     fn segments(&self) -> Vec<Vec<u8>> {
         let (vnet, frame) = self.super_frame();
         let mut pieces = Pieces::default();
@@ -96,7 +96,7 @@ fn is_data(frame: &[u8]) -> bool {
     matches!(AddressStamp::parse(frame), Ok(Some(AddressStamp::Data(_))))
 }
 
-/// Whether a TCP segment has PSH.
+/// True if a TCP segment has PSH.
 fn asks_for_delivery(frame: &[u8]) -> bool {
     let ip_len = if frame[12] == 8 { 20 } else { 40 };
     frame[14 + ip_len + 13] & 8 != 0
@@ -367,7 +367,7 @@ fn stamps_forged_by_somebody_who_does_not_know_the_session_reach_nobody_whether_
     }
 }
 
-/// Whether it goes to an address that no bridge passes on, or back to where it comes from.
+/// True if it goes to an address that no bridge passes on, or back to where it comes from.
 fn is_for_a_cable(frame: &[u8]) -> bool {
     frame[..6] == wire::link::RESERVED_ADDRESS || frame[..6] == frame[6..12]
 }
@@ -398,7 +398,7 @@ fn the_right_tag_is_not_believed_unless_our_own_probes_are_answered() {
     assert_eq!(pair.ends[1].link.endpoint().counters().given_up, 0);
 }
 
-/// What joins the ends of several pairs and a third host, which sees what is flooded.
+/// Segment that joins the ends of several pairs and a third host, which sees what is flooded.
 #[derive(Default)]
 struct Segment {
     /// A hub does not.
@@ -413,7 +413,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// Where a frame leaves that came in at a port.
+    /// Ports at which a frame leaves that came in at `from`.
     fn pass(&mut self, from: usize, frame: &[u8], ports: usize) -> Vec<usize> {
         let [to, source]: [[u8; 6]; 2] = [0, 6].map(|at| frame[at..at + 6].try_into().unwrap());
         if self.learns {

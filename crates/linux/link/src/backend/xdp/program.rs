@@ -169,8 +169,8 @@ unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<libc::c_in
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
 }
 
-/// Whether this process may load XDP programs at all, found out without the code above: were a bug there to look like a lack
-/// of permission, tests would be skipped instead of failing. The program is `r0 = 0; exit`.
+/// Loads the smallest program, to see if this process may load XDP programs at all, without the code above: were a bug
+/// there to look like a lack of permission, tests would be skipped instead of failing. The program is `r0 = 0; exit`.
 #[cfg(test)]
 pub(crate) fn load_the_least() -> net::Result<()> {
     #[repr(C)]

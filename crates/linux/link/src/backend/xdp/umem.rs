@@ -96,14 +96,14 @@ impl Umem {
     }
 
     /// # Safety
-    /// As for [`Self::bytes`].
+    /// The conditions of [`Self::bytes`] apply.
     pub(crate) unsafe fn bytes_mut(&mut self, address: u64, len: u32) -> &mut [u8] {
         // SAFETY: `at` checked the bounds; the caller vouches that the kernel stays away, `&mut` that others do.
         unsafe { std::slice::from_raw_parts_mut(self.memory.at(address, len as usize).as_ptr(), len as usize) }
     }
 }
 
-/// Which ring, and where the kernel has put it.
+/// A ring, and the place at which the kernel has mapped it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingLocation {
     pub page: libc::off_t,
