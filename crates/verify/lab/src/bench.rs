@@ -46,13 +46,13 @@ impl BenchPlan {
         Err(format!("--only {unknown}: no row has this in its name; rows are: {}", names.join("; ")))
     }
 
-    /// Whether any traffic goes there.
+    /// True if any traffic takes this path.
     fn uses(&self, path: BenchPath) -> bool {
         self.rows().iter().any(|row| row.path == path)
     }
 }
 
-/// Where a row's traffic goes.
+/// Path of a row's traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BenchPath {
     /// A cable, packets joined on arrival or not.
@@ -97,7 +97,7 @@ const ROWS: [BenchRow; 15] = {
     ]
 };
 
-/// What a full frame carries of a TCP connection's data, with time stamps.
+/// Bits of a TCP connection's data in a full frame, with time stamps.
 const PAYLOAD_BITS: f64 = 1_448.0 * 8.0;
 
 #[derive(Clone, Debug, Serialize)]
@@ -105,7 +105,7 @@ pub struct BenchFigures {
     pub name: String,
     pub loss: f64,
     pub throughput_gbps: f64,
-    /// Of the first row's, round by round.
+    /// Throughput as a share of the first row's, round by round.
     pub of_b1: f64,
     /// Processor time of this program, which is both ends and their traffic, for each full frame of the bulk transfer.
     pub cpu_per_frame_us: f64,
@@ -133,7 +133,7 @@ struct BenchMeasurement {
     p999: f64,
 }
 
-/// Where everything is.
+/// Namespaces and stages of all rows.
 struct BenchHosts<'a> {
     cable: &'a [Namespace; 2],
     /// With stamps and without.

@@ -39,24 +39,24 @@ pub use ptp::Ptp4lOutcome;
 pub use rows::{ClockDemoResult, ClockVerdict, DepthRow, KillRow, PlannedFor, StopRow};
 pub use text::text;
 
-/// What to show.
+/// Extent and options of the demonstration.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockDemoPlan {
-    /// How many things to kill, in turn.
+    /// Number of things to kill, in turn.
     pub kills: u32,
-    /// How often to stop the root for a moment, after that, and to give a plan by hand.
+    /// Number of times to stop the root for a moment, after that, and to give a plan by hand.
     pub stops: u32,
-    /// How long nothing is killed at first.
+    /// Time at first in which nothing is killed.
     pub idle: Duration,
     /// Between waves.
     pub interval: Duration,
-    /// Whether waves are sealed with a key.
+    /// Seals waves with a key.
     pub key: bool,
-    /// Whether ptp4l runs on the same plan, if it is installed.
+    /// Runs ptp4l on the same plan, if it is installed.
     pub ptp4l: bool,
 }
 
-/// What is killed.
+/// Kind of thing that is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KillKind {
@@ -86,7 +86,7 @@ impl KillKind {
     }
 }
 
-/// Who hears how far it is.
+/// Observer of the demonstration's progress.
 pub trait ClockDemoObserver {
     /// A step begins.
     fn begin(&self, step: u32, steps: u32, what: &str);
@@ -94,12 +94,12 @@ pub trait ClockDemoObserver {
     fn remark(&self, text: &str);
 }
 
-/// How long clocks have to find the time, or to find it again.
+/// Time that clocks have to find the time, or to find it again.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long they have to hear a root again after a kill; more is never.
+/// Time that they have to hear a root again after a kill; more is never.
 const RECOVERY: Duration = Duration::from_secs(3);
 
-/// What is waited before a kill, for each microsecond between waves.
+/// Pause before a kill, for each microsecond between waves.
 const SETTLES: Duration = Duration::from_micros(100);
 
 /// Intervals that are waited before the root is stopped again.
@@ -144,7 +144,7 @@ pub fn run_ptp4l(stop: &StopFlag) -> Result<Option<Ptp4lOutcome>, LinkError> {
     ptp::run(stop)
 }
 
-/// What happened.
+/// Rows of kills and stops.
 #[derive(Debug, Default)]
 struct DemoRows {
     kills: Vec<KillRow>,

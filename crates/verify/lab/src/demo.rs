@@ -29,14 +29,14 @@ use linux::LinkError;
 use linux::net::NetworkPrivilege;
 use load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 
-/// Who watches.
+/// Observer of the demonstration.
 pub trait DemoObserver: Sync {
     /// Something begins: `step` of `steps`.
     fn begin(&self, round: u32, case: DemoCase, what: &str, step: u32, steps: u32);
     fn remark(&self, text: &str);
 }
 
-/// What a round consists of, for each case.
+/// Parts of a round, for each case.
 const PARTS: u32 = 3;
 
 /// Runs it in namespaces that are ours already. `None` if it was stopped before one round was complete.
@@ -214,7 +214,7 @@ fn gbps(bulk: &load::BulkThroughput) -> f64 {
     bulk.bits_per_second() as f64 / 1e9
 }
 
-/// What load generators found; `None` if they were stopped.
+/// Result of load generators; `None` if they were stopped.
 fn unless_stopped<T>(result: std::io::Result<T>, stop: &StopFlag) -> Result<Option<T>, LinkError> {
     match result {
         _ if stop.is_stopped() => Ok(None),

@@ -7,7 +7,7 @@
 //! | `demo`, `bench`, `soak` | what protection gains, what it costs, and whether it lasts |
 //! | `rack_demo` | GETs beside incast, around a software switch |
 //!
-//! Where namespaces are forbidden, the demonstration runs in the simulator.
+//! The demonstration runs in the simulator where namespaces are forbidden.
 
 pub mod bench;
 pub mod clock_demo;

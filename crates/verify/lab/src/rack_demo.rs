@@ -32,7 +32,7 @@ use gets::GetServer;
 use measure::RackScene;
 use rows::{RackRound, RackWay};
 
-/// Who watches.
+/// Observer of the demonstration.
 pub trait RackDemoObserver: Sync {
     /// A measurement begins: `step` of `steps`.
     fn begin(&self, round: u32, row: &str, step: u32, steps: u32);

@@ -30,7 +30,7 @@ use linux::net::NetworkPrivilege;
 use reserve::SchedulerKind;
 use units::{Bytes, Prob, Rate, StopFlag};
 
-/// What to do.
+/// Plan of a soak of a rack.
 #[derive(Clone, Debug)]
 pub struct RackSoakPlan {
     pub duration: Duration,
@@ -40,11 +40,11 @@ pub struct RackSoakPlan {
     pub scheduler: SchedulerKind,
     /// Daemons to kill, hosts and the switch in turn.
     pub kills: u32,
-    /// How often the last host leaves and joins again.
+    /// Number of times that the last host leaves and joins again.
     pub joins: u32,
     /// Share of frames that the wire of host 2 loses, each way.
     pub loss: Prob,
-    /// Whether that wire is under `hitless link`.
+    /// Puts that wire under `hitless link`.
     pub protect: bool,
     /// The hitless program, whose daemons are tried.
     pub program: PathBuf,
@@ -53,7 +53,7 @@ pub struct RackSoakPlan {
 /// The host with the wire that may lose frames.
 const LOSSY: usize = 2;
 
-/// Who watches.
+/// Observer of the soak.
 pub trait RackSoakObserver: Sync {
     /// Every now and then.
     fn tick(&self, elapsed: Duration);

@@ -35,13 +35,13 @@ const TICK: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub struct BusyPlan {
     pub rounds: u32,
-    /// Of each measurement.
+    /// Length of each measurement.
     pub lasts: Duration,
     /// The hitless program, whose daemons are tried.
     pub program: PathBuf,
 }
 
-/// What became of the datagrams of all rounds.
+/// Fates of the datagrams of all rounds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DatagramResults {
     pub name: &'static str,
@@ -59,7 +59,7 @@ pub struct BusyResults {
     pub rounds: u32,
     /// Busy loops, one for each processor.
     pub hogs: usize,
-    /// Of the daemons.
+    /// Niceness of the daemons.
     pub nice: i32,
     pub datagrams: [DatagramResults; 3],
     /// Medians.
@@ -234,7 +234,7 @@ impl BusyBench<'_> {
         })
     }
 
-    /// As of now, not of a moment ago.
+    /// Counters of both ends as of now, not of a moment ago.
     fn counters(&self) -> [std::collections::BTreeMap<String, u64>; 2] {
         let now = self.clock.elapsed();
         self.wait_until(SETTLE * 4, || self.daemons.iter().all(|daemon| daemon.status_since(now).is_some()));

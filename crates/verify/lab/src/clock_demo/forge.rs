@@ -14,7 +14,7 @@ use wire::sync::SyncEpoch;
 
 /// Addresses and EtherType.
 const ETHERNET: usize = 14;
-/// What a sealed frame says of its sender comes behind this.
+/// Offset in a sealed frame at which the words about its sender begin.
 const SEALED_PREFIX: usize = 5;
 /// Clocks' frames go to this address.
 const GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub struct ForgedFrames {
     /// Sent to roots.
     pub sent: u64,
-    /// Of these, those that the root counted and did not believe because of their seals.
+    /// Sent frames that the root counted and did not believe because of their seals.
     pub refused: u64,
     /// Roots that were no longer the root a moment later.
     pub roots_removed: u64,
@@ -70,7 +70,7 @@ fn next_frame(socket: &mut StampedSocket) -> Result<Vec<u8>, LinkError> {
     Err(LinkError("no frame came to the root that could be forged".to_owned()))
 }
 
-/// That the plan's backup root has taken over, by whoever sent the recorded frame.
+/// Forges a frame that says that the plan's backup root has taken over, from the sender of the recorded frame.
 fn lie(recorded: &[u8], plan: u32) -> Vec<u8> {
     let (head, body) = recorded.split_at(ETHERNET);
     let said = ExchangeFrame::parse(body).unwrap_or_else(|_| {

@@ -67,12 +67,12 @@ pub(super) struct ClockSample {
     pub(super) error_us: f64,
 }
 
-/// What was found.
+/// Findings of the judge.
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
     pub(super) reads: u64,
     pub(super) wrong: u64,
-    /// Of roots that never showed a page.
+    /// Readings of roots that never showed a page.
     pub(super) unjudged: u64,
     /// Attempts at which a clock knew no time.
     pub(super) without_time: u64,
@@ -80,9 +80,9 @@ pub(super) struct Judgement {
     pub(super) worst_margin_ns: Option<i64>,
     /// ε in nanoseconds while nothing was killed, by depth.
     pub(super) idle: BTreeMap<u64, Option<Histogram<u64>>>,
-    /// Of each clock.
+    /// Samples of each clock.
     pub(super) samples: Vec<Vec<ClockSample>>,
-    /// When things were killed, in seconds.
+    /// Times of kills, in seconds.
     pub(super) marks: Vec<f64>,
     pub(super) seconds: f64,
 }
@@ -94,7 +94,7 @@ pub(super) struct Judge {
     idle: AtomicBool,
     ended: AtomicBool,
     marks: Mutex<Vec<u64>>,
-    /// Of all roots that were ever seen.
+    /// Times of all roots that were ever seen.
     roots: Mutex<BTreeMap<RootKey, RootTime>>,
 }
 
@@ -104,7 +104,7 @@ impl Judge {
         Self { pages, idle, ended, marks: Mutex::default(), roots: Mutex::default() }
     }
 
-    /// Whether nothing is killed for now.
+    /// Sets whether nothing is killed for now.
     pub(super) fn set_idle(&self, idle: bool) {
         self.idle.store(idle, Ordering::Relaxed);
     }
@@ -160,7 +160,7 @@ impl Judge {
     }
 }
 
-/// What the judge has before it.
+/// Roots and readings that the judge has before it.
 struct JudgeBench {
     roots: BTreeMap<RootKey, RootTime>,
     pending: Vec<(RootKey, JudgedReading)>,
@@ -256,7 +256,7 @@ impl JudgeBench {
     }
 }
 
-/// What a read costs, in nanoseconds: the median of many rounds.
+/// Cost of a read, in nanoseconds: the median of many rounds.
 pub(super) fn read_cost() -> Result<f64, LinkError> {
     const ROUNDS: usize = 101;
     const READS: u32 = 2_000;

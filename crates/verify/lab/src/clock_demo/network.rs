@@ -28,9 +28,9 @@ use crate::stage::{GraphStage, cable_end};
 
 /// Corners of a cube.
 pub(super) const NODES: usize = 8;
-/// What each oscillator runs faster, in parts per billion.
+/// Rate by which each oscillator runs faster, in parts per billion.
 const OSCILLATORS: [i64; NODES] = [100_000, -100_000, 70_000, -40_000, 20_000, -75_000, 99_000, -5_000];
-/// Who fails together: two racks. With any root there is a plan that survives them.
+/// Nodes that fail together: two racks. With any root there is a plan that survives them.
 const DOMAINS: [(&str, [usize; 2]); 2] = [("rack0", [0, 1]), ("rack3", [6, 7])];
 
 /// Edges of the cube.
@@ -61,7 +61,7 @@ pub(super) fn planned(graph: &Graph, root: usize) -> Result<ClockPlan, LinkError
     plan(graph, &request).map_err(|error| LinkError(format!("a plan for the cube: {error}")))
 }
 
-/// What was killed.
+/// Things killed in one kill.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KilledThings {
     pub(super) what: String,

@@ -34,7 +34,7 @@ pub fn page(result: &ClockDemoResult) -> String {
     .html()
 }
 
-/// Of each stretch of time the largest value, so that no peak is lost.
+/// Largest value of each stretch of time, so that no peak is lost.
 fn thinned(samples: &[ClockSample], value: fn(&ClockSample) -> f64) -> Vec<(f64, f64)> {
     let stretch = samples.len().div_ceil(POINTS).max(1);
     let largest = |samples: &[ClockSample]| samples.iter().map(value).fold(0.0, f64::max);

@@ -18,21 +18,21 @@ use units::StopFlag;
 use super::network::{NODES, cube, edges, planned};
 use crate::stage::GraphStage;
 
-/// How long ptp4l may take for anything.
+/// Time that ptp4l may take for anything.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How ptp4l did.
+/// Outcome of the run with ptp4l.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ptp4lOutcome {
     /// All listened to their planned parents.
     pub as_planned: bool,
     /// A node whose link was cut listened to its backup parent.
     pub backup_after_cut: bool,
-    /// How long that took.
+    /// Time that this took.
     pub cut_recovery_ms: f64,
-    /// When the root was dead, all had the planned backup root as their grandmaster.
+    /// After the root's death, all had the planned backup root as their grandmaster.
     pub backup_root_after_death: bool,
-    /// How long that took, until the last one.
+    /// Time that this took, until the last one.
     pub root_recovery_ms: f64,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn run(stop: &StopFlag) -> Result<Option<Ptp4lOutcome>, LinkError> {
     }))
 }
 
-/// Whether it came to be, and how long that took.
+/// Waits for a condition. Returns whether it came to be, and the time that this took.
 fn wait_for(stop: &StopFlag, mut is_so: impl FnMut() -> bool) -> Result<(bool, Duration), LinkError> {
     let clock = Clock::start();
     loop {
@@ -164,7 +164,7 @@ impl<'a> Ptp4lNetwork<'a> {
         Ok(())
     }
 
-    /// Whom a clock listens to, as a plan would have it.
+    /// Uplink of the clock that a clock listens to, as a plan would name it.
     fn parent(&self, node: usize) -> Option<Uplink> {
         let port = ask(&self.folder, &self.address(node), "PARENT_DATA_SET", "parentPortIdentity")?;
         let (identity, _) = port.rsplit_once('-')?;

@@ -1,4 +1,4 @@
-//! What the demonstration of clocks found, and whether that is what was aimed for.
+//! Findings of the demonstration of clocks, and verdicts on what was aimed for.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,22 @@ use super::{ClockDemoPlan, ForgedFrames, KillKind};
 /// One kill.
 #[derive(Clone, Debug, Serialize)]
 pub struct KillRow {
-    /// Of what kind.
+    /// Kind of the thing killed.
     pub kind: KillKind,
-    /// What exactly.
+    /// Name of the thing killed.
     pub what: String,
-    /// Whether the root was among it.
+    /// True if the root was among it.
     pub root: bool,
     /// Since the judge began.
     pub at_seconds: f64,
     /// The longest that a clock that lived heard nothing; none if one never heard anything again.
     pub recovery_ms: Option<f64>,
-    /// Who never did: one that had turned before, and whose backup parent was killed, waits for a plan.
+    /// Clocks that never heard anything again: one that had turned before, and whose backup parent was killed, waits for a
+    /// plan.
     pub stranded: Option<String>,
 }
 
-/// Whom a plan makes the root after the root was stopped.
+/// Node that a plan makes the root after the root was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlannedFor {
@@ -58,18 +59,18 @@ impl PlannedFor {
 pub struct StopRow {
     /// For how long it did not run.
     pub stopped_ms: u64,
-    /// Whom the plan made the root.
+    /// Node that the plan made the root.
     pub planned_for: PlannedFor,
     /// By name.
     pub root: String,
-    /// Whether a backup root had taken over.
+    /// True if a backup root had taken over.
     pub elected: bool,
     /// From the plan until there was one root of this plan and all others heard it; none if that never was so.
     pub healed_ms: Option<f64>,
-    /// Whether within a second more that was the planned one, and all listened to their parents: on a busy machine some turn, or its
-    /// backup root takes over, for no other reason.
+    /// True if within a second more that was the planned one, and all listened to their parents: on a busy machine some
+    /// turn, or its backup root takes over, for no other reason.
     pub is_as_planned: bool,
-    /// Who did not, and what it was doing.
+    /// Clock that did not, and its state.
     pub late: Option<String>,
 }
 
@@ -93,13 +94,13 @@ pub struct DepthRow {
 pub struct ClockVerdict {
     /// In words.
     pub aim: &'static str,
-    /// What was found.
+    /// Finding, in words.
     pub found: String,
-    /// Whether that is it.
+    /// True if the finding meets the aim.
     pub met: bool,
 }
 
-/// What was found.
+/// Findings of the demonstration.
 #[derive(Debug, Serialize)]
 pub struct ClockDemoResult {
     /// Clocks.
@@ -122,7 +123,7 @@ pub struct ClockDemoResult {
     pub worst_margin_ns: Option<i64>,
     /// A read of the page, median.
     pub read_ns: f64,
-    /// How long all of it took.
+    /// Length of the whole demonstration.
     pub seconds: f64,
     /// ε while nothing was killed.
     pub eps_idle: Vec<DepthRow>,
@@ -140,15 +141,16 @@ pub struct ClockDemoResult {
     pub unrecovered: usize,
     /// Backup roots that took over.
     pub elections: u64,
-    /// Of these, those whose root lived: it had not run for longer than the timeouts, which is a busy machine's doing.
+    /// Backup roots that took over while the root lived: it had not run for longer than the timeouts, which is a busy
+    /// machine's doing.
     pub second_roots: u64,
-    /// Whether waves are sealed with a key.
+    /// True if waves are sealed with a key.
     pub key: bool,
     /// Forged frames, and what became of them.
     pub forged: ForgedFrames,
     /// The same plan with ptp4l; none if it is not installed.
     pub ptp4l: Option<Ptp4lOutcome>,
-    /// What was aimed for.
+    /// Verdicts on what was aimed for.
     pub verdicts: Vec<ClockVerdict>,
     #[serde(skip)]
     pub(super) samples: Vec<Vec<ClockSample>>,

@@ -72,7 +72,7 @@ fn summary(story: &DemoResult, plan: &DemoPlan) -> String {
     )
 }
 
-/// What to type for the same again.
+/// Command line that repeats the demonstration.
 fn command(story: &DemoResult, plan: &DemoPlan) -> String {
     let rate = plan.rate.map_or("none".to_owned(), |rate| rate.to_string());
     let mut command = format!(

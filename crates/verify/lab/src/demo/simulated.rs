@@ -19,7 +19,7 @@ use load::RoundTrips;
 const REQUEST: u64 = 64;
 /// A host's way through its stack, each time.
 const STACK: HostLatency = HostLatency::LogNormal { median: Span::from_us(10), sigma: 0.3 };
-/// Of the bulk flow; and of requests beside it, which are many more in the same time.
+/// Time of the bulk flow; and of requests beside it, which are many more in the same time.
 const BULK: Span = Span::from_ms(2_000);
 const BESIDE: Span = Span::from_ms(100);
 /// A kernel as distributions build it.
@@ -69,7 +69,7 @@ pub fn run(plan: &DemoPlan, stop: &StopFlag) -> Option<DemoResult> {
     })
 }
 
-/// What the link's ends recovered, and how fast.
+/// Frames that the link's ends recovered, and the times that this took.
 #[derive(Default)]
 struct SimulatedRecovery {
     recovered: u64,

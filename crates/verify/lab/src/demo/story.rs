@@ -1,4 +1,4 @@
-//! What a demonstration is to do, and what it came to.
+//! Plan of a demonstration, and its results.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use load::RoundTrips;
 #[derive(Clone, Debug)]
 pub struct DemoPlan {
     pub loss: Prob,
-    /// Where the kernel's congestion control collapses.
+    /// Loss rate at which the kernel's congestion control collapses.
     pub heavy_loss: Prob,
     pub rate: Option<Rate>,
     pub rounds: u32,
@@ -51,7 +51,7 @@ impl DemoCase {
         }
     }
 
-    /// What it is called in text.
+    /// Title of the case in text.
     pub fn title(self) -> &'static str {
         match self {
             Self::Clean => "clean wire, plain TCP",
@@ -62,7 +62,7 @@ impl DemoCase {
     }
 }
 
-/// What one case came to in one round.
+/// Figures of one case in one round.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoRound {
     pub throughput_gbps: f64,
@@ -80,7 +80,7 @@ pub struct DemoRound {
     pub tcp_retransmitted: u64,
 }
 
-/// What one case came to: medians over rounds, sums of what is counted.
+/// Figures of one case: medians over rounds, sums of what is counted.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoFigures {
     #[serde(flatten)]
@@ -97,7 +97,7 @@ pub struct DemoFigures {
 pub struct DemoRecovery {
     pub recovered: u64,
     pub given_up: u64,
-    /// Of the frames of requests and responses.
+    /// Recovery times of the frames of requests and responses.
     pub recovery_p50_us: Option<f64>,
     pub recovery_p99_us: Option<f64>,
 }
@@ -129,7 +129,7 @@ impl DemoResult {
 }
 
 impl DemoFigures {
-    /// Of at least one round.
+    /// Combines the rounds, of which there is at least one.
     pub fn of(rounds: Vec<(DemoRound, RoundTrips)>) -> Self {
         let mut round_trips = RoundTrips::default();
         rounds.iter().for_each(|(_, trips)| round_trips.merge(trips));

@@ -53,7 +53,7 @@ fn table(story: &DemoResult) -> Table {
     table
 }
 
-/// Where the median, the 99th and the 99.9th percentile lie: `o`, `+` and `#`.
+/// Bar with the median, the 99th and the 99.9th percentile: `o`, `+` and `#`.
 fn bar(story: &DemoResult, case: DemoCase) -> String {
     const WIDTH: usize = 50;
     let round = &story.figures(case).median;
@@ -73,7 +73,7 @@ pub(super) fn gbps(rate: f64) -> String {
     format!("{rate:.3} Gbit/s")
 }
 
-/// How the story ends, in one line for each claim that it makes.
+/// Conclusions of the demonstration, one line for each claim that it makes.
 pub(super) fn conclusions(story: &DemoResult) -> Vec<String> {
     let (corrupting, protected) = (&story.corrupting.median, &story.protected.median);
     let mut lines = vec![format!(

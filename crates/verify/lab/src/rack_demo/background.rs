@@ -1,4 +1,4 @@
-//! What other hosts send to the client's host meanwhile.
+//! Traffic that other hosts send to the client's host meanwhile.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -19,10 +19,10 @@ const DATAGRAM: usize = 1_472;
 const FULL_FRAME: u64 = 1_538;
 /// By how much senders give way to daemons.
 const SENDER_NICE: u8 = 10;
-/// Where the datagrams of the first sender go; those of the next to the next port.
+/// Port for the datagrams of the first sender; those of the next go to the next port.
 const FIRST_PORT: u16 = 7_800;
 
-/// What the background came to.
+/// Totals of the background traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BackgroundTotals {
     pub bits_per_second: f64,
@@ -56,18 +56,18 @@ pub(super) struct RunningBackground<'scope> {
     datagrams: Vec<DatagramThreads<'scope>>,
 }
 
-/// When a background is to end.
+/// Flags that end a background.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundEnd {
     pub sending: StopFlag,
     pub receiving: StopFlag,
 }
 
-/// What is to be sent.
+/// Plan of the background traffic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BackgroundPlan {
     pub case: RackCase,
-    /// Of every port.
+    /// Rate of every port.
     pub rate: Rate,
     /// TCP flows are measured after this.
     pub warmup: Duration,
@@ -159,7 +159,7 @@ fn datagrams_per_second(rate: Rate, number: usize) -> u64 {
     rate.bits_per_second() / 8 / FULL_FRAME * (1_000 - 7 * number as u64) / 1_000
 }
 
-/// What may be on its way when senders stop: all that a switch and a host's queue hold.
+/// Time in which all that a switch and a host's queue hold when senders stop has arrived.
 pub(super) fn time_to_drain(rate: Rate, held: Bytes) -> Duration {
     Duration::from_nanos(rate.span_of(held).as_ps() / 1_000) + Duration::from_millis(50)
 }

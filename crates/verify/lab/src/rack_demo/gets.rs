@@ -18,16 +18,16 @@ const PORT: u16 = 11_211;
 pub(super) const SERVER: usize = 1;
 const KEY_LEN: usize = 64;
 const VALUE_LEN: usize = 4 << 10;
-/// How soon a server looks whether it is over.
+/// Time between two looks of a server whether it is over.
 const TICK: Duration = Duration::from_millis(50);
-/// What has waited for longer when all is over has failed.
+/// GETs that have waited for longer when all is over have failed.
 pub(super) const FAILED_AFTER: Duration = Duration::from_millis(100);
 
 fn key() -> String {
     "k".repeat(KEY_LEN)
 }
 
-/// What answers GETs.
+/// Server that answers GETs.
 #[derive(Debug)]
 pub(crate) enum GetServer {
     Memcached(#[expect(dead_code, reason = "ends when dropped")] RunningProgram),
@@ -130,7 +130,7 @@ fn read_value(reader: &mut impl BufRead, len: usize, value: &mut Vec<u8>, over: 
     Ok(())
 }
 
-/// What a client's GETs came to.
+/// Totals of a client's GETs.
 #[derive(Debug, Default)]
 pub(crate) struct GetTotals {
     pub trips: RoundTrips,

@@ -23,7 +23,7 @@ const WARMUP: Duration = Duration::from_millis(300);
 /// Between two looks at what hosts still hold, and how many there are at most.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const MOST_LOOKS: u32 = 100;
-/// What a host may hold at most, for as long as it takes to drain.
+/// Most bytes that a host may hold, for as long as it takes to drain.
 const HELD_BY_HOSTS: Bytes = Bytes::new(8 << 20);
 
 /// A wire with room for what a way adds, so that all stages carry the same frames above it.
@@ -40,7 +40,7 @@ pub(super) struct RackScene<'scope> {
     members: Vec<StageMember>,
 }
 
-/// How much of a run is measured, by two looks at the switch.
+/// Part of a run that is measured, by two looks at the switch.
 struct SwitchWindow {
     begun: SwitchStatus,
     from: SwitchStatus,
@@ -169,7 +169,7 @@ fn stand_in(plan: &RackDemoPlan, number: usize) -> LinkConfig {
     LinkConfig { mtu: Some(MTU), rate: Some(plan.rate), host: plan.host, ..LinkConfig::new(stage::plug(number)) }
 }
 
-/// As long as it is to last, unless it is stopped.
+/// Waits for `most`, or until it is stopped.
 fn pause(most: Duration, stop: &StopFlag) {
     let clock = Clock::start();
     while clock.elapsed() < most && !stop.is_stopped() {

@@ -1,4 +1,4 @@
-//! What the demonstration of a rack is to do, and what it came to.
+//! Plan of the demonstration of a rack, and its results.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use wire::reserve::MARK_LEN;
 
 use crate::demo::median;
 
-/// What to do.
+/// Plan of the demonstration.
 #[derive(Clone, Debug)]
 pub struct RackDemoPlan {
     pub rate: Rate,
@@ -21,20 +21,20 @@ pub struct RackDemoPlan {
     /// Client, server, and those that send beside them.
     pub hosts: usize,
     pub rounds: u32,
-    /// How long each measurement lasts.
+    /// Length of each measurement.
     pub measure: Duration,
-    /// How stand-ins are made.
+    /// Kind of the stand-ins.
     pub host: HostBackend,
-    /// Who decides in the way `pl2` when hosts may send.
+    /// Scheduler that decides in the way `pl2` when hosts may send.
     pub scheduler: SchedulerKind,
 }
 
 /// Full frames of a reservation.
 pub(super) const K: u8 = 4;
-/// What every way carries above its wire.
+/// MTU that every way has above its wire.
 pub(super) const MTU: u32 = 1_500;
 
-/// How hosts are connected to the switch.
+/// Connection of hosts to the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RackWay {
     /// The kernel straight on the switch.
@@ -69,7 +69,7 @@ impl RackWay {
     }
 }
 
-/// What the other hosts send to the client's host.
+/// Traffic that the other hosts send to the client's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RackBackground {
     None,
@@ -110,7 +110,7 @@ impl fmt::Display for RackCase {
 const MOST_SENDERS: usize = 4;
 
 impl RackDemoPlan {
-    /// What hosts and their switch agree on; none if a way does not reserve.
+    /// Agreement between hosts and their switch; none if a way does not reserve.
     pub(super) fn agreement(&self, way: RackWay) -> Option<RackAgreement> {
         let scheduler = match way {
             RackWay::Plain | RackWay::Shim => return None,
@@ -160,7 +160,7 @@ pub struct RackRow {
     pub gets: u64,
     /// GETs that were not answered before the end, and had waited for more than 100 ms.
     pub failed: u64,
-    /// Of all of these, those that failed with what they had waited; none if there was no GET.
+    /// Percentiles of all of these, those that failed with what they had waited; none if there was no GET.
     pub get_p50_us: Option<f64>,
     pub get_p99_us: Option<f64>,
     pub get_p999_us: Option<f64>,
@@ -192,7 +192,7 @@ pub struct RackRow {
 }
 
 impl RackRow {
-    /// What senders offered, as a share of what they had to.
+    /// Datagrams that senders offered, as a share of what they had to.
     fn offered(&self) -> f64 {
         let (planned, sent) = (self.planned as f64, self.sent as f64);
         sent / (planned * LEAST_SENT).min(planned / self.senders as f64 * LEAST_OFFERED)
@@ -231,15 +231,15 @@ impl RackRow {
     }
 }
 
-/// What it came to.
+/// Results of the demonstration.
 #[derive(Clone, Debug, Serialize)]
 pub struct RackDemoResult {
     pub rate_mbps: f64,
     pub buffer_bytes: u64,
     pub hosts: usize,
-    /// Who decides in the way `pl2` when hosts may send.
+    /// Scheduler that decides in the way `pl2` when hosts may send.
     pub scheduler: &'static str,
-    /// What answered the GETs.
+    /// Program that answered the GETs.
     pub program: &'static str,
     pub rootless: bool,
     pub simulated: bool,
@@ -264,7 +264,7 @@ impl RackDemoResult {
         Self { simulated: true, ..Self::of(plan, rounds, "simulated", NetworkPrivilege::Rootless) }
     }
 
-    /// Of at least one complete round.
+    /// Combines the rounds, of which at least one is complete.
     pub(super) fn of(
         plan: &RackDemoPlan,
         rounds: &[Vec<RackRound>],

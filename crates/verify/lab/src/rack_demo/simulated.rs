@@ -84,7 +84,7 @@ fn simulate(plan: &RackDemoPlan, way: RackWay, case: RackCase, seed: u64, stop: 
     (!stop.is_stopped()).then(|| row(plan, way, case, &topology, &outcome))
 }
 
-/// How hosts reserve; none if they do not in this way.
+/// Settings with which hosts reserve; none if they do not in this way.
 fn rack(plan: &RackDemoPlan, way: RackWay) -> Result<Option<RackSetup>, RackParamError> {
     let Some(agreement) = plan.agreement(way) else { return Ok(None) };
     let hosts = plan.hosts as u16;
@@ -173,7 +173,8 @@ fn row(plan: &RackDemoPlan, way: RackWay, case: RackCase, topology: &Topology, o
     }
 }
 
-/// What senders put on their wires is full frames and messages of one size, so the frames and bytes tell how many of each.
+/// Number of datagrams that senders sent. They put full frames and messages of one size on their wires, so the frames and
+/// bytes tell how many there are of each.
 fn datagrams_sent(topology: &Topology, outcome: &NetworkOutcome) -> u64 {
     let message = u64::from(on_wire(MIN_FRAME));
     let by_sender = |link: &DirectedLink| {
@@ -184,7 +185,7 @@ fn datagrams_sent(topology: &Topology, outcome: &NetworkOutcome) -> u64 {
     ports.map(|port| (port.wire_bytes - message * port.frames) / (FULL_FRAME - message)).sum()
 }
 
-/// How long GETs took, those that failed included, and how many there were of both.
+/// Times that GETs took, those that failed included, and the numbers of GETs and of those that failed.
 fn round_trips(outcome: &NetworkOutcome) -> (RoundTrips, u64, u64) {
     let (mut trips, mut gets, mut failed) = (RoundTrips::default(), 0, 0);
     for flow in outcome.flows.iter().filter(|flow| flow.traffic == 0) {

@@ -41,7 +41,7 @@ pub fn text(result: &RackDemoResult) -> String {
     )
 }
 
-/// What became of numbered datagrams.
+/// Account of the numbered datagrams.
 fn account(row: &RackRow) -> Option<String> {
     if row.sent == 0 {
         return None;

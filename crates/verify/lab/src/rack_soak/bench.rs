@@ -31,7 +31,7 @@ const WARMUP: Duration = Duration::from_secs(2);
 const SETTLE: Duration = Duration::from_secs(2);
 const SAMPLE_EVERY: Duration = Duration::from_millis(5);
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// What is queued when nobody sends any more is gone after this.
+/// Time after which the queues are empty when nobody sends any more.
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// All that the parts of a soak share.
@@ -41,7 +41,7 @@ struct RackBench<'a> {
     shop: &'a Workshop,
     commands: &'a RackCommands<'a>,
     clock: Clock,
-    /// What arrived at the sink, by sender.
+    /// Datagrams that arrived at the sink, by sender.
     arrived: Vec<AtomicU64>,
     history: Mutex<FlowHistory>,
     ledger: Mutex<RackLedger>,
@@ -351,7 +351,7 @@ impl<'a> RackBench<'a> {
         locked(&self.ledger).saw_memory(self.clock.elapsed(), held);
     }
 
-    /// What waits or is reserved; nobody sends any more.
+    /// Amount that still waits or is reserved when nobody sends any more.
     fn left_waiting(&self) -> u64 {
         let switch: Option<SwitchStatus> = self.commands.switch.status(RackRole::Switch);
         let at_ports: u64 = switch.iter().flat_map(|status| &status.ports).map(|port| port.held_bytes).sum();

@@ -10,9 +10,9 @@ use super::{LOSSY, RackSoakPlan};
 use crate::soak::Workshop;
 use crate::stage::{RackStage, inner, plug};
 
-/// Of all cables: a protected frame with its mark fits.
+/// MTU of all cables: a protected frame with its mark fits.
 pub(super) const WIRE_MTU: u32 = 1_600;
-/// Of a protected link: a frame of the stand-in with its mark.
+/// MTU of a protected link: a frame of the stand-in with its mark.
 const LINK_MTU: &str = "1544";
 const MTU: &str = "1500";
 /// The stand-in of a protected link: on the host, and at the switch.

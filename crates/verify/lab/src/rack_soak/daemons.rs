@@ -23,17 +23,17 @@ pub(super) const RESTART_AFTER: Duration = Duration::from_millis(50);
 const END_WITHIN: Duration = Duration::from_secs(5);
 /// One that was started answers within this, on a machine that is busy with other things.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
-/// What a daemon says is in this file of its folder.
+/// File in a daemon's folder for its output.
 const LOG: &str = "said";
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// How to start a daemon, and where.
+/// Command that starts a daemon, and its place.
 #[derive(Debug)]
 pub(super) struct DaemonCommand<'a> {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub namespace: &'a Namespace,
-    /// What it says and its control socket are in here.
+    /// Folder of its output and its control socket.
     pub folder: PathBuf,
     pub name: String,
 }
@@ -59,7 +59,7 @@ impl<'a> DaemonCommand<'a> {
         DaemonPlace { program: &self.program, run_directory, log, namespace: self.namespace }
     }
 
-    /// What it said last.
+    /// Last output of the daemon.
     fn last_words(&self) -> String {
         self.place(Path::new(""), &self.folder.join(LOG)).last_words()
     }
@@ -68,12 +68,12 @@ impl<'a> DaemonCommand<'a> {
         RunDirectory::at(self.folder.join("run"))
     }
 
-    /// Of an end of a link: whether it protects frames.
+    /// For an end of a link: true if it protects frames.
     pub(super) fn link_is_active(&self) -> bool {
         matches!(self.directory().ask(&self.name, LinkRequest::Status), Ok(LinkReply::Status(status)) if status.is_active())
     }
 
-    /// How the switch or host is doing; none if nobody answers.
+    /// Status of the switch or host; none if nobody answers.
     pub(super) fn status<S: DeserializeOwned>(&self, role: RackRole) -> Option<S> {
         match control::ask(&self.directory(), role, &self.name, RackControlRequest::Status) {
             Ok(RackControlReply::Status(status)) => Some(*status),
@@ -107,7 +107,7 @@ impl RackDaemon<'_> {
         Ok(true)
     }
 
-    /// As kill -9 does.
+    /// Kills the daemon, as kill -9 does.
     pub(super) fn kill(&mut self) {
         // It fails only if the process has ended already.
         let _ = self.child.kill();

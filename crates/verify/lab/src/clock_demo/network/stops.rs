@@ -99,7 +99,7 @@ impl ClockNetwork<'_> {
         Ok(clock.elapsed().as_secs_f64() * 1e3)
     }
 
-    /// Whether there is one root, by this plan, and all others hear it, by their parents or backup parents.
+    /// True if there is one root, by this plan, and all others hear it, by their parents or backup parents.
     fn has_one_root(&self) -> bool {
         let statuses: Vec<ClockStatus> = (0..NODES).filter_map(|node| self.status(node)).collect();
         let is_root = |status: &&ClockStatus| matches!(status.state, ClockState::Root | ClockState::Elected);

@@ -9,7 +9,7 @@ use chart::{Area, Axis, Bar, BarGroup, BarsChart, Chart, Line, Palette, Shares, 
 use super::super::{DemoCase, DemoPlan, DemoResult};
 use load::RoundTrips;
 
-/// How long the slowest requests took.
+/// Chart of the times that the slowest requests took.
 pub(crate) fn tail(story: &DemoResult) -> Chart {
     let line = |case: DemoCase| Line::new(case.title(), curve(&story.figures(case).round_trips));
     Chart::Tail(TailChart {
@@ -41,7 +41,7 @@ fn curve(trips: &RoundTrips) -> Vec<(f64, f64)> {
     shares.map(|share| (us(trips.quantile(share)), share)).chain([(us(trips.max()), 1.0)]).collect()
 }
 
-/// What a bulk transfer reached, by case, at the loss of the plan and at a heavy one.
+/// Chart of the throughput of a bulk transfer, by case, at the loss of the plan and at a heavy one.
 pub(crate) fn throughput(story: &DemoResult, plan: &DemoPlan) -> Chart {
     let group = |name: String, rate: fn(&DemoResult, DemoCase) -> Option<f64>| {
         let bar = |case: DemoCase| Some(Bar { name: case.title().into(), ours: Some(rate(story, case)?), paper: None });
