@@ -8,8 +8,8 @@
 //!   transfers              ┘                        └ load::serve
 //! ```
 //!
-//! What comes back is compared with what was sent; every ten seconds the program's memory and the link's counters
-//! are looked at. A program that is not installed is named and done without. Everything that is started ends with
+//! The bytes that come back are compared with those that were sent; every ten seconds the program's memory and the link's
+//! counters are looked at. A program that is not installed is named and done without. Everything that is started ends with
 //! the soak, however it ends.
 
 pub mod faults;
@@ -54,12 +54,12 @@ pub struct SoakPlan {
     pub rate: Option<Rate>,
     pub mode: LinkMode,
     pub host: HostBackend,
-    /// What may wait for the wire at each end.
+    /// Most bytes that may wait for the wire at each end.
     pub queue: Bytes,
     pub seed: u64,
 }
 
-/// Who watches.
+/// Observer of the soak.
 pub trait SoakObserver: Sync {
     /// Every now and then.
     fn tick(&self, elapsed: Duration);
@@ -189,7 +189,7 @@ impl<'scope> SoakBench<'scope> {
 
     /// False if stopped before.
     fn wait_until_active(&self, daemon: &StageDaemon<'_>) -> Result<bool, LinkError> {
-        /// Of five seconds each: the machine may be busy.
+        /// Attempts of five seconds each: the machine may be busy.
         const TRIES: u32 = 6;
         for _ in 0..TRIES {
             if daemon.wait_until_active(self.stop) {

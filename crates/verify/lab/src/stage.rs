@@ -45,7 +45,7 @@ use linux::packet::PacketSocket;
 
 use hosts::{CabledHosts, give_address_among, lay, wait_until_running};
 
-/// What crossed the wire, both ways together.
+/// Frames that crossed the wire, both ways together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WireCount {
     pub offered: u64,
@@ -74,7 +74,7 @@ pub(crate) fn everyone() -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 77, 0, 255))
 }
 
-/// What may wait for a wire of this rate.
+/// Most bytes that may wait for a wire of this rate.
 pub fn queue_of(rate: Rate) -> Bytes {
     rate.bytes_in(Span::from_ms(1)).max(Bytes::new(64 << 10))
 }
@@ -126,10 +126,10 @@ pub struct Stage {
     middle: Mutex<Netlink>,
     /// Indices of the wire's two ends, in the middle; they change when an end is plugged in again.
     wire: Mutex<[u32; 2]>,
-    /// Where the wire is.
+    /// Namespace of the wire.
     between: Namespace,
     mtu: u32,
-    /// What a medium in the middle has done; `None` if the wire is in the kernel.
+    /// Counts of a medium in the middle; `None` if the wire is in the kernel.
     carried: Option<CarrierCounts>,
 }
 
@@ -141,7 +141,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// What arrives at one end of the wire leaves at the other.
+    /// Joins the ends of the wire: frames that arrive at one leave at the other.
     fn join(&self) -> net::Result<()> {
         let (middle, wire) = (self.middle(), self.wire());
         (0..2).try_for_each(|end| middle.forward(wire[end], wire[1 - end]))

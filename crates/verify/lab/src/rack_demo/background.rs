@@ -17,7 +17,7 @@ const FIRST_SENDER: usize = 2;
 /// Payload of a datagram that fills a frame.
 const DATAGRAM: usize = 1_472;
 const FULL_FRAME: u64 = 1_538;
-/// By how much senders give way to daemons.
+/// Niceness of senders, so that they give way to daemons.
 const SENDER_NICE: u8 = 10;
 /// Port for the datagrams of the first sender; those of the next go to the next port.
 const FIRST_PORT: u16 = 7_800;

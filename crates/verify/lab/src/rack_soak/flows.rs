@@ -23,7 +23,7 @@ const FULL_FRAME: u64 = 1_538;
 /// All senders together offer this many percent of what the port carries.
 const OFFERED_PERCENT: u64 = 120;
 
-/// What became of the datagrams of one host.
+/// Fates of the datagrams of one host.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RackFlow {
     pub host: usize,

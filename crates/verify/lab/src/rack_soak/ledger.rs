@@ -1,4 +1,4 @@
-//! What daemons counted, kept beyond their end.
+//! Counters of daemons, kept beyond their end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(super) struct RackLedger {
     switches: BTreeMap<u32, [u64; 2]>,
     pub peak_bytes: u64,
     pub bound_bytes: Option<u64>,
-    /// What hosts refused, by host and process.
+    /// Frames that hosts refused, by host and process.
     refused: BTreeMap<(usize, u32), u64>,
     memory: Vec<SoakSnapshot>,
 }
@@ -42,7 +42,7 @@ impl RackLedger {
         self.switches.values().fold([0; 2], |sum, counts| [sum[0] + counts[0], sum[1] + counts[1]])
     }
 
-    /// What all daemons of a host refused.
+    /// Frames that all daemons of a host refused.
     pub(super) fn refused(&self, host: usize) -> u64 {
         self.refused.iter().filter(|((of, _), _)| *of == host).map(|(_, refused)| refused).sum()
     }

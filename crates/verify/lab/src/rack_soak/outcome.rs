@@ -1,4 +1,4 @@
-//! What a soak of a rack came to, and what of it must hold.
+//! Results of a soak of a rack, and what of them must hold.
 
 use chart::table::{Align, Table, thousands};
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub struct RackSoakEvent {
     pub own_back_ms: Option<f64>,
 }
 
-/// What a soak of a rack came to.
+/// Results of a soak of a rack.
 #[derive(Clone, Debug, Serialize)]
 pub struct RackSoak {
     /// False if it was stopped before its time.
@@ -40,7 +40,7 @@ pub struct RackSoak {
     pub scheduler: &'static str,
     /// Share of frames that the wire of host 2 loses, each way.
     pub loss: f64,
-    /// Whether that wire is under `hitless link`.
+    /// True if that wire is under `hitless link`.
     pub protected: bool,
     pub rootless: bool,
     pub bound_bytes: Option<u64>,
@@ -48,18 +48,18 @@ pub struct RackSoak {
     pub switch_dropped: u64,
     pub ring_overflow: u64,
     pub events: Vec<RackSoakEvent>,
-    /// How often the last host left and joined again.
+    /// Number of times that the last host left and joined again.
     pub joins: u32,
     pub gets: u64,
     pub gets_failed: u64,
     pub get_p50_us: Option<f64>,
     pub get_p99_us: Option<f64>,
-    /// What became of the numbered datagrams, by host.
+    /// Fates of the numbered datagrams, by host.
     pub flows: Vec<RackFlow>,
     pub traffic: Vec<TrafficTotals>,
-    /// Of all daemons together.
+    /// Memory of all daemons together.
     pub memory: MemoryUse,
-    /// What still waited or was reserved once nobody sent any more.
+    /// Amount that still waited or was reserved once nobody sent any more.
     pub left_waiting: u64,
     /// False if the machine was measured, and not the rack.
     pub valid: bool,
@@ -72,7 +72,7 @@ impl RackSoak {
         self.verdicts.iter().all(|verdict| verdict.holds)
     }
 
-    /// Whether nothing was done to this host or to the switch.
+    /// True if nothing was done to this host or to the switch.
     fn is_untouched(&self, plan: &RackSoakPlan, flow: &RackFlow) -> bool {
         let killed = self.events.iter().any(|event| event.killed == SWITCH || event.killed == host_name(flow.host));
         let joins = plan.joins > 0 && flow.host + 1 == plan.hosts;
@@ -166,7 +166,7 @@ impl RackSoak {
     }
 }
 
-/// What an event calls the switch.
+/// Name of the switch in events.
 pub(super) const SWITCH: &str = "switch";
 
 pub(super) fn host_name(host: usize) -> String {

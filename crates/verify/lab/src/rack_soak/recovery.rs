@@ -1,9 +1,9 @@
-//! How soon flows are back at their rate after something happened, from counts that were taken every few milliseconds.
+//! Time until flows are back at their rate after an event, from counts that were taken every few milliseconds.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What was counted by then, of every flow.
+/// Counts of every flow by then.
 #[derive(Clone, Debug)]
 struct FlowSample {
     at: Duration,
@@ -42,8 +42,8 @@ impl FlowHistory {
         gaps.max().unwrap_or_default().saturating_sub(every)
     }
 
-    /// How long after `event` the flows that are asked for, taken together, were back at 0.95 of their rate before it; none
-    /// if they have not been since. `from` is when to look first.
+    /// Time after `event` until the flows that are asked for, taken together, were back at 0.95 of their rate before it;
+    /// none if they have not been since. The first look is at `from`.
     pub(super) fn back_after(&self, event: Duration, from: Duration, flow: impl Fn(usize) -> bool) -> Option<Duration> {
         let total = |sample: &FlowSample| -> u64 {
             sample.counts.iter().enumerate().filter(|(number, _)| flow(*number)).map(|(_, count)| count).sum()

@@ -1,4 +1,4 @@
-//! What flows over TCP meanwhile: GETs, iperf3 both ways, transfers both ways whose every byte is compared.
+//! TCP traffic meanwhile: GETs, iperf3 both ways, transfers both ways whose every byte is compared.
 
 use std::net::SocketAddr;
 use std::thread::{Scope, ScopedJoinHandle};
@@ -17,7 +17,7 @@ use load::RoundTrips;
 /// The host that has memcached, and the other end of iperf3.
 const SERVER: usize = 1;
 const IPERF3: u16 = 5_201;
-/// What follows a GET that failed.
+/// Pause after a GET that failed.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// Counts of what flows.
@@ -36,7 +36,7 @@ impl Default for RackRequests {
     }
 }
 
-/// What the GETs of the client came to, over all its connections.
+/// Counts of the client's GETs, over all its connections.
 #[derive(Debug, Default)]
 struct GetCounts {
     trips: RoundTrips,
@@ -44,7 +44,7 @@ struct GetCounts {
     failed: u64,
 }
 
-/// What it all came to.
+/// Totals of all TCP traffic.
 #[derive(Debug)]
 pub(super) struct RequestTotals {
     pub gets: u64,

@@ -53,22 +53,22 @@ pub use outcome::{FaultBench, FaultReport};
 pub use plan::{FaultKind, PlannedFault};
 pub(crate) use supervisor::Supervisor;
 
-/// What to do.
+/// Plan of a fault bench.
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
     pub duration: Duration,
     pub seed: u64,
     pub kinds: Vec<FaultKind>,
-    /// How long each fault lasts, of those that last at all; at random if not given.
+    /// Length of each fault, of those that last at all; at random if not given.
     pub lasting: Option<Duration>,
     /// The hitless program, whose daemons are tried.
     pub program: PathBuf,
     pub host: HostBackend,
-    /// Where to keep what the daemons say; nowhere if not given.
+    /// Folder in which to keep the output of the daemons; none if not given.
     pub logs: Option<PathBuf>,
 }
 
-/// Who watches.
+/// Observer of the fault bench.
 pub trait FaultObserver: Sync {
     /// Every now and then, in the course of the whole run.
     fn tick(&self, elapsed: Duration);
@@ -81,7 +81,7 @@ pub trait FaultObserver: Sync {
 const LONGEST_ACT: Duration = Duration::from_mins(5);
 /// The shortest run that has an act with a key, too.
 const TWO_ACTS: Duration = Duration::from_secs(16);
-/// How the ends are called.
+/// Name of an end.
 fn side(end: usize) -> &'static str {
     ["left", "right"][end]
 }
@@ -141,7 +141,7 @@ impl FaultPlan {
     }
 }
 
-/// Whether `link up` can wait for an interface that is down or absent, as the unit wants it to.
+/// True if `link up` can wait for an interface that is down or absent, as the unit wants it to.
 fn knows_wait(program: &Path) -> Result<bool, LinkError> {
     let output = Command::new(program).args(["link", "up", "--help"]).output();
     let output = output.map_err(|error| LinkError(format!("start {}: {error}", program.display())))?;

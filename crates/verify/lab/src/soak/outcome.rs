@@ -1,4 +1,4 @@
-//! What a soak came to.
+//! Results of a soak.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::stage::WireCount;
 use link::status::LinkStatus;
 use linux::net::NetworkPrivilege;
 
-/// How things stand at a moment; counts since the start, of both ends together.
+/// State at a moment; counts since the start, of both ends together.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SoakSnapshot {
     pub at_seconds: f64,
@@ -23,7 +23,7 @@ pub struct SoakSnapshot {
     pub active: bool,
 }
 
-/// What it came to.
+/// Results of a soak.
 #[derive(Clone, Debug, Serialize)]
 pub struct Soak {
     /// False if it was interrupted.
@@ -67,7 +67,7 @@ impl Soak {
     }
 }
 
-/// What a soak brought to light.
+/// Record of a soak.
 pub(super) struct SoakRecord {
     pub complete: bool,
     pub backend: String,

@@ -39,7 +39,7 @@ impl DaemonPlace<'_> {
         Ok(command)
     }
 
-    /// What it said last.
+    /// Last output of the process.
     pub(crate) fn last_words(&self) -> String {
         let said = fs::read_to_string(self.log).unwrap_or_default();
         said.lines().last().unwrap_or("it said nothing").to_owned()
@@ -84,7 +84,7 @@ pub(crate) fn prefer(command: &mut Command) {
     unsafe { command.pre_exec(hook) };
 }
 
-/// How nice a process is; 0 if it is gone.
+/// Niceness of a process; 0 if it is gone.
 pub(crate) fn nice(child: &Child) -> i32 {
     // SAFETY: no pointer is passed.
     match unsafe { libc::getpriority(libc::PRIO_PROCESS, child.id()) } {

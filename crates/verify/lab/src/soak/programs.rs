@@ -13,7 +13,7 @@ use linux::clock::{Clock, instance};
 use linux::net::Namespace;
 use units::StopFlag;
 
-/// How long a server may take to listen, on a machine that is busy.
+/// Time that a server may take to listen, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A directory of our own, gone when dropped.

@@ -9,7 +9,7 @@ use units::StopFlag;
 
 /// The longest that a socket call waits before it looks whether it is over.
 const TICK: Duration = Duration::from_millis(50);
-/// What takes longer has failed.
+/// Time after which a conversation has failed.
 const LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_LINE: usize = 8 << 10;
 

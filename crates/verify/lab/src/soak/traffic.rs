@@ -22,14 +22,14 @@ use units::StopFlag;
 /// No request may take longer.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
 
-/// What one kind of traffic came to.
+/// Totals of one kind of traffic.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TrafficTotals {
     pub name: &'static str,
     /// Requests, files, transfers or runs that were completed.
     pub completed: u64,
     pub bytes: u64,
-    /// Of the bytes, those that were compared with what was sent.
+    /// Bytes that were compared with what was sent.
     pub compared_bytes: u64,
     /// Completed, but not with the bytes that were sent.
     pub differing: u64,
@@ -121,7 +121,7 @@ fn rest(pause: Duration, over: &StopFlag) {
     }
 }
 
-/// What follows a failure, so that a server that is gone is not asked a million times.
+/// Pause after a failure, so that a server that is gone is not asked a million times.
 const AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// Bytes that can be made again.
@@ -150,7 +150,7 @@ pub(crate) fn transfers(to: SocketAddr, over: &StopFlag, tally: &TrafficCounter)
     }
 }
 
-/// What a key was last set to.
+/// Value that a key was last set to: its seed and its length.
 type StoredKeys = Option<(u64, usize)>;
 
 /// Random values set and got again.
@@ -288,7 +288,7 @@ fn fetch(to: SocketAddr, file: &ServedFile, over: &StopFlag, tally: &TrafficCoun
     Ok(RequestCheck { bytes: length, equal })
 }
 
-/// Where and how long iperf3 runs.
+/// Place and length of a run of iperf3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Iperf<'a> {
     pub server: SocketAddr,
@@ -334,7 +334,7 @@ struct IperfRun {
 fn one_run(iperf: Iperf<'_>, seconds: u64, over: &StopFlag, stop: &StopFlag) -> Result<Option<IperfRun>, LinkError> {
     /// A run that ends a little after the soak does is still worth knowing.
     const GRACE: Duration = Duration::from_secs(3);
-    /// What a run is given beside its time; more means that it hangs.
+    /// Time that a run is given beside its own length; more means that it hangs.
     const PATIENCE: Duration = Duration::from_secs(60);
     let failed = |what: &dyn std::fmt::Display| LinkError(format!("iperf3: {what}"));
     let (ip, port, seconds) = (iperf.server.ip().to_string(), iperf.server.port().to_string(), seconds.to_string());

@@ -1,4 +1,4 @@
-//! What a soak must show.
+//! Verdicts on a soak.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::{Soak, SoakSnapshot};
 
 /// By how much the program may grow after the first quarter.
 pub(crate) const MOST_GROWTH: u64 = 8 << 20;
-/// How often chance may exceed what is allowed for: once in a thousand soaks.
+/// Probability that chance does not exceed what is allowed for: it does once in a thousand soaks.
 const SURE: f64 = 0.999;
 
 #[derive(Clone, Debug, Serialize)]
@@ -85,7 +85,7 @@ fn equal(soak: &Soak) -> SoakVerdict {
     SoakVerdict { name: "equal", holds: differing + failed == 0 && idle.is_empty(), because }
 }
 
-/// What is counted of it.
+/// Things that are counted of this kind of traffic.
 pub fn what(name: &str) -> &'static str {
     match name {
         "transfers" => "transfers",

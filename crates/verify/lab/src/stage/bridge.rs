@@ -6,7 +6,8 @@
 //!          y1 ───── y0 ┘
 //! ```
 //!
-//! What the third host receives, beside what is for everybody, the bridge has flooded: it knew no better.
+//! Frames that the third host receives, beside those for everybody, are ones that the bridge has flooded: it knew no
+//! better.
 
 use std::io::IoSlice;
 
@@ -79,11 +80,11 @@ impl WitnessedBridge {
     }
 }
 
-/// What a third host has received that was not for everybody.
+/// Frames that a third host has received and that were not for everybody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloodedFrames {
     pub frames: u64,
-    /// Of these, data with its number in its addresses.
+    /// Flooded data frames with their number in their addresses.
     pub stamped: u64,
 }
 

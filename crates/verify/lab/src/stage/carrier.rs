@@ -14,12 +14,12 @@ use linux::LinkError;
 use linux::net::Namespace;
 use linux::packet::{PacketSocket, PacketSocketOptions};
 
-/// Who asks for the counters waits so long at most.
+/// Longest time that somebody who asks for the counters waits.
 const LOOK_EVERY: Span = Span::from_ms(10);
 /// A medium on a machine that is busy may be late.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a medium has done so far.
+/// Counts of a medium so far.
 #[derive(Debug, Default)]
 pub(crate) struct CarrierCounts {
     last: Mutex<CarrierSnapshot>,
@@ -40,7 +40,7 @@ impl CarrierCounts {
         self.looked.notify_all();
     }
 
-    /// As of now: waits for the medium's next look.
+    /// Returns the counters as of now: waits for the medium's next look.
     pub(crate) fn lanes(&self) -> [DirectionCounters; 2] {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.number;

@@ -69,7 +69,7 @@ impl GraphStage {
         (0..2).try_for_each(|end| self.at(cable, end, |netlink, index| netlink.wait_until_running(index)))
     }
 
-    /// Where a host's interfaces are.
+    /// Namespace of a host's interfaces.
     pub fn host(&self, host: usize) -> &Namespace {
         &self.hosts[host]
     }

@@ -21,7 +21,7 @@ const MTU: u32 = 1_600;
 #[derive(Debug)]
 pub struct GuestHost {
     pub namespace: Namespace,
-    /// Where its cable ends.
+    /// Namespace of the far end of its cable.
     _far: Namespace,
 }
 
@@ -73,7 +73,7 @@ impl GuestHost {
         Ok(Self { namespace, _far: far })
     }
 
-    /// What an interface has, if it is there: its IPv4 addresses, and the routes of its own.
+    /// Settings of an interface, if it is there: its IPv4 addresses, and the routes of its own.
     pub fn holdings(&self, interface: &str) -> net::Result<Vec<String>> {
         self.namespace.with(|| {
             let netlink = Netlink::open()?;

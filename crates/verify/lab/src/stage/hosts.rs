@@ -41,7 +41,7 @@ pub(crate) fn inner(host: usize) -> String {
 #[derive(Debug)]
 pub(crate) struct CabledHosts {
     pub hosts: Vec<Namespace>,
-    /// Where the other ends of their cables are.
+    /// Namespace of the other ends of their cables.
     pub between: Namespace,
     /// Opened there.
     pub middle: Netlink,

@@ -15,16 +15,16 @@ use units::{Bytes, Rate, Span};
 use super::carrier::{self, CarrierCounts, EmulatedWire};
 use super::hosts::{CabledHosts, give_address_among, inner, plug};
 
-/// What a host's own queue before its cable holds: that of a card with a thousand slots.
+/// Bytes that a host's own queue before its cable holds: that of a card with a thousand slots.
 const HOST_QUEUE: u32 = 1_514_000;
-/// What a host may send at once.
+/// Bytes that a host may send at once.
 const HOST_BURST: u32 = 6_056;
 
 /// Hosts of a rack.
 #[derive(Debug)]
 pub(crate) struct RackStage {
     hosts: Vec<Namespace>,
-    /// Where the switch is.
+    /// Namespace of the switch.
     between: Namespace,
 }
 
@@ -38,7 +38,7 @@ impl RackStage {
         &self.hosts[number]
     }
 
-    /// Where the switch is.
+    /// Namespace of the switch.
     pub(crate) fn middle(&self) -> &Namespace {
         &self.between
     }

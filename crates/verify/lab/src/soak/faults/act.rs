@@ -261,7 +261,7 @@ fn is_active(daemon: &Supervisor<'_>, since: Duration) -> bool {
     daemon.is_served() && daemon.status_since(since).is_some_and(|status| status.is_active())
 }
 
-/// How the two ends are, in one line.
+/// States of the two ends, in one line.
 fn states(ends: &[Supervisor<'_>; 2]) -> String {
     let state = |daemon: &Supervisor<'_>| {
         let said = daemon.status_since(Duration::ZERO).map_or("silent".to_owned(), |status| match status.problem {

@@ -39,7 +39,7 @@ const MOST_RECORDED: usize = 512;
 const HOUR: u64 = 3_600;
 /// For another keeper, which is looked for once a second, and for frames to pass without a daemon.
 const KEEPER_WITHIN: Duration = Duration::from_secs(5);
-/// What the daemon had sent when it was killed has arrived.
+/// Time in which everything that the daemon had sent when it was killed has arrived.
 const SETTLED: Duration = Duration::from_millis(100);
 
 /// All that faults are done to.
@@ -54,7 +54,7 @@ pub(crate) struct FaultTargets<'a> {
     pub keyed: bool,
     /// Frames to each end that were recorded earlier: with a key they must be refused whenever they come.
     pub recorded: [Vec<Vec<u8>>; 2],
-    /// What a fault itself has found to be wrong.
+    /// Problems that a fault itself has found.
     pub problems: Vec<String>,
 }
 

@@ -11,14 +11,14 @@ use linux::clock::Clock;
 /// For a status that is up to date.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// What happened in an act.
+/// Record of an act.
 #[derive(Default)]
 pub(super) struct ActRecord {
     /// The first and the last are quiet.
     pub episodes: Vec<Episode>,
-    /// What came in each.
+    /// Fault in each episode.
     pub faults: Vec<Option<InflictedFault>>,
-    /// Which counters rose in each, at both ends.
+    /// Counters that rose in each, at both ends.
     pub rose: Vec<[EndCounters; 2]>,
     pub problems: Vec<String>,
 }
@@ -75,7 +75,7 @@ fn starts(bench: &FaultTargets<'_>) -> u64 {
     bench.ends.iter().map(Supervisor::starts).sum()
 }
 
-/// What is wrong in an episode, with the counters that may help to find out why.
+/// Problems of an episode, with the counters that may help to find out why.
 pub(super) fn unclean(
     fault: Option<(usize, &FaultReport)>,
     settled: &EpisodeResult,

@@ -20,14 +20,14 @@ const DATA: u8 = 1 << 5;
 const ACK: u8 = 4 << 5;
 const SESSION: u8 = 6 << 5;
 const HAS_FEEDBACK: u8 = 1 << 2;
-/// What the bench's daemons agree on.
+/// Window and longest frame that the bench's daemons agree on.
 const WINDOW: u16 = super::ledger::WINDOW as u16;
 const LONGEST: u16 = 1_500 + (ETHERNET + TAG) as u16 + 4;
 /// No frame that anybody reads: set aside for local experiments, and not ours.
 const NO_PACKET: [u8; 2] = [0x12, 0x34];
 
 impl Forger {
-    /// Of frames to `to` that `from` seems to have sent.
+    /// Makes a forger of frames to `to` that `from` seems to have sent.
     pub(crate) fn new(seed: u64, from: [u8; 6], to: [u8; 6]) -> Self {
         let mut head = [0; 14];
         head[..6].copy_from_slice(&to);

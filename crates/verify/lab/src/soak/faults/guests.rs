@@ -24,7 +24,7 @@ use crate::stage::GuestHost;
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Where the daemons of guests are, and what they say.
+/// Place of the daemons of guests, and their log.
 struct GuestPlace<'a> {
     daemon: &'a Supervisor<'a>,
     run_directory: PathBuf,

@@ -29,7 +29,7 @@ pub const WINDOW: u64 = 1_024;
 /// For what is on its way when something happens, and for threads that are late.
 pub(crate) const MARGIN: Duration = Duration::from_millis(100);
 
-/// How a lost datagram was counted.
+/// Account under which a lost datagram was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossAccount {
     GivenUp,
@@ -45,10 +45,11 @@ pub(crate) enum CounterSide {
     Either,
 }
 
-/// Of the stand-in's interface, as the kernel counts: from the host to the daemon, and from the daemon to the host.
+/// Counters of the stand-in's interface, as the kernel counts: from the host to the daemon, and from the daemon to the
+/// host.
 pub(crate) const HOST_TX_DROPPED: &str = "kernel: hit0 tx_dropped";
 pub(crate) const HOST_RX_DROPPED: &str = "kernel: hit0 rx_dropped";
-/// Of the wire's interface.
+/// Counter of the wire's interface.
 pub(crate) const WIRE_TX_DROPPED: &str = "kernel: wire tx_dropped";
 
 /// The counters that explain a loss.
@@ -82,7 +83,7 @@ pub struct AccountCounts {
 }
 
 impl AccountCounts {
-    /// What rose between two looks at both ends that may explain a loss from `sender` to the other end.
+    /// Counters that rose between two looks at both ends and that may explain a loss from `sender` to the other end.
     pub fn between(before: &[EndCounters; 2], after: &[EndCounters; 2], sender: usize) -> Self {
         let risen = |end: usize, name: &str| {
             let value = |counters: &EndCounters| counters.get(name).copied().unwrap_or(0);
@@ -158,11 +159,11 @@ impl TimeInterval {
 #[derive(Clone, Debug, Default)]
 pub struct Episode {
     pub from: Duration,
-    /// When frames may be lost without being counted.
+    /// Times in which frames may be lost without being counted.
     pub allowed: Vec<TimeInterval>,
     /// Restarts of daemons.
     pub restarts: u64,
-    /// What counters may explain, by sender.
+    /// Losses that counters may explain, by sender.
     pub counted: [AccountCounts; 2],
 }
 
@@ -181,7 +182,7 @@ pub struct ReceivedDatagram {
     pub at: Duration,
 }
 
-/// What the two witnesses of one direction wrote down.
+/// Records of the two witnesses of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct WitnessJournal {
     /// By number.
@@ -191,18 +192,18 @@ pub struct WitnessJournal {
     pub corrupted: u64,
     /// Lost by the receiving witness's own socket.
     pub overrun: u64,
-    /// When the witnesses ended.
+    /// Time at which the witnesses ended.
     pub end: Duration,
 }
 
-/// What became of the datagrams of an episode, both directions together.
+/// Fates of the datagrams of an episode, both directions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EpisodeResult {
     pub silence: Duration,
     pub lost: u64,
-    /// Of those lost, what counters explain.
+    /// Lost datagrams that counters explain.
     pub counted: AccountCounts,
-    /// Of those lost, what is allowed to be without being counted.
+    /// Lost datagrams that are allowed to be lost without being counted.
     pub allowed: u64,
     pub unaccounted: u64,
     pub duplicated: u64,
@@ -297,7 +298,7 @@ impl EpisodeResult {
     }
 }
 
-/// Which episode a moment belongs to.
+/// Index of the episode that a moment belongs to.
 fn episode_at(episodes: &[Episode], at: Duration) -> usize {
     episodes.partition_point(|episode| episode.from <= at).saturating_sub(1)
 }
@@ -352,7 +353,7 @@ struct EpisodeLosses {
     refused: u64,
     inside: u64,
     outside: u64,
-    /// Of those outside, within a margin of the episode's beginning, and of its end.
+    /// Datagrams lost outside, within a margin of the episode's beginning, and of its end.
     early: u64,
     late: u64,
 }
@@ -378,7 +379,7 @@ fn losses(episodes: &[Episode], journal: &WitnessJournal, seen: &[bool]) -> Vec<
     losses
 }
 
-/// What happens at the boundary of two episodes may be counted in the other one.
+/// Uses spare counts of neighbours: losses at the boundary of two episodes may be counted in the other one.
 fn ask_neighbours(episodes: &[Episode], sender: usize, losses: &[EpisodeLosses], explained: &mut [EpisodeResult]) {
     let mut spare: Vec<u64> = episodes
         .iter()
@@ -415,7 +416,7 @@ impl EpisodeLosses {
     }
 }
 
-/// What rose, where it rose.
+/// Counters that rose, and by how much.
 pub(crate) fn risen(before: &EndCounters, after: &EndCounters) -> EndCounters {
     let rose = |(name, value): (&String, &u64)| {
         let rise = value.sub(before.get(name).copied().unwrap_or(0).min(*value));

@@ -13,14 +13,14 @@ use linux::net::{Namespace, Netlink};
 use linux::{LinkError, version};
 use units::StopFlag;
 
-/// What the wire and the stand-in are renamed to.
+/// Names to which the wire and the stand-in are renamed.
 const OTHER_NAMES: [&str; 2] = ["wire9", "other0"];
 /// Ports that the rules drop, by a chain of all packets and by one that hangs on the interface; and one that is open.
 const DROPPED: [u16; 2] = [7_703, 7_705];
 const OPEN: u16 = 7_707;
 const KNOCK_EVERY: Duration = Duration::from_millis(2);
 
-/// Whether there is a program that loads rules.
+/// True if there is a program that loads rules.
 pub(super) fn can_filter() -> bool {
     Command::new("nft").arg("--version").stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
 }
@@ -144,7 +144,7 @@ fn knock(from: &Namespace, over: &StopFlag) -> Result<(), LinkError> {
     Ok(())
 }
 
-/// How many datagrams came to each port.
+/// Counts the datagrams that came to each port.
 fn listen(at: &Namespace, over: &StopFlag) -> Result<[u64; 3], LinkError> {
     at.enter()?;
     let [by_rule, by_chain, open] = ports().map(socket);

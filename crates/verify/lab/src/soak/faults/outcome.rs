@@ -1,4 +1,4 @@
-//! What a fault bench found.
+//! Results of a fault bench.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct InflictedFault {
 pub struct FaultReport {
     pub kind: &'static str,
     pub end: &'static str,
-    /// Whether frames were sealed with a key.
+    /// True if frames were sealed with a key.
     pub keyed: bool,
     pub at_s: f64,
     /// The longest time without an arrival, of the worse direction.
@@ -32,7 +32,7 @@ pub struct FaultReport {
     pub lost: u64,
     pub duplicated: u64,
     pub reordered: u64,
-    /// Of those lost, what counters explain; the others were lost while nobody served, while the wire was down, within a
+    /// Lost datagrams that counters explain; the others were lost while nobody served, while the wire was down, within a
     /// window of a restart, or are unaccounted for.
     pub counted: u64,
     pub unaccounted: u64,
@@ -61,7 +61,7 @@ impl FaultReport {
     }
 }
 
-/// What it came to.
+/// Results of a fault bench.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FaultBench {
     pub seed: u64,
@@ -74,7 +74,7 @@ pub struct FaultBench {
     /// Transfers and requests over TCP that were completed.
     pub transfers: u64,
     pub requests: u64,
-    /// What was there after both daemons had ended, a line each.
+    /// Things still there after both daemons had ended, a line each.
     pub left_behind: Vec<String>,
     /// All other problems, a line each.
     pub problems: Vec<String>,

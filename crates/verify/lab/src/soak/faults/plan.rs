@@ -1,4 +1,4 @@
-//! Which bad days come, in which order, at which end and for how long: all of it from the seed.
+//! Faults of a run, their order, ends and lengths: all of it from the seed.
 //!
 //! Kinds are dealt from a shuffled deck that holds each of them once, so that a run of a minute meets every kind and no
 //! kind is rare. Nothing here touches a network: the same seed gives the same list.
@@ -107,7 +107,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether it can happen to a link with or without a key.
+    /// True if it can happen to a link with or without a key.
     pub fn applies(self, keyed: bool) -> bool {
         match self {
             Self::ClockBack => keyed,
@@ -167,7 +167,7 @@ pub(crate) struct Deck {
     random: Random,
     kinds: Vec<FaultKind>,
     left: Vec<FaultKind>,
-    /// How long faults last that last at all; as their kinds do if not given.
+    /// Length of faults that last at all; that of their kinds if not given.
     lasting: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! What is left on the two hosts after both daemons have ended in an orderly way: nothing, or the bench says what.
+//! Remains on the two hosts after both daemons have ended in an orderly way: nothing, or the bench says what.
 
 use std::fs;
 use std::time::Duration;

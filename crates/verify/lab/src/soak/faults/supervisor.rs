@@ -37,7 +37,7 @@ const POLL_EVERY: Duration = Duration::from_millis(25);
 /// Wrong arguments; the unit does not restart after it.
 const USAGE: i32 = 2;
 
-/// How a daemon is started.
+/// Options with which a daemon is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Launch {
     pub dormant: bool,
@@ -64,7 +64,7 @@ struct SupervisorState {
     /// Start one then.
     start_at: Option<Duration>,
     launch: Launch,
-    /// When it was asked to end, by SIGTERM.
+    /// Time at which it was asked to end, by SIGTERM.
     leaving: Option<Duration>,
     /// Not to be started again.
     finished: bool,
@@ -252,7 +252,7 @@ impl<'a> Supervisor<'a> {
         sums
     }
 
-    /// What it answered to a question that was asked after `since`.
+    /// Answer to a question that was asked after `since`.
     pub(crate) fn status_since(&self, since: Duration) -> Option<LinkStatus> {
         self.state().last.as_ref().filter(|(asked, _)| *asked >= since).map(|(_, status)| status.clone())
     }
@@ -267,12 +267,12 @@ impl<'a> Supervisor<'a> {
         state.finished && state.child.is_none()
     }
 
-    /// How often a daemon was started.
+    /// Number of times that a daemon was started.
     pub(crate) fn starts(&self) -> u64 {
         self.state().starts
     }
 
-    /// How nice the daemon is; the unit makes it less so than others.
+    /// Niceness of the daemon; the unit makes it less nice than others.
     pub(crate) fn nice(&self) -> i32 {
         self.state().child.as_ref().map_or(0, process::nice)
     }
@@ -320,7 +320,7 @@ impl<'a> Supervisor<'a> {
         state.signal(libc::SIGTERM);
     }
 
-    /// When nobody served this end, since this was last asked; the last may still go on.
+    /// Returns the times in which nobody served this end, since the last call; the last one may still go on.
     pub(crate) fn take_outages(&self) -> Vec<TimeInterval> {
         let (now, mut state) = (self.clock.elapsed(), self.state());
         let open = state.unserved.map(|from| TimeInterval { from, to: now });

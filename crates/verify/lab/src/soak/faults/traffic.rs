@@ -1,4 +1,4 @@
-//! What flows through the link while bad days come: numbered datagrams both ways, transfers whose every byte is compared, and
+//! Traffic through the link while faults happen: numbered datagrams both ways, transfers whose every byte is compared, and
 //! a stream of requests.
 //!
 //! The datagrams are what the ledger is about. TCP repairs what the link loses, so of it only the bytes count; there is
@@ -18,7 +18,7 @@ use load::witness::{self, Departure};
 use load::{self, PingPong, pingpong};
 use units::{Progress, StopFlag};
 
-/// Of the numbered datagrams, from the left; those from the right have the next.
+/// Port of the numbered datagrams from the left; those from the right have the next.
 ///
 /// They are broadcast. When an interface is new, the kernel puts aside what is sent until it knows the neighbour, sends newer
 /// datagrams past that, and counts neither what it loses nor what it swaps: nothing of it is the link's doing.
@@ -26,12 +26,12 @@ const PORT: u16 = 7_701;
 const PER_SECOND: u32 = 2_000;
 const SIZE: usize = 200;
 
-/// What is known while it flows.
+/// Progress of the traffic while it flows.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficPulse {
     /// Microseconds, of the last arrival from each end.
     last: [AtomicU64; 2],
-    /// How many datagrams there are up to the highest number that arrived.
+    /// Number of datagrams up to the highest number that arrived.
     reached: [AtomicU64; 2],
     pub transfers: AtomicU64,
     pub requests: AtomicU64,
@@ -40,13 +40,13 @@ pub(crate) struct TrafficPulse {
 }
 
 impl TrafficPulse {
-    /// Whether datagrams from both ends have arrived since then.
+    /// True if datagrams from both ends have arrived since then.
     pub(crate) fn beats_since(&self, since: Duration) -> bool {
         self.last.iter().all(|last| u128::from(last.load(Ordering::Relaxed)) > since.as_micros())
     }
 
-    /// Whether no more of the `sent` datagrams of each end are expected: the last ones have arrived, or none has for a
-    /// long time. On a busy machine, datagrams may wait long before a daemon.
+    /// True if no more of the `sent` datagrams of each end are expected: the last ones have arrived, or none has for a long
+    /// time. On a busy machine, datagrams may wait long before a daemon.
     pub(crate) fn is_over(&self, sent: [u64; 2], now: Duration) -> bool {
         /// Longer than any machine keeps a daemon from running.
         const LONG: Duration = Duration::from_secs(3);
