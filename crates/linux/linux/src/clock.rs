@@ -39,8 +39,8 @@ pub struct TwoClocks {
 }
 
 impl TwoClocks {
-    /// What they show now. To be read after the frames: one that came while others were read would otherwise seem to have
-    /// come before.
+    /// Reads both clocks. Call it after reading the frames: one that came while others were read would otherwise seem to
+    /// have come before.
     pub fn read(clock: &Clock) -> Self {
         let mut tries = 0;
         loop {
@@ -53,8 +53,8 @@ impl TwoClocks {
         }
     }
 
-    /// When a frame arrived that carries this stamp, not before `earliest`, when its ring was last found empty. A time that
-    /// makes no sense is replaced by the closest one that does.
+    /// Time of arrival of a frame that carries this stamp, not before `earliest`, when its ring was last found empty. A
+    /// time that makes no sense is replaced by the closest one that does.
     pub fn arrival(&self, stamp: Duration, earliest: Time) -> Time {
         let age = self.time_of_day.saturating_sub(stamp).min(Duration::from_secs(3_600));
         let age = Span::from_ns(age.as_nanos() as u64);
@@ -67,7 +67,7 @@ pub fn thread_time() -> Duration {
     ask(libc::clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// What the kernel's own times count from: since boot, while the machine was awake.
+/// Clock of the kernel's own times: time since boot while the machine was awake.
 pub fn since_boot() -> Duration {
     ask(libc::clock_gettime, libc::CLOCK_MONOTONIC)
 }
@@ -146,7 +146,7 @@ pub fn true_time() -> Option<(u64, u64)> {
     Some((now.saturating_sub(error), now.saturating_add(error)))
 }
 
-/// Whether the system's clock may be set, and no other program disciplines it; why not. Changes nothing.
+/// Succeeds if the system's clock may be set, and no other program disciplines it; the error says why not. Changes nothing.
 pub fn system_clock_is_free() -> std::io::Result<()> {
     let (state, now) = adjtimex(0, |_| {})?;
     if state != libc::TIME_ERROR && now.status & libc::STA_UNSYNC == 0 {

@@ -1,4 +1,4 @@
-//! What hitless needs of Linux, and all that talks to the kernel on behalf of more than one crate.
+//! Interfaces to Linux for hitless, and all code that talks to the kernel on behalf of more than one crate.
 //!
 //! | file | what it is |
 //! | --- | --- |

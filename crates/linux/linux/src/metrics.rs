@@ -20,10 +20,10 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// What a path leads to.
+/// Page at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricsPage {
-    /// As in HTTP: `200 OK`.
+    /// Status as in HTTP: `200 OK`.
     pub code: &'static str,
     pub kind: &'static str,
     pub body: String,

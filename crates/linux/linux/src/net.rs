@@ -58,7 +58,7 @@ pub use xtables::xtables_mentions;
 
 use std::{fmt, io};
 
-/// What was attempted and how the kernel refused it, in one line.
+/// Error with the operation and the kernel's refusal, in one line.
 #[derive(Debug)]
 pub struct NetError {
     pub what: String,

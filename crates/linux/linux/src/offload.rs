@@ -30,7 +30,7 @@ use wire::checksum::Sum;
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion};
 
-/// What the host leaves to be done on a frame, or reports about one: `struct virtio_net_hdr`.
+/// Work that the host leaves to be done on a frame, or facts that it reports about one: `struct virtio_net_hdr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
     pub flags: u8,
@@ -41,7 +41,7 @@ pub struct VnetHeader {
     pub gso_size: u16,
     /// From where to the end of the frame the checksum is summed.
     pub csum_start: u16,
-    /// Where the checksum goes, from `csum_start`.
+    /// Offset of the checksum from `csum_start`.
     pub csum_offset: u16,
 }
 
@@ -102,7 +102,7 @@ impl VnetHeader {
     }
 }
 
-/// Where the headers and the payload of a frame start.
+/// Offsets at which the headers and the payload of a frame start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     version: IpVersion,
@@ -126,7 +126,7 @@ impl Layout {
         }
     }
 
-    /// Whether the checksums of a TCP segment that ends at `end` hold.
+    /// True if the checksums of a TCP segment that ends at `end` hold.
     fn tcp_verifies(&self, frame: &[u8], end: usize) -> bool {
         let network = &frame[self.network..self.transport];
         let segment = &frame[self.transport..end];
@@ -332,7 +332,7 @@ mod sample {
             header
         }
 
-        /// Whether the checksums of a segment hold, the addresses being those of the network header.
+        /// True if the checksums of a segment hold, the addresses being those of the network header.
         pub(crate) fn verifies(&self, segment: &[u8]) -> bool {
             let (network, transport) = (self.network(), self.transport());
             let mut summed = pseudo_header(segment, network, self.protocol, segment.len() - transport);

@@ -32,7 +32,7 @@ const COPIES: usize = 8 << 20;
 /// An IP packet of 64 KB with its Ethernet header, two tags, and the vnet header.
 const LONGEST_COPY: usize = 65_536 + 64;
 
-/// What to open.
+/// Options of a packet socket.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketSocketOptions {
     /// Frames carry a vnet header, both ways.
@@ -69,9 +69,9 @@ pub struct PacketSocket {
 pub struct RingFrame<'a> {
     pub vnet: VnetHeader,
     pub bytes: &'a [u8],
-    /// As long as it was, which may be more than there is of it here.
+    /// Length of the frame, which may be more than there is of it here.
     pub len: usize,
-    /// When the kernel saw it, since 1970.
+    /// Time at which the kernel saw it, since 1970.
     pub at: Duration,
     /// Sent by this host, not received.
     pub outgoing: bool,
@@ -133,7 +133,7 @@ impl PacketSocket {
         self.fd.as_raw_fd()
     }
 
-    /// Whether frames carry a vnet header.
+    /// True if frames carry a vnet header.
     pub fn has_vnet(&self) -> bool {
         self.vnet
     }
@@ -181,7 +181,7 @@ impl PacketSocket {
     }
 }
 
-/// Whether a send failed for want of room, which is no error.
+/// True if a send failed for want of room, which is no error.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS))
 }

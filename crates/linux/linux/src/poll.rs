@@ -96,10 +96,10 @@ pub fn give_way() {
 const DEAR: Span = Span::from_ms(1);
 /// After this many in a row, others compute on this processor: TCP's own threads are not busy for that long each time.
 const DEAR_IN_A_ROW: u32 = 4;
-/// How long the loop then does without yielding.
+/// Time for which the loop then does without yielding.
 const ABSTAINS: Span = Span::from_ms(50);
 
-/// What yielding costs a loop: on a busy host the processor comes back only after a time slice of everyone else's.
+/// Cost of yielding for a loop: on a busy host the processor comes back only after a time slice of everyone else's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct YieldCost {
     /// Giving way costs a time slice, as far as is known, until then.
@@ -109,7 +109,7 @@ pub struct YieldCost {
 }
 
 impl YieldCost {
-    /// Whether yielding is worth it now; who does not yield should sleep as soon as there is nothing to do.
+    /// True if yielding is worth it now; a loop that does not yield should sleep as soon as there is nothing to do.
     pub fn is_cheap(&self, now: Time) -> bool {
         self.dear_until <= now
     }

@@ -18,12 +18,12 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::poll::{self, Readiness};
 
-/// How long a client may take to ask and to be answered.
+/// Time that a client may take to ask and to be answered.
 pub const PATIENCE: Duration = Duration::from_secs(2);
-/// How many conversations may be open at once.
+/// Most conversations that may be open at once.
 const MOST_CLIENTS: usize = 64;
 
-/// Where clients come from. Accepting must not block.
+/// Source of clients. Accepting must not block.
 pub trait Listener: AsRawFd {
     type Stream: Read + Write + AsRawFd;
 
@@ -51,12 +51,12 @@ impl Listener for UnixListener {
     }
 }
 
-/// How a conversation goes.
+/// Protocol of a conversation.
 pub trait ServeProtocol {
     /// Longer than any question that makes sense; what is longer is answered as it stands.
     const LONGEST: usize;
 
-    /// Whether the question has come whole.
+    /// True if the question has come whole.
     fn is_whole(question: &[u8]) -> bool;
 
     /// The answer; `None` ends the server.
@@ -126,7 +126,7 @@ struct ServedClient<S> {
     stream: S,
     deadline: Duration,
     question: Vec<u8>,
-    /// What is still to be written.
+    /// Bytes still to be written.
     answer: Option<Vec<u8>>,
 }
 

@@ -32,7 +32,7 @@ unsafe impl Send for SharedPage {}
 // SAFETY: as above.
 unsafe impl Sync for SharedPage {}
 
-/// Where a page is until it is put in its place.
+/// Path of a page until it is put in its place.
 fn draft_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -77,7 +77,7 @@ impl SharedPage {
         Self::map(whole(file)?, false)
     }
 
-    /// Whether the file of this name is this page.
+    /// True if the file of this name is this page.
     pub fn is_at(&self, path: &Path) -> bool {
         let same = |there: &fs::Metadata, here: &fs::Metadata| (there.dev(), there.ino()) == (here.dev(), here.ino());
         fs::metadata(path).is_ok_and(|there| self.file.metadata().is_ok_and(|here| same(&there, &here)))

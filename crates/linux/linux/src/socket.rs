@@ -1,4 +1,4 @@
-//! What packet sockets and AF_XDP sockets have in common.
+//! Common parts of packet sockets and AF_XDP sockets.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]
 
@@ -42,7 +42,7 @@ pub unsafe fn get<T>(fd: &OwnedFd, level: c_int, option: c_int) -> io::Result<T>
     }
 }
 
-/// As long as the packet socket is open, frames for other addresses are received too.
+/// Receives frames for other addresses too, as long as the packet socket is open.
 pub fn set_promiscuous(packet_socket: &OwnedFd, interface: u32) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: interface as c_int,

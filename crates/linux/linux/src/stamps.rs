@@ -170,7 +170,7 @@ fn receive(
     Ok(Some(received as usize))
 }
 
-/// What the kernel says beside a message.
+/// Control message of the kernel beside a message.
 struct ControlMessage<'a> {
     level: i32,
     kind: i32,

@@ -23,7 +23,7 @@ pub struct StreamSocket {
     fd: OwnedFd,
 }
 
-/// Which half of a connection is shut down.
+/// Half of a connection that is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownHalf {
     Read,

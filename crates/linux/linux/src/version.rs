@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Whether the kernel is of this version, or newer. One that does not say is taken for old.
+/// True if the kernel is of this version, or newer. One that does not say is taken for old.
 pub fn is_at_least(major: u32, minor: u32) -> bool {
     fs::read_to_string("/proc/sys/kernel/osrelease").ok().and_then(|release| parse(&release)) >= Some((major, minor))
 }

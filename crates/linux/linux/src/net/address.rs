@@ -29,7 +29,7 @@ pub struct InterfaceAddress(Vec<u8>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnicastRoute(Vec<u8>);
 
-/// What [`Netlink::take_over`] moved, in the order in which the kernel listed it.
+/// Addresses and routes that [`Netlink::take_over`] moved, in the order in which the kernel listed them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedAddresses {
     pub from: u32,
@@ -43,7 +43,7 @@ const ADDRESS_HEADER: usize = 8;
 /// Length of `rtmsg`.
 const ROUTE_HEADER: usize = 12;
 const NEXTHOP_OBJECT: u16 = 30;
-/// What duplicate address detection says of an address at the moment.
+/// Flags for the state of duplicate address detection of an address at the moment.
 const DETECTION_STATE: u32 = libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED;
 
 impl InterfaceAddress {
@@ -134,7 +134,7 @@ impl InterfaceAddress {
         (masked(near, self.prefix()), self.prefix())
     }
 
-    /// Whether the kernel leaves the route to the network to the process that added the address.
+    /// True if the kernel leaves the route to the network to the process that added the address.
     fn is_without_route(&self) -> bool {
         self.flags() & libc::IFA_F_NOPREFIXROUTE != 0 && !self.belongs_to_link()
     }
@@ -195,8 +195,8 @@ impl UnicastRoute {
             && !addresses.iter().any(|address| address.is_without_route() && address.network() == self.destination())
     }
 
-    /// Whether a move can leave the route to the kernel. Where IPv6 addresses in one network differ in
-    /// metric, it loses some of its own routes and forgets others.
+    /// True if a move can leave the route to the kernel. With IPv6 addresses in one network that differ in metric, the
+    /// kernel loses some of its own routes and forgets others.
     fn goes_along_with(&self, addresses: &[InterfaceAddress]) -> bool {
         let loses_count = matches!(self.destination().0, IpAddr::V6(network) if !network.is_unicast_link_local());
         self.follows_from(addresses) && !loses_count
@@ -420,7 +420,7 @@ impl Netlink {
         Ok(moved)
     }
 
-    /// What [`Netlink::take_over`] would move now.
+    /// Addresses and routes that [`Netlink::take_over`] would move now.
     pub fn movable(&self, from: u32, to: u32) -> Result<MovedAddresses> {
         let (mut addresses, mut routes) = (self.addresses(from)?, self.all_routes(from)?);
         routes.retain(|route| !route.goes_along_with(&addresses));
@@ -450,7 +450,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// What is there, or gone, already is as it should be.
+    /// Carries out one step of a move. It is no error if the address or route is there, or gone, already.
     fn apply(&self, step: MoveStep<'_>) -> Result<()> {
         const GONE: [i32; 3] = [libc::ENODEV, libc::ESRCH, libc::EADDRNOTAVAIL];
         let (result, harmless): (_, &[i32]) = match step {

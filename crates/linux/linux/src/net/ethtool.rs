@@ -25,7 +25,7 @@ pub enum Offload {
 }
 
 impl Offload {
-    /// What others need comes before them.
+    /// All offloads, each behind those that it needs.
     pub const ALL: [Self; 6] =
         [Self::RxChecksum, Self::TxChecksum, Self::ScatterGather, Self::Gso, Self::Tso, Self::Gro];
 
@@ -92,7 +92,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Which of these features are in force; those that the kernel has no name for are not.
+    /// Returns those of the wanted features that are in force; those that the kernel has no name for are not.
     pub fn features_on(&self, name: &str, wanted: &[&str]) -> Result<Vec<String>> {
         let features = self.features(name)?;
         let on = |wanted: &&&str| features.iter().any(|feature| feature.in_force && feature.name == **wanted);
@@ -155,8 +155,8 @@ impl Netlink {
         driver.map(|driver| text(&driver)).map_err(|error| NetError::new(format!("read the driver of {name}"), error))
     }
 
-    /// What `ethtool -S` shows: the driver's own counters under the driver's own names, which some pad with blanks. None
-    /// if it has none.
+    /// Returns the output of `ethtool -S`: the driver's own counters under the driver's own names, which some pad with
+    /// blanks. None if it has none.
     pub fn driver_statistics(&self, name: &str) -> Result<Vec<(String, u64)>> {
         for _ in 0..ATTEMPTS {
             match self.try_driver_statistics(name) {

@@ -9,7 +9,7 @@ use std::fmt;
 use super::Result;
 use super::netlink::{Netlink, NetlinkRequest, attribute, attributes, text};
 
-/// How a part of the packet filter means an interface.
+/// Way in which a part of the packet filter means an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MentionKind {
     /// `iifname "eth1"`, also with a wildcard or in a set.
@@ -98,7 +98,7 @@ const TYPE_NAME: u32 = 41;
 /// `IFNAMSIZ`.
 const NAME_LEN: usize = 16;
 
-/// What a register was loaded with.
+/// Kind of value that a register was loaded with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LoadedValue {
     Index,
@@ -139,7 +139,8 @@ impl Netlink {
         Ok(found)
     }
 
-    /// What a kernel does not know it does not have; what went away since its table was listed is gone.
+    /// Lists objects of the packet filter. The list is empty for a kind that the kernel does not know, and for a table that
+    /// went away since it was listed.
     fn list_filter(
         &self,
         kind: u16,
@@ -221,7 +222,7 @@ impl SoughtInterface<'_> {
         Some(mention(kind, set, MentionPlace::Set(text(within(set, SET_NAME)))))
     }
 
-    /// Whether these bytes are the name with zeros behind it; or, if they may be, the beginning of it.
+    /// True if these bytes are the name with zeros behind it; or, if they may be, the beginning of it.
     fn is_named_by(&self, bytes: &[u8], by_prefix: bool) -> bool {
         let (said, zeros) = bytes.split_at(bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()));
         let is_whole = bytes.len() == NAME_LEN && zeros.iter().all(|byte| *byte == 0);

@@ -60,7 +60,7 @@ const HEADER: usize = 16;
 const VETH_PEER: u16 = 1;
 const INET6_ADDR_GEN_MODE: u16 = 8;
 const ADDR_GEN_MODE_NONE: u8 = 1;
-/// Of a VXLAN the interface that it is bound to.
+/// Attribute of a VXLAN: the interface that it is bound to.
 const VXLAN_LINK: u16 = 3;
 const BRIDGE_VLAN_FILTERING: u16 = 7;
 /// The mode in which a program is attached; zero without one.
@@ -76,7 +76,7 @@ pub(super) fn header(index: u32, flags: u32, change: u32) -> [u8; HEADER] {
 }
 
 impl InterfaceInfo {
-    /// Whether this is one of its names.
+    /// True if this is one of its names.
     pub fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.altnames.iter().any(|other| other == name)
     }

@@ -13,7 +13,7 @@ use super::link::InterfaceInfo;
 use super::netlink::Netlink;
 use super::{NetError, Result};
 
-/// What a stand-in says of itself.
+/// Facts that a stand-in states about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandInMark {
     /// The name of the interface that it stands in for, as its users know it.

@@ -172,7 +172,7 @@ impl<'a> NetlinkMessage<'a> {
         Some((message, bytes.get(aligned(len)..).unwrap_or_default()))
     }
 
-    /// What an acknowledgement or the end of a dump says: zero is success.
+    /// Result in an acknowledgement or at the end of a dump: zero is success.
     fn verdict(&self) -> std::result::Result<(), NetlinkRefusal> {
         let code = u32_at(self.body, 0).unwrap_or(0) as i32;
         if code == 0 {

@@ -11,7 +11,7 @@ const SETTINGS: [u16; 21] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 25, 27, 28, 29,
 pub type PortSetting = (u16, Vec<u8>);
 
 impl Netlink {
-    /// How an interface is set as the port of a bridge; empty if it is none.
+    /// Settings of an interface as the port of a bridge; empty if it is none.
     pub fn port_settings(&self, index: u32) -> Result<Vec<PortSetting>> {
         let message = self.describe(index)?;
         let info = message.get(16..).and_then(|rest| attribute(rest, libc::IFLA_LINKINFO)).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! What is set for one interface under `/proc/sys/net`: `ipv4/conf/eth1/rp_filter` and its like.
+//! Settings of one interface under `/proc/sys/net`: `ipv4/conf/eth1/rp_filter` and its like.
 //!
-//! Not by netlink, which has no door to most of them. The files are those of the calling thread's namespace. A setting that
-//! cannot be read (a secret that nobody has set) or cannot be written is none; nor is one that follows from another.
+//! They are read and written as files, since netlink has no door to most of them. The files are those of the calling
+//! thread's namespace. A setting that cannot be read (a secret that nobody has set) or cannot be written is none; nor is
+//! one that follows from another.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,12 @@ use std::{fs, io};
 use super::{NetError, Result};
 
 const ROOT: &str = "/proc/sys/net";
-/// Where a family keeps what it has for each interface.
+/// Directories of a family for the settings of each interface.
 const KINDS: [&str; 2] = ["conf", "neigh"];
 /// The MTU as IPv6 sees it, which follows the interface's; and coarser forms of other settings.
 const FOLLOW: [&str; 4] = ["ipv6/conf/mtu", "base_reachable_time", "retrans_time", "unres_qlen"];
 const IPV6_OFF: &str = "ipv6/conf/disable_ipv6";
-/// Of addresses that are made of a secret; and how addresses are made.
+/// Secret from which addresses are made; and the way in which addresses are made.
 const SECRET: &str = "ipv6/conf/stable_secret";
 const SECRET_USE: &str = "ipv6/conf/addr_gen_mode";
 

@@ -1,4 +1,4 @@
-//! What ports count: the statistics that every driver gives the same names (IEEE 802.3 clause 30, through the `ethtool`
+//! Counters of ports: the statistics that every driver gives the same names (IEEE 802.3 clause 30, through the `ethtool`
 //! family of generic netlink), and those that every interface has.
 //!
 //! A driver that does not keep a counter leaves it out of the answer; here it is `None`, which is not zero. Parsing is
@@ -135,9 +135,9 @@ pub struct PortInfo {
     pub index: u32,
     /// The port's own name, also while a stand-in has it.
     pub name: String,
-    /// What the kernel calls it.
+    /// Name of the interface in the kernel.
     pub device: String,
-    /// Whether frames go in and out through a connector of its own: no loopback, no bridge, no tunnel, no veth.
+    /// True if frames go in and out through a connector of its own: no loopback, no bridge, no tunnel, no veth.
     pub physical: bool,
     /// Switched on by a person.
     pub up: bool,
@@ -228,7 +228,7 @@ mod tests {
         nested(&[(HEADER_INDEX, 2_u32.to_ne_bytes().to_vec()), (2, b"eth0\0".to_vec())])
     }
 
-    /// As a card with all of them answers, with counters that nobody asked for in between.
+    /// Answer of a card that has all of them, with counters that nobody asked for in between.
     fn full() -> Vec<u8> {
         let mac = [
             counter(0, 77),

@@ -155,7 +155,7 @@ const STRINGS_HEADER: usize = 12;
 const STATISTICS_HEADER: usize = 8;
 pub(crate) const STRING: usize = 32;
 
-/// How many names the set has at this moment.
+/// Number of names that the set has at this moment.
 pub(crate) fn ethtool_strings_count(socket: &File, name: &str, set: StringSet) -> io::Result<u32> {
     // `struct ethtool_sset_info`: the command, an unused word, a mask of two words, and a number for each bit of it.
     let mut data = [GET_STRING_SET, 0, 0, 0, 0];
@@ -227,7 +227,7 @@ fn u32_of(bytes: &[u8], at: usize) -> usize {
 /// longer than it was a moment ago fails, instead of being written over something else.
 struct GuardedMemory {
     mapping: *mut u8,
-    /// Of the mapping, with the page behind it.
+    /// Length of the mapping, with the page behind it.
     whole: usize,
     room: usize,
     len: usize,

@@ -26,7 +26,7 @@ pub enum FilterDirection {
     Egress,
 }
 
-/// What follows from a filter's program.
+/// Consequence of a filter's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterAction {
     /// Its result is the verdict: "direct action".
@@ -49,7 +49,7 @@ pub struct Filter<'a> {
     pub then: FilterAction,
 }
 
-/// Which of an interface's queueing disciplines.
+/// One of an interface's queueing disciplines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Qdisc {
     /// Counts every packet that meets the filters; its drops are their verdicts.
@@ -235,7 +235,7 @@ impl Netlink {
         self.set_filter(stand_in, filter(FilterDirection::Egress, FilterAction::Redirect(wire)))
     }
 
-    /// What `stand_in` sends is its reader's again.
+    /// Ends passing at the stand-in: frames that `stand_in` sends are its reader's again.
     pub fn keep_to_itself(&self, stand_in: u32) -> Result<()> {
         or_not_there(self.delete_filter(stand_in, FilterDirection::Egress, 1, Some(DROP_ALL_HANDLE)))
     }
@@ -322,8 +322,8 @@ impl Netlink {
         self.set_filter(index, filter)
     }
 
-    /// What somebody else made of an interface's queue or filters that looks into packets: the kind, and the command that
-    /// shows it. Queues that treat all packets alike, or go by flows, are none of it.
+    /// Returns a queue or filter of somebody else's on an interface that looks into packets: the kind, and the command that
+    /// shows it. Queues that treat all packets alike, or go by flows, do not count.
     pub fn packet_sorting(&self, index: u32) -> Result<Option<(String, &'static str)>> {
         let request = NetlinkRequest::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &header(index, 0, 0, 0));
         let disciplines = self.execute(format_args!("list the queues of interface {index}"), request)?;
@@ -350,7 +350,7 @@ impl Netlink {
         Ok(None)
     }
 
-    /// Whether anybody has a filter in an interface's clsact.
+    /// True if anybody has a filter in an interface's clsact.
     fn has_filters(&self, index: u32) -> Result<bool> {
         for direction in [FilterDirection::Ingress, FilterDirection::Egress] {
             let header = header(index, 0, direction.parent(), 0);
@@ -410,7 +410,7 @@ fn or_not_there(undone: Result<()>) -> Result<()> {
     was_there(undone).map(drop)
 }
 
-/// Whether there was something to undo.
+/// Returns false if there was nothing to undo.
 fn was_there(undone: Result<()>) -> Result<bool> {
     match undone {
         Err(error) if error.is_any_of(&[libc::ENOENT, libc::EINVAL]) => Ok(false),

@@ -39,7 +39,7 @@ const GET_ENTRIES: i32 = 65;
 /// `ipt_getinfo`, and where the size of all entries is in it.
 const INFO_LEN: usize = 84;
 const INFO_SIZE: usize = 80;
-/// What precedes the entries, and where their size is in that.
+/// Length of the header before the entries, and the offset of their size in it.
 const ENTRIES_HEADER: usize = 40;
 const ENTRIES_SIZE: usize = 32;
 /// `IFNAMSIZ`.

@@ -49,13 +49,12 @@ pub struct HostWrite<F> {
 }
 
 impl<F> HostWrite<F> {
-    /// What is written first: the vnet header and, if frames were merged, the headers that they now share.
+    /// Bytes to write first: the vnet header and, if frames were merged, the headers that they now share.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix[..self.prefix_len]
     }
 
-    /// What is written next, in order. Every frame of the batch has one part, so these are also the
-    /// handles to release.
+    /// Parts to write next, in order. Every frame of the batch has one part, so these are also the handles to release.
     pub fn parts(&self) -> &[FramePart<F>] {
         &self.parts
     }
@@ -221,7 +220,7 @@ impl OpenBatch {
     }
 }
 
-/// What a frame is to the coalescer.
+/// Relation of a frame to the coalescer.
 enum CoalesceFrame {
     /// No TCP: no batch has to do with it.
     Other,
@@ -260,7 +259,7 @@ mod tests {
     use super::*;
     use wire::checksum::Sum;
 
-    /// What was written to the host, and of which frames.
+    /// Bytes that were written to the host, and the frames that they come from.
     #[derive(Debug, PartialEq)]
     struct Written {
         vnet: VnetHeader,

@@ -16,7 +16,7 @@ const TABLE: [u32; 256] = {
     table
 };
 
-/// As it stands in an SCTP header, which counts as zeros where it stands itself.
+/// CRC32c in SCTP byte order; zero the checksum field first.
 pub(crate) fn crc32c(bytes: &[u8]) -> [u8; 4] {
     let step = |crc: u32, byte: &u8| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)];
     (!bytes.iter().fold(u32::MAX, step)).to_le_bytes()

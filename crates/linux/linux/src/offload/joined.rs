@@ -50,7 +50,7 @@ impl JoinedSegments {
         self.first.payload_at()
     }
 
-    /// Whether a segment of the same connection continues them; `headers` are those of the first.
+    /// True if a segment of the same connection continues them; `headers` are those of the first.
     pub(super) fn accepts(&self, segment: &GsoSegment, frame: &[u8], headers: &[u8]) -> bool {
         self.frames < MOST_JOINED
             && segment.may_merge()
@@ -127,7 +127,7 @@ impl GsoRun {
         Some(Self { is_over: segment.ends_batch(), segments: JoinedSegments::new(segment), headers })
     }
 
-    /// Whether this frame continues the run, which it is then part of.
+    /// Joins the frame to the run. False if it does not continue the run.
     pub fn join(&mut self, frame: &[u8]) -> bool {
         if self.is_over {
             return false;
@@ -166,12 +166,13 @@ impl GsoRun {
         self.segments.size()
     }
 
-    /// Where the payload of each segment begins.
+    /// Offset at which the payload of each segment begins.
     pub fn payload_at(&self) -> usize {
         self.segments.payload_at()
     }
 
-    /// What goes before the payloads: what is left to be done, and the headers behind the addresses.
+    /// Returns the bytes in front of the payloads: the vnet header, which says what is left to be done, and the headers
+    /// behind the addresses.
     pub fn head(&mut self) -> (VnetHeader, &[u8]) {
         let vnet = self.segments.seal(&mut self.headers);
         (vnet, &self.headers[..self.segments.payload_at()])
@@ -208,7 +209,7 @@ pub fn finish_tcp(frame: &mut [u8]) {
 pub(super) struct GsoSegment {
     flow: TcpFlow,
     pub(super) layout: Layout,
-    /// Where the payload ends; a short frame is padded behind it.
+    /// Offset at which the payload ends; a short frame is padded behind it.
     pub(super) end: usize,
     /// IPv6 has none, which is as one that never changes.
     id: u16,
@@ -247,7 +248,7 @@ impl GsoSegment {
         self.end == frame.len()
     }
 
-    /// Whether its checksums hold.
+    /// True if its checksums hold.
     pub(super) fn verifies(&self, frame: &[u8]) -> bool {
         self.layout.tcp_verifies(frame, self.end)
     }
@@ -266,8 +267,8 @@ impl GsoSegment {
     }
 }
 
-/// Which connection, and which direction. IPv4 and IPv6 are not distinguished: a batch that is closed because
-/// of that is merely shorter.
+/// Connection and direction of a segment. IPv4 and IPv6 are not distinguished: a batch that is closed because of that is
+/// merely shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TcpFlow {
     ports: u32,

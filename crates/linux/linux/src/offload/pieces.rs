@@ -11,7 +11,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// What `frame` stands for: as many frames as it must be cut into, with complete checksums.
+    /// Cuts `frame` into the frames that it stands for, with complete checksums.
     pub fn of(&mut self, vnet: &VnetHeader, frame: &[u8]) -> Result<impl Iterator<Item = &[u8]>, MalformedSuperFrame> {
         self.bytes.clear();
         self.pieces.clear();

@@ -19,12 +19,12 @@ use super::crc32c::crc32c;
 use super::tunnel::Outer;
 use super::{Layout, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM, VnetHeader, put, put_len};
 
-/// Where frames are written to.
+/// Destination of frames that are written one after the other.
 pub trait FrameSink {
     /// A buffer of exactly `len` bytes for the next frame, which ends the one before; `None` if there is no room.
     fn next(&mut self, len: usize) -> Option<&mut [u8]>;
 
-    /// Whether TCP segments may come without their checksum, to be completed by [`super::finish_tcp`] or never.
+    /// True if TCP segments may come without their checksum, to be completed by [`super::finish_tcp`] or never.
     fn takes_unfinished(&self) -> bool {
         false
     }
@@ -33,7 +33,7 @@ pub trait FrameSink {
     fn leave_unfinished(&mut self) {}
 }
 
-/// What became of a frame.
+/// Numbers of frames that a frame was cut into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentCounts {
     pub frames: u32,
@@ -211,7 +211,7 @@ fn only_layer(vnet: &VnetHeader, bytes: &[u8], transport: SegmentTransport) -> R
     if is_of_type && ip.is_whole(bytes) { Ok(ip) } else { Err(MalformedSuperFrame::Contradictory) }
 }
 
-/// What the packets of a super-frame may be.
+/// IP versions that the packets of a super-frame may have.
 pub(super) fn versions(vnet: &VnetHeader) -> &'static [IpVersion] {
     match vnet.gso_type & !VnetHeader::GSO_ECN {
         VnetHeader::GSO_TCPV4 => &[IpVersion::V4],

@@ -1,9 +1,9 @@
 //! Super-frames inside a tunnel (`__skb_udp_tunnel_segment`, `gre_gso_segment`): headers of two layers to be made anew for each
 //! segment.
 //!
-//! Where the inner headers are is not said: the vnet header speaks of the innermost transport only (`csum_start`), and what
-//! lies between the layers differs from tunnel to tunnel (VXLAN, Geneve, GRE, plain IP). It need not be read: the inner
-//! network header ends where the transport header starts, and its length field must say where the frame ends.
+//! Nothing says where the inner headers are: the vnet header speaks of the innermost transport only (`csum_start`), and
+//! what lies between the layers differs from tunnel to tunnel (VXLAN, Geneve, GRE, plain IP). It need not be read: the
+//! inner network header ends where the transport header starts, and its length field must say where the frame ends.
 //!
 //! A host that is behind a virtual wire leaves such frames undone; a stand-in of ours never lets it (`standin::offloads`).
 
