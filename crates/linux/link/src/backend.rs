@@ -49,7 +49,7 @@ pub struct WireFrame {
 /// Place of a stamped frame in a super-frame that the kernel is to cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunPlace {
-    /// In none.
+    /// The frame is in no super-frame.
     Alone,
     /// It may be followed by others.
     First,
@@ -72,7 +72,7 @@ impl WireFrame {
         [&self.head[..self.head_len], body, &ZEROS[..self.padding]]
     }
 
-    /// On the wire, frame check not counted.
+    /// Length on the wire, frame check not counted.
     pub fn bytes(&self) -> usize {
         self.head_len + self.frame.as_ref().map_or(0, |frame| frame.bytes() - self.skip) + self.padding
     }
@@ -115,7 +115,7 @@ pub trait Wire {
         self.receive(most, &mut |frame| each(&VnetHeader::default(), frame))
     }
 
-    /// Why super-frames cannot be sent and received here, in one line; `None` if they can.
+    /// Reason why super-frames cannot be sent and received here, in one line; `None` if they can.
     fn no_super_frames(&self) -> Option<&'static str> {
         Some("this way to the wire has no super-frames")
     }

@@ -108,7 +108,7 @@ pub enum Sealing {
     #[default]
     None,
     Crc,
-    /// With the key in this file.
+    /// Seal with the key in this file.
     Key(PathBuf),
 }
 
@@ -156,7 +156,7 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// Why frames are not stamped, whatever the peer says; in one line.
+    /// Reason why frames are not stamped, whatever the peer says; in one line.
     pub(crate) fn no_stamps(&self) -> Option<&'static str> {
         #[cfg(feature = "xdp")]
         if self.wire == WireBackend::Xdp {

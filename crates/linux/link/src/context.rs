@@ -223,7 +223,7 @@ impl LinkContext {
     }
 }
 
-/// For delays in nanoseconds, up to a minute.
+/// Histogram for delays in nanoseconds, up to a minute.
 pub fn recovery_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
 }

@@ -30,12 +30,12 @@ use linux::LinkError;
 use linux::net::InterfaceInfo;
 use linux::poll;
 
-/// Between two looks at an interface that is waited for.
+/// Time between two looks at an interface that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A keeper, or a daemon that is about to end, has the lock for a moment.
 const LOCK_ATTEMPTS: u32 = 50;
 
-/// Why a daemon ended, or did not begin.
+/// Reason why a daemon ended, or did not begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DaemonEnd {
     /// The arguments make no sense here, and trying again does not help.

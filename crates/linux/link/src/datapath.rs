@@ -72,7 +72,7 @@ pub struct DatapathSetup {
     /// Effective loss rate that the number of copies aims for, by the loss that the peer reports; the number is fixed if
     /// there is none.
     pub target: Option<Prob>,
-    /// Why frames are not to be stamped, in one line; `None` if they are, where the wire and the peer can.
+    /// Reason why frames are not to be stamped, in one line; `None` if they are, where the wire and the peer can.
     pub no_stamps: Option<&'static str>,
 }
 

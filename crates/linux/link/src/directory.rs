@@ -48,8 +48,8 @@ impl RunDirectory {
         Self { path: path.into(), is_own: false }
     }
 
-    /// Makes sure that it is there, and that what is in it may be trusted. What was put aside because another namespace had left
-    /// it is reported, a line each.
+    /// Makes sure that it is there, and that its contents may be trusted. Files that were put aside because another
+    /// namespace had left them are reported, a line each.
     pub fn make(&self) -> io::Result<Vec<String>> {
         if !self.path.exists() {
             fs::DirBuilder::new().recursive(true).mode(MODE).create(&self.path)?;

@@ -83,17 +83,17 @@ pub(crate) fn overhead(seal: &Seal) -> usize {
     ETHERNET + MAX_HEADER + seal.size() + TAG
 }
 
-/// Why a frame is not acted upon.
+/// Reason why a frame is not acted upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameRejection {
     /// Shorter than any Ethernet frame, or no link header of ours.
     Malformed,
     /// Our own, come back.
     Looped,
-    /// From an address that is not the peer's.
+    /// The frame is from an address that is not the peer's.
     Stranger(Mac),
     Broken(SealError),
-    /// Without a seal, where a key is used.
+    /// The frame has no seal, where a key is used.
     Unsealed,
     /// A greeting between seals, which was taken care of.
     Greeting,

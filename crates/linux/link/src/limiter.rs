@@ -6,7 +6,7 @@
 
 use units::{Span, Time};
 
-/// Between two reports of a topic.
+/// Time between two reports of a topic.
 const EVERY: Span = Span::from_ms(60_000);
 /// Changes of a state within that time, of each topic: an operator may switch something off and on.
 const CHANGES: u32 = 3;
@@ -16,7 +16,8 @@ pub trait ReportTopic: Copy {
     /// Its number among all topics.
     fn index(self) -> usize;
 
-    /// The number of the state that it is a change of, if it is one. Of each state only the latest change is kept to be reported later.
+    /// The number of the state that it is a change of, if it is one. Only the latest change of each state is kept to be
+    /// reported later.
     fn state(self) -> Option<usize>;
 
     /// Name of the things that are counted.
@@ -38,9 +39,9 @@ struct WithheldReports<T> {
     /// Time of the first of those counted here.
     since: Option<Time>,
     made: u32,
-    /// Since the last one made.
+    /// Reports withheld since the last one made.
     withheld: u64,
-    /// The latest of those.
+    /// The latest of the withheld reports.
     latest: Option<(T, String)>,
 }
 

@@ -27,7 +27,7 @@ const TARGET: Span = Span::from_ms(1);
 /// On a slow wire, a frame may wait for as long as this many full frames take.
 const STANDING: u64 = 16;
 const FULL_FRAME: u64 = 1_538;
-/// For this many times as long, the queue may be longer.
+/// Interval, in multiples of the target, for which a queue may be longer.
 const PATIENCE: u64 = 20;
 /// Queues; two flows that share one share its fate.
 const FLOWS: usize = 256;
@@ -205,7 +205,7 @@ impl FrameQueue {
     }
 }
 
-/// For how long a queue has been too long, and when it is to lose the next frame (CoDel).
+/// State of CoDel: the time for which a queue has been too long, and the time at which it is to lose the next frame.
 #[derive(Debug, Default)]
 struct CodelState {
     /// Time at which it will have been too long for too long.

@@ -29,7 +29,7 @@ use linux::poll::YieldCost;
 
 /// Time for which the loop stays awake after the last frame.
 const AWAKE: Span = Span::from_us(200);
-/// Between two looks at what changes slowly.
+/// Time between two looks at what changes slowly.
 const LOOK_EVERY: Span = Span::from_ms(1_000);
 /// Time for which the status reports a problem that did not end protection.
 const REMEMBERED: Span = Span::from_ms(60_000);
@@ -145,7 +145,7 @@ impl<'a> Loop<'a> {
         Self { keeper: Some(keeper), ..self }
     }
 
-    /// Until asked to stop; the last status. Protection is asked for from the start if `activate` says so.
+    /// Runs until asked to stop; returns the last status. Protection is asked for from the start if `activate` says so.
     pub fn run(mut self, activate: bool) -> io::Result<LinkStatus> {
         if activate {
             self.link.command(self.clock.now(), EndpointCommand::Offer);
@@ -363,7 +363,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Why the two ends do not agree, and what to do.
+    /// Reason why the two ends do not agree, and what to do.
     fn refusal(&self, reason: SessionRefusal) -> String {
         let theirs = self.link.endpoint().peer_agreement().unwrap_or(self.link.endpoint().agreement());
         let ours = self.link.endpoint().agreement();

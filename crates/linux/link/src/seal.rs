@@ -22,7 +22,7 @@ use keyed::{GREETING_LEN, KeyedSeal};
 /// The shortest Ethernet frame without its check; a card pads what is shorter.
 const SHORTEST: usize = 60;
 
-/// Why a seal was not accepted.
+/// Reason why a seal was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
     /// The check sum does not fit: altered on the way.
@@ -55,7 +55,7 @@ pub enum Seal {
 impl Seal {
     pub const LONGEST: usize = 16;
 
-    /// With a key of 16 bytes. `life` is random, and no other incarnation of any end has the same.
+    /// Makes a seal with a key of 16 bytes. `life` is random, and no other incarnation of any end has the same.
     pub fn keyed(key: [u8; 16], life: u128) -> Self {
         Self::Key(Box::new(KeyedSeal::new(key, life)))
     }
@@ -69,7 +69,7 @@ impl Seal {
         }
     }
 
-    /// In bytes.
+    /// Length in bytes.
     #[inline]
     pub fn size(&self) -> usize {
         match self {

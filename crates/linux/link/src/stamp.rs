@@ -32,24 +32,25 @@ use rounds::{HeardQuestion, LATER, ProbeRounds, RoundOutcome};
 
 pub(crate) use rounds::ProbeRound;
 
-/// From the beginning of a session to the first question: by then the peer knows of it too.
+/// Time from the beginning of a session to the first question: by then the peer knows of it too.
 const AT_FIRST: Span = Span::from_ms(5);
 /// Questions in a row that must come by every path before stamps are used.
 const PROOFS: u32 = 3;
 /// Answers in a row that lack a path before stamps are taken for impossible.
 const TRIES: u32 = 10;
-/// The same while stamps are used. After the first of these already none are sent, until a question comes by every path.
+/// Answers in a row that lack a path before stamps in use are given up. From the first of them on, no stamped frames are
+/// sent until a question comes by every path.
 const MISSED: u32 = 4;
-/// Without such a question for so long, the cable may be another.
+/// Time without such a question after which the cable may be another.
 const LEASE: Span = Span::from_ms(1_000);
 /// Time for which the peer's stamps are believed after a question of ours came by every path. The peer stops using them
 /// within [`LEASE`] of ours and [`LATER`] of its own, and frames that it has sent may take a while.
 const BELIEF: Span = Span::from_ms(2_000);
 /// Questions by every path, and the peer's not: from then on there is no hurry.
 const EAGER: u32 = 50;
-/// Between questions where some path does not lead to the peer.
+/// Time between questions where some path does not lead to the peer.
 const RETRY: Span = Span::from_ms(60_000);
-/// For so long nothing the peer asks lets questions begin again that were given up.
+/// Time for which nothing the peer asks lets questions begin again that were given up.
 const PAUSE: Span = Span::from_ms(5_000);
 /// Frames among which the lost ones are counted. Several super-frames: if the last segment of one is lost, the kernel may
 /// hand over the others late, and all of them are reported missing for a moment.
@@ -68,7 +69,7 @@ pub enum StampState {
     Unanswered,
 }
 
-/// Why stamps are not used, though both ends offer them.
+/// Reason why stamps are not used, though both ends offer them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StampObstacle {
     Switch,
@@ -96,7 +97,7 @@ impl StampObstacle {
 /// Knowledge of one end about stamps.
 #[derive(Debug)]
 pub struct Stamper {
-    /// Why this end does not offer it.
+    /// Reason why this end does not offer it.
     refusal: Option<&'static str>,
     /// The peer's life-cycle messages offer it.
     peer_offers: bool,
@@ -114,7 +115,7 @@ pub struct Stamper {
     heard: HeardQuestion,
     believes_until: Time,
     obstacle: StampObstacle,
-    /// Until then no answer lets stamps be used again.
+    /// Time until which no answer lets stamps be used again.
     barred_until: Time,
     /// Frames sent and reported missing when this was last looked at.
     before: (u64, u64),

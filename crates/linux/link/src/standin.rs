@@ -116,7 +116,7 @@ pub struct StandIn {
     rate: Option<Rate>,
     /// Keeper that passed frames until now, and goes on to wait until a successor has taken over.
     relief: Option<KeeperRelief>,
-    /// Why frames are not stamped, whatever the peer says.
+    /// Reason why frames are not stamped, whatever the peer says.
     no_stamps: Option<&'static str>,
     /// Remarks for the user, a line each.
     pub remarks: Vec<String>,
@@ -275,7 +275,7 @@ impl StandIn {
     }
 
     /// Gives the stand-in everything that the interface has: its place in a bridge, its name, its neighbours, addresses and
-    /// routes. What an earlier daemon did not finish is done again.
+    /// routes. Steps that an earlier daemon did not finish are done again.
     fn take_over(&mut self, config: &LinkConfig, is_new: bool) -> Result<(), LinkError> {
         self.leave_bridge()?;
         // While the interface has its name: addresses are labelled with it.
@@ -299,8 +299,8 @@ impl StandIn {
         self.open_wire_to_host()
     }
 
-    /// Addresses and routes that are still to be moved, written down. What an earlier daemon did not finish, or what went with
-    /// the interface that it had made, is in the notes.
+    /// Addresses and routes that are still to be moved, written down. Those that an earlier daemon did not finish, or that
+    /// went with the interface that it had made, are in the notes.
     fn addresses_to_move(&mut self, config: &LinkConfig, is_new: bool) -> Result<Option<MovedAddresses>, LinkError> {
         let mut moved = self.netlink.movable(self.wire_index, self.index)?;
         if let Some((noted, done)) = self.notes.taken_over() {

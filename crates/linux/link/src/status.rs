@@ -62,7 +62,7 @@ pub struct LinkStatus {
 pub struct StampStatus {
     /// off, probing, used or unanswered.
     pub state: String,
-    /// Why they are not used.
+    /// Reason why they are not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -177,7 +177,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// In microseconds; none if there is nothing to take it of.
+/// Percentile in microseconds; none if there is nothing to take it of.
 pub fn percentile(delays: &Histogram<u64>, percent: f64) -> Option<f64> {
     (!delays.is_empty()).then(|| Span::from_ns(delays.value_at_quantile(percent / 100.0)).as_us())
 }

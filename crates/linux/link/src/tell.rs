@@ -3,7 +3,7 @@
 //! Any host that can send frames to a link can cause reports, so each kind is limited ([`crate::limiter`]).
 //!
 //! Reports are written by a thread of their own ([`LogWriter`]): standard error may be a pipe that nobody reads, and the
-//! service manager's socket may be full. What finds no room is dropped and counted.
+//! service manager's socket may be full. Reports that find no room are dropped and counted.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};

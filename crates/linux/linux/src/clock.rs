@@ -77,9 +77,9 @@ pub fn since_boot() -> Duration {
 pub enum KernelClock {
     /// The oscillator itself: nobody sets it or changes its rate. It stands still while the machine is suspended.
     Raw,
-    /// Since boot, also while the machine was suspended; its rate follows what disciplines the system's clock.
+    /// Time since boot, also while the machine was suspended; its rate follows what disciplines the system's clock.
     Boot,
-    /// Since 1970; anybody with the right to do so may set it.
+    /// Time since 1970; anybody with the right to do so may set it.
     Real,
 }
 
@@ -128,16 +128,16 @@ pub fn set_back(seconds: u64) {
     BACK.store(seconds, Ordering::Relaxed);
 }
 
-/// Since 1970.
+/// Time since 1970.
 #[expect(clippy::disallowed_methods, reason = "the edge of the program: here the time of day comes in")]
 pub fn time_of_day() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(Duration::from_secs(BACK.load(Ordering::Relaxed)))
 }
 
-/// Between what true time is, in nanoseconds since 1970: the time of day, and the most that it may be wrong by, as the daemon
-/// that disciplines it (chrony, ntpd, systemd-timesyncd) told the kernel, which lets it grow between its messages. `None` if
-/// nobody disciplines it.
+/// Bounds of true time, in nanoseconds since 1970: the time of day, and the most that it may be wrong by, as the daemon
+/// that disciplines it (chrony, ntpd, systemd-timesyncd) told the kernel, which lets it grow between its messages. `None`
+/// if nobody disciplines it.
 pub fn true_time() -> Option<(u64, u64)> {
     let (state, known) = adjtimex(0, |_| {}).ok()?;
     let is_disciplined = state != libc::TIME_ERROR && known.status & libc::STA_UNSYNC == 0;
@@ -200,7 +200,7 @@ pub fn instance() -> u32 {
     (RandomState::new().hash_one(time_of_day()) as u32).max(1)
 }
 
-/// From the kernel's random source, which blocks until it has been seeded: also at a boot, no two runs get the same.
+/// Random number from the kernel's source, which blocks until it has been seeded: also at a boot, no two runs get the same.
 #[expect(unsafe_code, reason = "the standard library has no door to it")]
 pub fn random() -> std::io::Result<u128> {
     let mut bytes = [0_u8; 16];

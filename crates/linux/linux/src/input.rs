@@ -12,7 +12,7 @@ use units::StopFlag;
 use crate::clock::Clock;
 use crate::poll;
 
-/// Between two looks whether somebody wants it to stop.
+/// Time between two looks whether somebody wants it to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The text of a regular file or a pipe, of no more than `most` bytes. A pipe is given up if nothing comes for `patience`, and

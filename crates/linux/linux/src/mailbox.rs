@@ -17,7 +17,7 @@ pub struct Mailbox<R> {
     wake: PipeWriter,
 }
 
-/// Why a loop gave no answer.
+/// Reason why a loop gave no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
     Ended,

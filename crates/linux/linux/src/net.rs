@@ -107,7 +107,7 @@ impl From<NetError> for io::Error {
     }
 }
 
-/// For tests of this crate and of others.
+/// Helpers for tests of this crate and of others.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing {
     use std::net::IpAddr;

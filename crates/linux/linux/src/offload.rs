@@ -39,7 +39,7 @@ pub struct VnetHeader {
     pub hdr_len: u16,
     /// Payload of each segment.
     pub gso_size: u16,
-    /// From where to the end of the frame the checksum is summed.
+    /// Offset from which the checksum is summed, to the end of the frame.
     pub csum_start: u16,
     /// Offset of the checksum from `csum_start`.
     pub csum_offset: u16,
@@ -171,7 +171,7 @@ fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
     bytes[at..at + field.len()].copy_from_slice(field);
 }
 
-/// For a length that the caller has bounded by that of an IP packet.
+/// Writes a length that the caller has bounded by that of an IP packet.
 fn put_len(bytes: &mut [u8], at: usize, len: usize) {
     debug_assert!(len <= usize::from(u16::MAX));
     put(bytes, at, &(len as u16).to_be_bytes());

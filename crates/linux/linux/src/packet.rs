@@ -43,9 +43,9 @@ pub struct PacketSocketOptions {
     pub frames: usize,
     /// Bytes that may be on their way out; what is more waits with us.
     pub send_buffer: usize,
-    /// Also frames that are for other addresses.
+    /// Receives also frames that are for other addresses.
     pub promiscuous: bool,
-    /// Also what this host sends.
+    /// Receives also frames that this host sends.
     pub outgoing_too: bool,
 }
 

@@ -94,7 +94,8 @@ pub fn give_way() {
 
 /// A yield that takes longer than this has cost somebody else's time slice.
 const DEAR: Span = Span::from_ms(1);
-/// After this many in a row, others compute on this processor: TCP's own threads are not busy for that long each time.
+/// Dear yields in a row after which others compute on this processor: TCP's own threads are not busy for that long each
+/// time.
 const DEAR_IN_A_ROW: u32 = 4;
 /// Time for which the loop then does without yielding.
 const ABSTAINS: Span = Span::from_ms(50);

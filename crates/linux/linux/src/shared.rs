@@ -48,7 +48,7 @@ fn locked(file: File) -> io::Result<File> {
 }
 
 impl SharedPage {
-    /// For the one that writes: a page of zeros beside where it is to be. Nobody finds it before [`Self::put`].
+    /// Makes a page for its writer: a page of zeros beside where it is to be. Nobody finds it before [`Self::put`].
     pub fn draft(path: &Path) -> io::Result<Self> {
         let draft = draft_of(path);
         // Left by a process that was killed.
@@ -64,13 +64,14 @@ impl SharedPage {
         fs::rename(&draft, path).inspect_err(|_| drop(fs::remove_file(&draft)))
     }
 
-    /// For another one that writes: those who read it see what is new. An error of kind `WouldBlock` if somebody writes on it.
+    /// Opens a page for another writer: its readers see what is new. An error of kind `WouldBlock` if somebody writes on
+    /// it.
     pub fn reopen(path: &Path) -> io::Result<Self> {
         let file = File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         Self::map(whole(locked(file)?)?, true)
     }
 
-    /// For those who read.
+    /// Opens a page for a reader.
     pub fn open(path: &Path) -> io::Result<Self> {
         // A pipe of this name would be waited for.
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
@@ -105,7 +106,7 @@ impl SharedPage {
         self.word(at).load(ordering)
     }
 
-    /// For the one that writes.
+    /// Stores a value, for the writer.
     #[inline]
     pub fn store(&self, at: usize, value: u64, ordering: Ordering) {
         assert!(self.writable, "this page was opened to be read");

@@ -38,7 +38,7 @@ pub struct StampedFrame {
     pub len: usize,
     /// Sent by this host itself.
     pub outgoing: bool,
-    /// In nanoseconds since 1970; none if the kernel gave no stamp.
+    /// Nanoseconds since 1970; none if the kernel gave no stamp.
     pub at: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ impl StampedSocket {
         }
     }
 
-    /// After an error of a send the kernel's count may differ from ours: the stamps begin again with 0.
+    /// Begins the stamps again with 0: after an error of a send the kernel's count may differ from ours.
     pub fn renumber(&mut self) -> io::Result<()> {
         set(&self.fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &0_u32)?;
         set(&self.fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &STAMPS)?;
@@ -202,7 +202,7 @@ impl<'a> ControlMessage<'a> {
         (at > 0).then_some(at)
     }
 
-    /// In a `struct sock_extended_err`: the error, three bytes, padding, the kind, the number.
+    /// Number in a `struct sock_extended_err`: the error, three bytes, padding, the kind, the number.
     fn number(&self) -> Option<u32> {
         const PACKET_TX_TIMESTAMP: i32 = 16;
         const DATA_AT: usize = 12;
@@ -223,7 +223,7 @@ mod tests {
     use crate::net::testing::in_namespaces;
     use crate::net::{Namespace, Netlink};
 
-    /// For experiments.
+    /// EtherType for experiments.
     const ETHERTYPE: u16 = 0x88b5;
     const GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
 

@@ -12,7 +12,7 @@ use libc::{c_int, c_void, sockaddr, sockaddr_in, socklen_t};
 
 use crate::socket::{get, set};
 
-/// Not in libc: bytes that wait, reported with every read.
+/// Option for bytes that wait, reported with every read; not in libc.
 pub const TCP_INQ: c_int = 36;
 const TCP_INFO_LEN: usize = 256;
 const LONGEST_READ: usize = 1 << 22;

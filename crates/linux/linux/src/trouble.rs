@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::net;
 
-/// Why a link cannot be had, in one line with what to do about it.
+/// Reason why a link cannot be had, in one line with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkError(pub String);
 

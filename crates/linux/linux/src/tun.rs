@@ -47,7 +47,7 @@ impl Tun {
         Ok(Self { file, buffer: vec![0; LONGEST].into() })
     }
 
-    /// To wait on.
+    /// Descriptor to wait on.
     pub fn fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }

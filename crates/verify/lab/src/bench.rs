@@ -38,7 +38,7 @@ impl BenchPlan {
         rows.filter(|(at, row)| *at == 0 || self.only.is_empty() || is_wanted(row)).map(|(_, row)| row).collect()
     }
 
-    /// For [`BenchPlan::only`]; refuses what is in no row's name.
+    /// Checks the rows of [`BenchPlan::only`]; refuses what is in no row's name.
     pub fn known_rows(only: &[String]) -> Result<Vec<String>, String> {
         let is_known = |part: &&String| ROWS.iter().any(|row| row.name.contains(part.as_str()));
         let Some(unknown) = only.iter().find(|part| !is_known(part)) else { return Ok(only.to_vec()) };
@@ -112,7 +112,7 @@ pub struct BenchFigures {
     pub pingpong_p50_us: f64,
     pub pingpong_p99_us: f64,
     pub pingpong_p999_us: f64,
-    /// Why there is nothing.
+    /// Reason why there is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
@@ -136,7 +136,7 @@ struct BenchMeasurement {
 /// Namespaces and stages of all rows.
 struct BenchHosts<'a> {
     cable: &'a [Namespace; 2],
-    /// With stamps and without.
+    /// Protected cables with stamps and without.
     protected_cables: [&'a [Namespace; 2]; 2],
     wire: &'a Stage,
     links: [&'a Stage; 2],

@@ -48,7 +48,7 @@ pub struct ClockDemoPlan {
     pub stops: u32,
     /// Time at first in which nothing is killed.
     pub idle: Duration,
-    /// Between waves.
+    /// Time between waves.
     pub interval: Duration,
     /// Seals waves with a key.
     pub key: bool,

@@ -67,7 +67,7 @@ pub trait SoakObserver: Sync {
     fn remark(&self, text: &str);
 }
 
-/// Between two looks, in a soak that is long enough for several.
+/// Time between two looks, in a soak that is long enough for several.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(100);
 
@@ -261,7 +261,7 @@ impl<'scope> SoakBench<'scope> {
         clients
     }
 
-    /// On the left.
+    /// Starts a client on the left.
     fn start_client(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -331,8 +331,8 @@ impl<'scope> SoakBench<'scope> {
 type InstalledPrograms = (Vec<RunningProgram>, Vec<&'static str>);
 type ClientThread<'scope> = ScopedJoinHandle<'scope, Result<(), LinkError>>;
 
-/// For all programs in the namespace of the calling thread, so that a soak is the same on every machine. Where it may
-/// not be changed it stays what it is.
+/// Sets the congestion control of all programs in the namespace of the calling thread, so that a soak is the same on every
+/// machine. Where it may not be changed it stays what it is.
 fn use_cubic() {
     let _ = std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
 }

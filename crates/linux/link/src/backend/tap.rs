@@ -35,7 +35,7 @@ const MOST_WAITING: u32 = 16_384;
 #[derive(Debug)]
 pub(crate) struct Tap {
     file: File,
-    /// By which the interface's own counters are found, whatever it is called by then.
+    /// Index by which the interface's own counters are found, whatever it is called by then.
     index: libc::c_uint,
     buffer: Box<[u8]>,
     /// Frames that the interface had dropped when this was last read.

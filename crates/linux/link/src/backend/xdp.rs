@@ -367,7 +367,7 @@ mod tests {
         bytes
     }
 
-    /// In pieces, as the link would: a head, the rest of a frame, and zeros behind some.
+    /// Frame in pieces, as the link would send it: a head, the rest of a frame, and zeros behind some.
     fn outgoing(pool: &mut FramePool, bytes: &[u8]) -> WireFrame {
         let padding = bytes.iter().rev().take(64).take_while(|byte| **byte == 0).count();
         let body = &bytes[..bytes.len() - padding];

@@ -92,8 +92,9 @@ impl LinkContext {
         None
     }
 
-    /// The addresses of a frame that others may follow; none for what is no TCP segment with data. Such a frame gains
-    /// nothing from a stamp, and what joins frames on arrival might hold it back, as it may with any protocol it knows.
+    /// The addresses of a frame that others may follow; none for a frame that is no TCP segment with data. Such a frame
+    /// gains nothing from a stamp, and what joins frames on arrival might hold it back, as it may with any protocol it
+    /// knows.
     fn begin_run(&mut self, frame: StampableFrame, body: &PoolFrame) -> Option<[u8; AddressStamp::LEN]> {
         let is_short = |segments: &GsoRun| segments.size() <= usize::from(SegmentSpan::LONGEST);
         let segments = GsoRun::begin(self.pool.get(body)).filter(is_short)?;

@@ -20,7 +20,7 @@ impl CopiesByLoss {
         Self { target, sent: 0, missing: 0 }
     }
 
-    /// For counters that begin again.
+    /// Starts over for counters that begin again.
     pub(crate) fn start_over(self) -> Self {
         Self::new(self.target)
     }

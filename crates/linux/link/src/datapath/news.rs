@@ -13,7 +13,7 @@ pub enum LinkEvent {
     Trouble(FrameFault, u64),
 }
 
-/// Why frames were dropped.
+/// Reason why frames were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameFault {
     /// Frames that drive the link come from here, and this is not the peer.

@@ -46,7 +46,7 @@ impl WireSide {
         Self { wire, blocked: false, fruitless: 0, pieces: Pieces::default(), stamped: StampedFrames::default() }
     }
 
-    /// Why super-frames cannot be sent and received here; `None` if they can.
+    /// Reason why super-frames cannot be sent and received here; `None` if they can.
     pub(crate) fn no_super_frames(&self) -> Option<&'static str> {
         self.wire.no_super_frames()
     }

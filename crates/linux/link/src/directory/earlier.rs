@@ -95,7 +95,8 @@ impl RunDirectory {
         Ok(Vec::new())
     }
 
-    /// Removes everything but notes, which are put aside. What a process still serves shows that the namespace is not gone.
+    /// Removes everything but notes, which are put aside. A file that a process still serves shows that the namespace is
+    /// not gone.
     fn clear(&self) -> io::Result<Vec<String>> {
         let files: Vec<PathBuf> = fs::read_dir(&self.path)?.flatten().map(|entry| entry.path()).collect();
         if files.iter().any(|file| answers(file)) {

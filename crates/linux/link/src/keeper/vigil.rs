@@ -22,9 +22,9 @@ use crate::standin;
 use linux::LinkError;
 use linux::poll::{self, Readiness};
 
-/// Between two looks whether there is still anything to keep.
+/// Time between two looks whether there is still anything to keep.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Between two attempts to have the lock: a process that was killed takes its time to close what it had open.
+/// Time between two attempts to have the lock: a process that was killed takes its time to close what it had open.
 const LOCK_EVERY: Duration = Duration::from_millis(2);
 /// Attempts until the link is taken for the next daemon's.
 const LOCK_ATTEMPTS: u32 = 500;
@@ -37,7 +37,7 @@ struct KeeperVigil<'a> {
     listener: UnixListener,
     /// Number of the socket's file: another keeper may put its own in its place.
     inode: u64,
-    /// Those who have what this keeper holds, and have not said yet that they have taken over.
+    /// Successors that have what this keeper holds, and have not said yet that they have taken over.
     asked: Vec<UnixStream>,
     fails_open: bool,
     attempts: u32,

@@ -33,7 +33,7 @@ pub struct KeeperStatus {
     pub pid: Option<u32>,
     /// Keepers that ended by themselves and were replaced, since the daemon began.
     pub replaced: u64,
-    /// Why there is none.
+    /// Reason why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

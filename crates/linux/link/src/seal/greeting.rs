@@ -28,7 +28,7 @@
 
 use units::{Span, Time};
 
-/// Between two messages at first, and later, when the peer seems not to be there.
+/// Time between two messages at first, and later, when the peer seems not to be there.
 const RETRY: Span = Span::from_ms(20);
 const LATER: Span = Span::from_ms(100);
 /// An agreement should take no longer than this if the peer is there and has the key.
@@ -44,7 +44,7 @@ const MOST_ANSWERS: usize = 8;
 pub struct Offer(pub u128);
 
 impl Offer {
-    /// In place of an echo when there is nothing to echo.
+    /// Value in place of an echo when there is nothing to echo.
     pub const NONE: Self = Self(0);
 
     fn next(self) -> Self {
@@ -103,14 +103,14 @@ pub enum GreetingStep {
 #[derive(Clone, Debug)]
 pub struct Greeting {
     state: GreetingState,
-    /// For the next session.
+    /// Offer for the next session.
     offer: Offer,
     session: Option<SealSession>,
     /// Time at which the state began.
     since: Time,
     repeat_at: Time,
     doubt_from: Time,
-    /// Whose Hello is to be answered.
+    /// Offers of ends whose Hello is to be answered.
     challenges: Vec<Offer>,
     done: bool,
 }
@@ -308,7 +308,7 @@ mod tests {
             }
         }
 
-        /// For a millisecond: what is sent arrives, unless `lost` says otherwise.
+        /// Runs a millisecond: messages that are sent arrive, unless `lost` says otherwise.
         fn step(&mut self, lost: &mut dyn FnMut() -> bool) {
             for end in 0..2 {
                 while let Some(message) = self.ends[end].next(self.now) {

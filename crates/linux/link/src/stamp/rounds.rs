@@ -5,7 +5,7 @@ use wire::link::ProbePaths;
 
 /// Time within which an answer is expected, and after which the next question is asked if there is none.
 pub(super) const SOON: Span = Span::from_ms(20);
-/// Between questions while all goes well; no longer does an end wait for an answer, either.
+/// Time between questions while all goes well; no longer does an end wait for an answer, either.
 pub(super) const LATER: Span = Span::from_ms(250);
 
 /// A question to be sent.
@@ -39,9 +39,9 @@ pub(super) struct ProbeRounds {
 /// Outcome of a round by its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoundOutcome {
-    /// By all paths that were asked.
+    /// The question came by all paths that were asked.
     Complete,
-    /// These are the ones by which it came; there were others.
+    /// The question came by these paths only; others were asked.
     Lacking(ProbePaths),
 }
 

@@ -117,7 +117,8 @@ impl StandIn {
         self.relief.as_mut()?.take_held()
     }
 
-    /// From the keeper that holds it, or anew. A keeper whose daemon has just ended may not be there to be relieved yet.
+    /// Opens the TAP, from the keeper that holds it, or anew. A keeper whose daemon has just ended may not be there to be
+    /// relieved yet.
     fn open_tap(&mut self) -> io::Result<Tap> {
         let name = self.netlink.existing(self.index).map_err(io::Error::from)?.name;
         let mut attempt = 1;

@@ -1,6 +1,7 @@
 //! The two interfaces of a link, known by their indices: a name can be another's by now.
 //!
-//! An index is of no use once its interface is gone. What has come back in its place is found by the name that it had.
+//! An index is of no use once its interface is gone. An interface that has come back in its place is found by the name that
+//! it had.
 
 use serde::{Deserialize, Serialize};
 

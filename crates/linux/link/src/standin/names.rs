@@ -80,7 +80,7 @@ fn refused(config: &LinkConfig, error: &net::NetError) -> LinkError {
     ))
 }
 
-/// Moves other names of one interface to another. What somebody else has by now stays where it is.
+/// Moves other names of one interface to another. Names that somebody else has by now stay where they are.
 fn give_altnames<'a>(
     netlink: &Netlink,
     from: u32,

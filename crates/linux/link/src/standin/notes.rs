@@ -1,9 +1,9 @@
 //! Notes of the changes for a link, written down before they are made, so that they can be put back: by this daemon, or by
 //! another program after it was killed.
 //!
-//! A note is an intent. Whether it was carried out, in part or not at all, is seen when it is undone: what is not there
-//! need not be put back. The file is replaced in one step, so that it is always whole; one that cannot be read is an
-//! error and never taken for an empty one.
+//! A note is an intent. Undoing it shows whether it was carried out, in part or not at all: a setting that is not there
+//! need not be put back. The file is replaced in one step, so that it is always whole; one that cannot be read is an error
+//! and never taken for an empty one.
 
 use std::fs;
 use std::io;
@@ -101,7 +101,7 @@ impl InterfaceChange {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// Puts it back, to what it was after the `earlier` changes. What is no longer there need not be.
+    /// Puts it back, to what it was after the `earlier` changes. A setting that is no longer there need not be put back.
     fn undo(&self, netlink: &Netlink, ends: &LinkEnds, earlier: &[Self]) -> net::Result<()> {
         match self {
             Self::Made { .. } => match ends.stand_in(netlink)? {
@@ -158,7 +158,7 @@ fn noted(addresses: &[Vec<u8>], routes: &[Vec<u8>]) -> MovedAddresses {
     }
 }
 
-/// Moves everything that the stand-in has to the interface it stands in for, also what came later. What was noted counts only
+/// Moves everything that the stand-in has to the interface it stands in for, also what came later. The notes count only
 /// where the stand-in itself does not show it: it is gone, or the move was never finished.
 fn give_back(netlink: &Netlink, ends: &LinkEnds, noted: &MovedAddresses, done: bool) -> net::Result<()> {
     let Some(wire) = ends.wire(netlink)? else { return keep_addresses(netlink, ends) };
@@ -202,7 +202,7 @@ fn keep_addresses(netlink: &Netlink, ends: &LinkEnds) -> net::Result<()> {
 /// Changes made for a link, kept in a file as long as they last.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChangeNotes {
-    /// Between which two interfaces; notes of earlier versions do not say.
+    /// The two interfaces; notes of earlier versions do not name them.
     #[serde(default)]
     pub ends: Option<LinkEnds>,
     pub changes: Vec<InterfaceChange>,
@@ -298,8 +298,8 @@ impl ChangeNotes {
         })
     }
 
-    /// Puts back, from the last on, all but the first `kept` changes, of the link of this name. What could not be put back
-    /// stays written down, and why is returned.
+    /// Puts back, from the last on, all but the first `kept` changes, of the link of this name. A change that could not be
+    /// put back stays written down, and the reason is returned.
     pub(crate) fn undo(&mut self, netlink: &Netlink, name: &str, kept: usize) -> Vec<String> {
         // Without a wire nothing but the stand-in itself was changed.
         let ends = self.ends_of(name).unwrap_or_else(|| LinkEnds {

@@ -78,7 +78,7 @@ impl StandIn {
         Ok(())
     }
 
-    /// Why frames are not to be stamped, whatever the peer says.
+    /// Reason why frames are not to be stamped, whatever the peer says.
     pub(super) fn find_no_stamps(&self, config: &LinkConfig) -> Option<&'static str> {
         let link = self.netlink.existing(self.wire_index);
         // A card distributes stamped frames by flow, as any others, and their numbers would arrive out of order.

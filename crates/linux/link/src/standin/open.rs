@@ -58,8 +58,8 @@ impl StandIn {
         self.notes.has(is_open)
     }
 
-    /// A daemon serves the link again. What arrives was kept from the kernel before the wire was opened: a frame may be
-    /// lost in between, none comes twice.
+    /// Ends failing open: a daemon serves the link again. Arriving frames were kept from the kernel before the wire was
+    /// opened: a frame may be lost in between, none comes twice.
     pub(super) fn close_again(&mut self) -> Result<(), LinkError> {
         if !self.is_failing_open() {
             return Ok(());

@@ -21,7 +21,7 @@ pub(crate) fn check(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo
     check_ipv6(netlink, config, wire, mtu)
 }
 
-/// Those above and beside it, of all interfaces there are.
+/// Checks the interfaces above and beside it, of all interfaces there are.
 fn check_relatives(
     config: &LinkConfig,
     links: &[InterfaceInfo],

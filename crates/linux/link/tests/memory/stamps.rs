@@ -81,7 +81,7 @@ fn stamping() -> Pair {
     pair
 }
 
-/// By then two ends of a cable have found that it is one.
+/// Time by which two ends of a cable have found that it is one.
 const PROVED: Span = Span::from_ms(150);
 
 fn states(pair: &Pair) -> [StampState; 2] {

@@ -58,7 +58,7 @@ impl InterfaceAddress {
         &self.0
     }
 
-    /// From what [`InterfaceAddress::as_bytes`] gave.
+    /// Reads the bytes that [`InterfaceAddress::as_bytes`] gave.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
         let address = Self(bytes);
         (address.0.len() >= ADDRESS_HEADER && address.local().is_some()).then_some(address)
@@ -166,7 +166,7 @@ impl UnicastRoute {
         &self.0
     }
 
-    /// From what [`UnicastRoute::as_bytes`] gave.
+    /// Reads the bytes that [`UnicastRoute::as_bytes`] gave.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
         (bytes.len() >= ROUTE_HEADER).then_some(Self(bytes))
     }
@@ -288,12 +288,12 @@ impl MoveStep<'_> {
 }
 
 impl MovedAddresses {
-    /// Moves everything. What is there already, or is gone with its interface, is no error.
+    /// Moves everything. It is no error if an address or route is there already, or is gone with its interface.
     pub fn perform(&self, netlink: &Netlink) -> Result<()> {
         netlink.perform(&self.steps(self.from, self.to))
     }
 
-    /// With what these other addresses and routes are, each once.
+    /// Adds these addresses and routes, each once.
     pub fn joined(mut self, addresses: Vec<InterfaceAddress>, routes: Vec<UnicastRoute>) -> Self {
         for address in addresses {
             if !self.addresses.iter().any(|known| (known.ip(), known.prefix()) == (address.ip(), address.prefix())) {
@@ -308,7 +308,7 @@ impl MovedAddresses {
         self
     }
 
-    /// With the labels that these addresses had before: an interface that is renamed gives its addresses new ones.
+    /// Restores the labels that these addresses had before: an interface that is renamed gives its addresses new ones.
     #[must_use]
     pub fn labelled_as(mut self, before: &[InterfaceAddress]) -> Self {
         for address in &mut self.addresses {
@@ -320,7 +320,7 @@ impl MovedAddresses {
         self
     }
 
-    /// Moves everything back. What is there already, or is gone with its interface, is no error.
+    /// Moves everything back. It is no error if an address or route is there already, or is gone with its interface.
     pub fn restore(&self, netlink: &Netlink) -> Result<()> {
         netlink.perform(&self.steps(self.to, self.from))
     }

@@ -193,7 +193,7 @@ impl Netlink {
         Err(NetError::new(format!("wait for {}", self.name_of(index)), io::ErrorKind::TimedOut.into()))
     }
 
-    /// In a new namespace the loopback interface is down.
+    /// Sets the loopback interface up: in a new namespace it is down.
     pub fn set_loopback_up(&self) -> Result<()> {
         self.set_up(self.existing_link("lo")?.index, true)
     }
@@ -258,7 +258,7 @@ impl Netlink {
         Ok(counters.map(InterfaceStatistics::parse).unwrap_or_default())
     }
 
-    /// For error messages: the name, if the interface still has one.
+    /// Name for error messages, if the interface still has one.
     pub(super) fn name_of(&self, index: u32) -> String {
         let found = self.describe(index).ok().and_then(|message| InterfaceInfo::parse(&message));
         found.map_or_else(|| format!("interface {index}"), |link| link.name)

@@ -83,7 +83,7 @@ fn on_a_thread<T: Send>(f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     })
 }
 
-/// By what right a process may change its network.
+/// Right by which a process may change its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkPrivilege {
     /// It was root, and now has a network of its own.

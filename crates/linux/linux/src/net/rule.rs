@@ -28,7 +28,7 @@ impl PolicyRule {
         &self.0
     }
 
-    /// From what [`PolicyRule::as_bytes`] gave.
+    /// Reads the bytes that [`PolicyRule::as_bytes`] gave.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
         (bytes.len() >= HEADER).then_some(Self(bytes))
     }

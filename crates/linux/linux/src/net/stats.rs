@@ -30,7 +30,7 @@ pub struct EthtoolSocket {
 }
 
 const VERSION: u8 = 1;
-/// Since Linux 5.13, both.
+/// Commands since Linux 5.13, both.
 const GET_STATISTICS: u8 = 32;
 const GET_FEC: u8 = 29;
 

@@ -19,7 +19,7 @@ use super::netlink::{Netlink, NetlinkRequest, attribute, text, u32_at, u64_at};
 /// One classic-BPF instruction: code, jump if true, jump if false, operand.
 pub type BpfInstruction = (u16, u8, u8, u32);
 
-/// On which way through the interface a filter sits.
+/// Direction through the interface in which a filter sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterDirection {
     Ingress,
@@ -167,7 +167,7 @@ impl Netlink {
         }
     }
 
-    /// Also deletes all filters.
+    /// Deletes the clsact with all its filters.
     pub(crate) fn delete_clsact(&self, index: u32) -> Result<()> {
         let request = NetlinkRequest::new(libc::RTM_DELQDISC, 0, &header(index, CLSACT_HANDLE, CLSACT, 0));
         self.execute_on(index, format_args!("delete clsact from"), request)
@@ -182,7 +182,7 @@ impl Netlink {
         self.execute_on(index, format_args!("add a filter to"), request)
     }
 
-    /// Without a handle, every filter of this priority.
+    /// Deletes a filter; without a handle, every filter of this priority.
     pub(crate) fn delete_filter(
         &self,
         index: u32,
@@ -215,7 +215,8 @@ impl Netlink {
         }
     }
 
-    /// Undoes [`Netlink::drop_all_on_ingress`] and [`Netlink::pass_to_each_other`]. What is not there need not be undone.
+    /// Undoes [`Netlink::drop_all_on_ingress`] and [`Netlink::pass_to_each_other`]. Filters that are not there need not be
+    /// undone.
     pub fn accept_on_ingress(&self, index: u32, delete_clsact: bool) -> Result<()> {
         let undone = match delete_clsact {
             true => self.delete_clsact(index),

@@ -78,9 +78,9 @@ impl<F> HostWrite<F> {
 
 #[derive(Debug)]
 pub struct Coalescer<F> {
-    /// In the order in which they were opened.
+    /// Open batches, in the order in which they were opened.
     open: Vec<OpenBatch>,
-    /// In the order in which they leave.
+    /// Ready batches, in the order in which they leave.
     ready: VecDeque<usize>,
     /// Batches, open, ready or unused, are named by their place here; they are used again, never freed.
     batches: Vec<HostWrite<F>>,

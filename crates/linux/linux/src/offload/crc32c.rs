@@ -1,6 +1,6 @@
 //! The checksum of SCTP (RFC 9260 App. A): CRC-32C, which a host may leave undone like any other.
 
-/// For each byte what it does to the remainder; the polynomial is reflected.
+/// Effect of each byte on the remainder; the polynomial is reflected.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

@@ -37,7 +37,7 @@ pub trait FrameSink {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentCounts {
     pub frames: u32,
-    /// Those at its end for which there was no room.
+    /// Frames at the end for which there was no room.
     pub dropped: u32,
 }
 

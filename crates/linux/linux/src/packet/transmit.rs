@@ -18,7 +18,7 @@ use crate::socket::{self, set};
 
 /// Super-frames on their way at a time.
 const SLOTS: usize = 8;
-/// From the start of a slot to the vnet header.
+/// Bytes from the start of a slot to the vnet header.
 const HEAD: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
 /// 17 pages, the most that the kernel takes for one frame.
 const SLOT: usize = (HEAD + LONGEST_COPY).next_multiple_of(4_096);

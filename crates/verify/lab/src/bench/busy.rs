@@ -27,7 +27,7 @@ use units::StopFlag;
 pub(crate) const PER_SECOND: u32 = 12_000;
 pub const SIZE: usize = 64;
 const PORT: u16 = 7_701;
-/// For what is on its way, on a machine that is busy.
+/// Time for datagrams on their way to arrive, on a machine that is busy.
 const SETTLE: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_millis(10);
@@ -198,7 +198,7 @@ impl BusyBench<'_> {
         })
     }
 
-    /// From the left to the right.
+    /// Sends datagrams from the left to the right.
     fn datagrams(&self, ends: &[Namespace; 2]) -> Result<DatagramResults, LinkError> {
         let trouble = |error: std::io::Error| LinkError(error.to_string());
         let socket = ends[1].with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))?.map_err(trouble)?;

@@ -20,12 +20,12 @@ use timekeeper::{ClockPageEntry, ClockPageWriter, ClockReader, ClockState};
 /// Readings of each clock before the judge lets others have the processor.
 const BATCH: usize = 16;
 const PAUSE: Duration = Duration::from_micros(500);
-/// Between two points of a chart.
+/// Time between two points of a chart.
 const CHART_EVERY_NS: u64 = 4_000_000;
 /// Readings of roots that are not known yet.
 const MOST_PENDING: usize = 1_000_000;
 
-/// Whose time: a term.
+/// Term of the root whose time it is.
 type RootKey = u64;
 
 /// One reading of a clock.
@@ -46,7 +46,7 @@ struct RootTime {
 }
 
 impl RootTime {
-    /// By the page of a root.
+    /// Reads the time from the page of a root.
     fn of(entry: &ClockPageEntry) -> Option<Self> {
         let is_root = matches!(entry.state, ClockState::Root | ClockState::Elected);
         let ClockPageEntry { raw_ns, earliest_ns: time_ns, oscillator_q32: faster_q32, .. } = *entry;

@@ -30,7 +30,7 @@ pub struct Ptp4lOutcome {
     pub backup_after_cut: bool,
     /// Time that this took.
     pub cut_recovery_ms: f64,
-    /// After the root's death, all had the planned backup root as their grandmaster.
+    /// True if all had the planned backup root as their grandmaster after the root's death.
     pub backup_root_after_death: bool,
     /// Time that this took, until the last one.
     pub root_recovery_ms: f64,
@@ -107,7 +107,7 @@ struct Ptp4lNetwork<'a> {
     stage: GraphStage,
     folder: PathBuf,
     daemons: Vec<Option<Child>>,
-    /// By the identity that ptp4l made for itself.
+    /// Nodes by the identity that ptp4l made for itself.
     nodes: BTreeMap<String, usize>,
 }
 

@@ -18,7 +18,7 @@ pub struct KillRow {
     pub what: String,
     /// True if the root was among it.
     pub root: bool,
-    /// Since the judge began.
+    /// Time since the judge began.
     pub at_seconds: f64,
     /// The longest that a clock that lived heard nothing; none if one never heard anything again.
     pub recovery_ms: Option<f64>,
@@ -57,15 +57,15 @@ impl PlannedFor {
 /// A root that was stopped, and a plan by hand.
 #[derive(Clone, Debug, Serialize)]
 pub struct StopRow {
-    /// For how long it did not run.
+    /// Time for which it did not run.
     pub stopped_ms: u64,
     /// Node that the plan made the root.
     pub planned_for: PlannedFor,
-    /// By name.
+    /// Name of that node.
     pub root: String,
     /// True if a backup root had taken over.
     pub elected: bool,
-    /// From the plan until there was one root of this plan and all others heard it; none if that never was so.
+    /// Time from the plan until there was one root of this plan and all others heard it; none if that never was so.
     pub healed_ms: Option<f64>,
     /// True if within a second more that was the planned one, and all listened to their parents: on a busy machine some
     /// turn, or its backup root takes over, for no other reason.
@@ -92,7 +92,7 @@ pub struct DepthRow {
 /// Something that was aimed for.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockVerdict {
-    /// In words.
+    /// Aim, in words.
     pub aim: &'static str,
     /// Finding, in words.
     pub found: String,
@@ -109,7 +109,7 @@ pub struct ClockDemoResult {
     pub cores: usize,
     /// Processes that wanted a processor, on average over the last minute.
     pub load: Option<f64>,
-    /// Between waves.
+    /// Time between waves.
     pub interval_us: f64,
     /// Readings that were judged.
     pub reads: u64,
@@ -119,7 +119,7 @@ pub struct ClockDemoResult {
     pub unjudged: u64,
     /// Attempts at which a clock knew no time: it had just been started, or was replaced.
     pub without_time: u64,
-    /// By how much the tightest interval contained the true time.
+    /// Margin by which the tightest interval contained the true time.
     pub worst_margin_ns: Option<i64>,
     /// A read of the page, median.
     pub read_ns: f64,
@@ -131,9 +131,9 @@ pub struct ClockDemoResult {
     pub kills: Vec<KillRow>,
     /// One for each time that the root was stopped.
     pub stops: Vec<StopRow>,
-    /// Over all kills but forged frames.
+    /// Median over all kills but forged frames.
     pub recovery_p50_ms: Option<f64>,
-    /// Over all kills but forged frames.
+    /// Maximum over all kills but forged frames.
     pub recovery_max_ms: Option<f64>,
     /// The median for each kind.
     pub recovery_by_kind_ms: BTreeMap<&'static str, f64>,

@@ -154,7 +154,7 @@ impl BackgroundPlan {
     }
 }
 
-/// At the rate of a port; a little apart, so that senders do not fall into step.
+/// Sending rate of a port; a little apart, so that senders do not fall into step.
 fn datagrams_per_second(rate: Rate, number: usize) -> u64 {
     rate.bits_per_second() / 8 / FULL_FRAME * (1_000 - 7 * number as u64) / 1_000
 }

@@ -18,9 +18,9 @@ use crate::stage::{self, RackStage, StageDaemon, StageMember, StageSwitch};
 
 /// The host whose port everybody sends to.
 pub(super) const CLIENT: usize = 0;
-/// Before anything is measured.
+/// Time before anything is measured.
 const WARMUP: Duration = Duration::from_millis(300);
-/// Between two looks at what hosts still hold, and how many there are at most.
+/// Time between two looks at what hosts still hold, and the most looks there are.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const MOST_LOOKS: u32 = 100;
 /// Most bytes that a host may hold, for as long as it takes to drain.

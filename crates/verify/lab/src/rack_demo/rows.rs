@@ -75,7 +75,7 @@ pub(super) enum RackBackground {
     None,
     /// CUBIC of the kernel, as much as it can.
     Tcp,
-    /// At the rate of a port from each host.
+    /// UDP at the rate of a port from each host.
     Udp,
 }
 
@@ -291,7 +291,7 @@ impl RackDemoResult {
     }
 }
 
-/// Why the machine was measured, and not the rack.
+/// Reason why the machine was measured, and not the rack.
 fn why_invalid(rows: &[RackRow]) -> Option<String> {
     let overflowed: u64 = rows.iter().map(|row| row.ring_overflow).sum();
     if overflowed > 0 {

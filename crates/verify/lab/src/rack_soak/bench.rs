@@ -27,7 +27,7 @@ use crate::stage::{self, CarrierCounts, EmulatedWire, RackStage};
 
 /// Everything flows for this long before anything is done, and after it.
 const WARMUP: Duration = Duration::from_secs(2);
-/// For this long is looked whether flows are back at their rate.
+/// Time for which flows are watched to see if they are back at their rate.
 const SETTLE: Duration = Duration::from_secs(2);
 const SAMPLE_EVERY: Duration = Duration::from_millis(5);
 const ASK_EVERY: Duration = Duration::from_millis(100);

@@ -68,7 +68,7 @@ impl<'a> DaemonCommand<'a> {
         RunDirectory::at(self.folder.join("run"))
     }
 
-    /// For an end of a link: true if it protects frames.
+    /// True if an end of a link protects frames.
     pub(super) fn link_is_active(&self) -> bool {
         matches!(self.directory().ask(&self.name, LinkRequest::Status), Ok(LinkReply::Status(status)) if status.is_active())
     }

@@ -28,7 +28,7 @@ const OFFERED_PERCENT: u64 = 120;
 pub struct RackFlow {
     pub host: usize,
     pub sent: u64,
-    /// Those that the kernel did not take, because the interface was not there.
+    /// Datagrams that the kernel did not take, because the interface was not there.
     pub not_taken: u64,
     pub delivered: u64,
     /// Frames that found no room in the host's own queues, as its daemons counted it.
@@ -46,7 +46,7 @@ pub(super) struct RunningFlows<'scope> {
     threads: Vec<FlowThreads<'scope>>,
 }
 
-/// Until when.
+/// Flags that end flows.
 #[derive(Debug, Default)]
 pub(super) struct FlowsEnd {
     pub sending: StopFlag,

@@ -19,13 +19,14 @@ pub struct RackSoakEvent {
     pub at_seconds: f64,
     /// "switch", or the host.
     pub killed: String,
-    /// Until all other hosts together were at 0.95 of their rate of the second before; none if they were not within two seconds.
+    /// Time until all other hosts together were at 0.95 of their rate of the second before; none if they were not within
+    /// two seconds.
     pub others_back_ms: Option<f64>,
-    /// Until the daemon that was started in its place answered.
+    /// Time until the daemon that was started in its place answered.
     pub answered_ms: f64,
     /// The longest that a thread which sleeps for 5 ms overslept until then.
     pub machine_late_ms: f64,
-    /// From the restart until the host itself was at 0.95 of its rate again; none for the switch.
+    /// Time from the restart until the host itself was at 0.95 of its rate again; none for the switch.
     pub own_back_ms: Option<f64>,
 }
 
@@ -89,7 +90,7 @@ impl RackSoak {
         self.valid = self.why_invalid.is_none();
     }
 
-    /// Why the machine was measured: its verdicts say nothing about the rack then.
+    /// Reason why the machine was measured: its verdicts say nothing about the rack then.
     fn why_invalid(&self) -> Option<String> {
         if self.ring_overflow > 0 {
             let frames = self.ring_overflow;
@@ -140,7 +141,7 @@ impl RackSoak {
         SoakVerdict { name: "intact", holds: differing == 0 && compared > 0, because }
     }
 
-    /// Without a switch there is nobody to send to: that one must be back.
+    /// Checks that the others are back. Without a switch there is nobody to send to: that one must be back.
     fn others_back(&self) -> SoakVerdict {
         let late = |event: &RackSoakEvent| {
             let restart = if event.killed == SWITCH { event.answered_ms } else { 0.0 };
@@ -173,7 +174,7 @@ pub(super) fn host_name(host: usize) -> String {
     format!("host {host}")
 }
 
-/// For people.
+/// Report for people, as text.
 pub fn text(soak: &RackSoak) -> String {
     let mut flows = Table::new(&[
         ("from", Align::Left),

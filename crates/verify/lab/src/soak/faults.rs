@@ -114,7 +114,7 @@ pub fn run(
 }
 
 impl FaultPlan {
-    /// Without the kinds for which a program is missing.
+    /// Plan without the kinds for which a program is missing.
     fn possible(&self, watch: &dyn FaultObserver) -> Result<Self, LinkError> {
         let mut possible = self.clone();
         if self.kinds.contains(&FaultKind::Firewall) && !names::can_filter() {

@@ -44,7 +44,7 @@ pub struct Soak {
     pub frames: u64,
     pub recovered: u64,
     pub given_up: u64,
-    /// By Eq. 1, for independent losses.
+    /// Frames given up by Eq. 1, for independent losses.
     pub given_up_predicted: Option<f64>,
     pub give_up_after_ms: f64,
     pub recovery_p50_us: Option<f64>,

@@ -113,7 +113,7 @@ impl Drop for RunningProgram {
     }
 }
 
-/// In the namespace of the calling thread. Connecting to find out would be traffic.
+/// True if a server listens at this port in the namespace of the calling thread. Connecting to find out would be traffic.
 fn is_listening(port: u16) -> bool {
     const LISTENING: &str = "0A";
     let sockets = fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();

@@ -21,7 +21,7 @@ pub(crate) struct SoakStream<'a> {
 }
 
 impl<'a> SoakStream<'a> {
-    /// From the namespace of the calling thread.
+    /// Opens a connection from the namespace of the calling thread.
     pub(crate) fn open(to: SocketAddr, over: &'a StopFlag) -> io::Result<Self> {
         let asked = Clock::start();
         let socket = TcpStream::connect_timeout(&to, LIMIT)?;
@@ -31,7 +31,7 @@ impl<'a> SoakStream<'a> {
         Ok(Self { socket: BufReader::with_capacity(64 << 10, socket), over, asked })
     }
 
-    /// Since the last [`SoakStream::ask`], or since it was opened.
+    /// Time since the last [`SoakStream::ask`], or since it was opened.
     pub(crate) fn waited(&self) -> Duration {
         self.asked.elapsed()
     }

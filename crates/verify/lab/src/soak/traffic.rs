@@ -33,10 +33,10 @@ pub struct TrafficTotals {
     pub compared_bytes: u64,
     /// Completed, but not with the bytes that were sent.
     pub differing: u64,
-    /// Not completed, for another reason than the end of the soak.
+    /// Requests, files, transfers or runs not completed, for another reason than the end of the soak.
     pub failed: u64,
     pub first_failure: Option<String>,
-    /// Until an answer began, where there are requests and answers.
+    /// Time until an answer began, where there are requests and answers.
     pub p50_us: Option<f64>,
     pub p999_us: Option<f64>,
     pub slowest_us: Option<f64>,

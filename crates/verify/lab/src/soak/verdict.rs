@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::traffic::TrafficTotals;
 use super::{Soak, SoakSnapshot};
 
-/// By how much the program may grow after the first quarter.
+/// Bytes by which the program may grow after the first quarter.
 pub(crate) const MOST_GROWTH: u64 = 8 << 20;
 /// Probability that chance does not exceed what is allowed for: it does once in a thousand soaks.
 const SURE: f64 = 0.999;

@@ -20,7 +20,7 @@ use wire::link::AddressStamp;
 
 use super::hosts::{CabledHosts, give_address_among, mac};
 
-/// In which ways a bridge is unlike most.
+/// Ways in which a bridge is unlike most.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BridgeKind {
     /// It learns nothing, as a hub.

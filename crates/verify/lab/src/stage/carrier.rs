@@ -110,7 +110,7 @@ pub(super) fn start<'scope>(
     }
 }
 
-/// In the namespace of the calling thread.
+/// Opens a medium in the namespace of the calling thread.
 fn open(config: MediumConfig, ends: [u32; 2], mtu: u32) -> Result<Medium, LinkError> {
     let socket = PacketSocketOptions { send_buffer: 4 << 20, ..wire_socket(mtu, 4_096) };
     let open = |index| PacketSocket::open(index, &socket).map_err(failed);

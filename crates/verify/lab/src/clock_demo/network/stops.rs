@@ -12,11 +12,12 @@ use crate::soak::process::signal;
 use clock::plan::ClockPlan;
 use timekeeper::{ClockControlReply, ClockState, ClockStatus, ask_clock};
 
-/// For how long the root is stopped, in turn.
+/// Times for which the root is stopped, in turn.
 const STOPPED: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(1_000)];
 /// Intervals from its waking until the plan is given, in turn.
 const PAUSES: [u32; 4] = [0, 2, 20, 200];
-/// After so long, a plan has not led to one root that all follow, and after so long again some do not listen to their parents.
+/// Time after which a plan has not led to one root that all follow, and further time after which some do not listen to
+/// their parents.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLES: Duration = Duration::from_secs(1);
 

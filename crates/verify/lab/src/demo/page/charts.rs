@@ -27,7 +27,7 @@ pub(crate) fn tail(story: &DemoResult) -> Chart {
     })
 }
 
-/// From the median up: times, and the share of requests that did not take longer.
+/// Curve from the median up: times, and the share of requests that did not take longer.
 fn curve(trips: &RoundTrips) -> Vec<(f64, f64)> {
     const STEPS_OF_A_DECADE: f64 = 24.0;
     if trips.count() == 0 {

@@ -24,9 +24,9 @@ use units::StopFlag;
 
 /// A fault with all that belongs to it; no other begins when less than this is left.
 const ONE_FAULT: Duration = Duration::from_secs(3);
-/// For the ends to find each other at first, on a machine that may be busy.
+/// Time for the ends to find each other at first, on a machine that may be busy.
 const FIRST: Duration = Duration::from_secs(30);
-/// For the link to be protected again after a fault, and after both daemons were restarted because it was not.
+/// Time for the link to be protected again after a fault, and after both daemons were restarted because it was not.
 const RECOVERY: Duration = Duration::from_secs(5);
 const REPAIR: Duration = Duration::from_secs(30);
 /// Longer than any frame is asked for again.
@@ -39,7 +39,7 @@ pub(super) struct FaultAct<'a> {
     pub number: u32,
     pub keyed: bool,
     pub waits: bool,
-    /// On the run's clock.
+    /// End on the run's clock.
     pub until: Duration,
     pub clock: Clock,
     pub stop: &'a StopFlag,

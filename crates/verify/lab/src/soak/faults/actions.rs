@@ -32,12 +32,12 @@ pub(crate) const MTU: u32 = 1_600;
 const TICK: Duration = Duration::from_millis(10);
 /// Clients of a socket that are slow at the same time.
 const CLIENTS: usize = 4;
-/// Between two bytes of such a client.
+/// Time between two bytes of such a client.
 const BYTE_EVERY: Duration = Duration::from_millis(100);
 /// Frames that are kept to be sent again.
 const MOST_RECORDED: usize = 512;
 const HOUR: u64 = 3_600;
-/// For another keeper, which is looked for once a second, and for frames to pass without a daemon.
+/// Time for another keeper, which is looked for once a second, and for frames to pass without a daemon.
 const KEEPER_WITHIN: Duration = Duration::from_secs(5);
 /// Time in which everything that the daemon had sent when it was killed has arrived.
 const SETTLED: Duration = Duration::from_millis(100);

@@ -8,7 +8,7 @@ use super::outcome::InflictedFault;
 use super::{FaultReport, Supervisor, side};
 use linux::clock::Clock;
 
-/// For a status that is up to date.
+/// Time to wait for a status that is up to date.
 const FRESH: Duration = Duration::from_secs(2);
 
 /// Record of an act.

@@ -20,7 +20,7 @@ use super::supervisor::{STAND_IN, Supervisor};
 use crate::soak::process::{self, DaemonPlace};
 use crate::stage::GuestHost;
 
-/// On a machine that may be busy.
+/// Time to wait, on a machine that may be busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 

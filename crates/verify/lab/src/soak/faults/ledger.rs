@@ -26,7 +26,7 @@ use serde::Serialize;
 /// Frames that an end may have outstanding, by default: what a restart may cost in each direction.
 pub const WINDOW: u64 = 1_024;
 
-/// For what is on its way when something happens, and for threads that are late.
+/// Margin for what is on its way when something happens, and for threads that are late.
 pub(crate) const MARGIN: Duration = Duration::from_millis(100);
 
 /// Account under which a lost datagram was counted.
@@ -37,7 +37,7 @@ pub(crate) enum LossAccount {
     Dropped,
 }
 
-/// Whose counter it is, seen from a datagram.
+/// End whose counter it is, seen from a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CounterSide {
     Sender,
@@ -118,7 +118,7 @@ impl AccountCounts {
         self.given_up + self.refused + self.dropped
     }
 
-    /// At most `most` of it: what was given up first, then what was refused.
+    /// Limits the counts to `most` in all: what was given up first, then what was refused.
     fn at_most(self, most: u64) -> Self {
         let given_up = self.given_up.min(most);
         let refused = self.refused.min(most - given_up);
@@ -137,7 +137,7 @@ impl Add for AccountCounts {
     }
 }
 
-/// From a moment to another, both included.
+/// Interval from a moment to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeInterval {
     pub from: Duration,
@@ -185,9 +185,9 @@ pub struct ReceivedDatagram {
 /// Records of the two witnesses of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct WitnessJournal {
-    /// By number.
+    /// Datagrams sent, by number.
     pub sent: Vec<SentDatagram>,
-    /// In the order of arrival.
+    /// Datagrams received, in the order of arrival.
     pub arrived: Vec<ReceivedDatagram>,
     pub corrupted: u64,
     /// Lost by the receiving witness's own socket.

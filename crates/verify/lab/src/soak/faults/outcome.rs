@@ -12,7 +12,7 @@ use super::side;
 #[derive(Clone, Copy, Debug)]
 pub struct InflictedFault {
     pub fault: PlannedFault,
-    /// On the act's clock.
+    /// Time on the act's clock.
     pub at: Duration,
     pub protected_after: Duration,
 }
@@ -27,7 +27,7 @@ pub struct FaultReport {
     pub at_s: f64,
     /// The longest time without an arrival, of the worse direction.
     pub silence_ms: f64,
-    /// From the fault's end until both ends were protected and datagrams flowed again.
+    /// Time from the fault's end until both ends were protected and datagrams flowed again.
     pub protected_after_ms: f64,
     pub lost: u64,
     pub duplicated: u64,

@@ -158,7 +158,7 @@ pub struct PlannedFault {
     pub lasts: Duration,
     /// Quiet before it.
     pub pause: Duration,
-    /// For everything else that is random about the fault.
+    /// Seed for everything else that is random about the fault.
     pub seed: u64,
 }
 
@@ -172,7 +172,7 @@ pub(crate) struct Deck {
 }
 
 impl Deck {
-    /// For one act of a run; kinds that cannot happen in it are left out.
+    /// Makes the plan for one act of a run; kinds that cannot happen in it are left out.
     pub(crate) fn new(seed: u64, act: u64, kinds: &[FaultKind], keyed: bool) -> Self {
         let kinds = kinds.iter().copied().filter(|kind| kind.applies(keyed)).collect();
         Self { random: Random::new(seed, act), kinds, left: Vec::new(), lasting: None }

@@ -27,7 +27,7 @@ pub(crate) fn find(stage: &Stage, ends: &[Supervisor<'_>; 2]) -> Vec<String> {
     found
 }
 
-/// In the namespace of the calling thread.
+/// Lists remains in the namespace of the calling thread.
 fn in_network(end: usize) -> net::Result<Vec<String>> {
     let netlink = Netlink::open()?;
     let mut found = Vec::new();

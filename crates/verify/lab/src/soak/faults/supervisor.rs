@@ -66,9 +66,9 @@ struct SupervisorState {
     launch: Launch,
     /// Time at which it was asked to end, by SIGTERM.
     leaving: Option<Duration>,
-    /// Not to be started again.
+    /// True if it is not to be started again.
     finished: bool,
-    /// Not to be started for now.
+    /// True if it is not to be started for now.
     held: bool,
     starts: u64,
     /// Nobody serves this end since then.

@@ -103,8 +103,8 @@ pub(crate) fn receive(
     Ok(WitnessJournal { arrived, corrupted, overrun, end: clock.elapsed(), ..WitnessJournal::default() })
 }
 
-/// From the left to the server on the right, until `over`. One that fails says nothing: its connection may have been cut
-/// off for longer than it waits.
+/// Transfers from the left to the server on the right, until `over`. A transfer that fails says nothing: its connection may
+/// have been cut off for longer than it waits.
 pub(crate) fn transfers(
     host: &Namespace,
     to: SocketAddr,
