@@ -38,8 +38,8 @@ const AT_FIRST: Span = Span::from_ms(5);
 const PROOFS: u32 = 3;
 /// Answers in a row that lack a path before stamps are taken for impossible.
 const TRIES: u32 = 10;
-/// Answers in a row that lack a path before stamps in use are given up. From the first of them on, no stamped frames are
-/// sent until a question comes by every path.
+/// Answers in a row that lack a path before stamps in use are probed again. From the first of them on, no stamped frames
+/// are sent until a question comes by every path.
 const MISSED: u32 = 4;
 /// Time without such a question after which the cable may be another.
 const LEASE: Span = Span::from_ms(1_000);
