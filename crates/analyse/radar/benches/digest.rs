@@ -1,4 +1,4 @@
-//! What a meter pays for a packet, and a collector for a loss.
+//! Cost of a packet to a meter, and of a loss to a collector.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use radar::digest::{Digest, DigestShape};

@@ -121,7 +121,7 @@ impl AclRule {
     }
 }
 
-/// What rules look at.
+/// Header fields that rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RuleKey {
     src: u32,

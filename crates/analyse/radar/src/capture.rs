@@ -29,9 +29,9 @@ pub use write::CaptureWriter;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureRecord<'a> {
     pub at: Timestamp,
-    /// As long as it was on the wire, as far as the capture says.
+    /// Length on the wire, as far as the capture records it.
     pub len: u32,
-    /// What was kept of it.
+    /// Captured bytes of the frame.
     pub bytes: &'a [u8],
     /// Its number in capture files.
     pub link_number: u32,
@@ -55,7 +55,7 @@ pub enum CaptureError {
     LinkType(u32),
     /// It ends within the record that begins at this byte, after `packets` packets.
     Truncated { byte: u64, packets: u64 },
-    /// What is there makes no sense.
+    /// The data at this byte is not valid.
     Damaged { byte: u64, packets: u64, what: String },
 }
 
@@ -162,7 +162,7 @@ impl<'a> CaptureReader<'a> {
     }
 }
 
-/// What ends the reading of a record, before it is known where that was.
+/// Reason why the reading of a record ends, before its position is known.
 enum ReadStop {
     Read(io::Error),
     Short,
@@ -208,7 +208,7 @@ fn unpacked<'a>(mut source: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     Ok(if packed { Box::new(MultiGzDecoder::new(BufReader::with_capacity(PACKED, whole))) } else { Box::new(whole) })
 }
 
-/// What the file looks like, for a user who took another file for a capture.
+/// Format that the file seems to have, for a user who took another file for a capture.
 fn looks_like(bytes: &[u8]) -> String {
     const KNOWN: [(&[u8], &str); 8] = [
         (&[0x28, 0xb5, 0x2f, 0xfd], "it is packed by zstd (unpack it first: zstd -d)"),

@@ -40,7 +40,7 @@ use crate::rolling::map_bytes;
 /// A loss with its cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JudgedLoss {
-    /// How many losses had been given before it.
+    /// Number of losses that had been given before it.
     pub nth: usize,
     pub loss: Loss,
     pub cause: LossCause,
@@ -77,14 +77,14 @@ pub struct CauseAnalyzer {
     fed: usize,
     /// No more will come, so the interval may have been cut short.
     is_last: bool,
-    /// When the first interval began.
+    /// Time at which the first interval began.
     origin: Option<Timestamp>,
     /// The latest losses, as long as the gaps between them are small.
     run: Vec<Numbered>,
     interval: LossInterval,
     /// Too few so far.
     waiting: LossPool,
-    /// What was judged last by how it is spread, to judge the very last by.
+    /// Losses that were last judged by their spread; the very last losses are judged with them.
     spread: LossPool,
     /// Flows that lose all they send, with their losses so far.
     holes: BTreeMap<Flow, FlowLossTrack>,
@@ -183,7 +183,7 @@ impl CauseAnalyzer {
         out
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
         let Self { run, interval, waiting, spread, holes, .. } = self;
         let numbered = [run, &interval.open, &waiting.losses, &spread.losses].map(Vec::capacity).iter().sum::<usize>();
@@ -250,7 +250,7 @@ impl CauseAnalyzer {
         causes
     }
 
-    /// Whether a flow in a blackhole has lost all it sent since; if not it has come out.
+    /// True if a flow in a blackhole has lost all it sent since; if false, it has left the blackhole.
     fn stays_in_hole<'a>(&mut self, flow: &Flow, losses: impl Iterator<Item = &'a Loss>) -> bool {
         let Some(track) = self.holes.get_mut(flow) else { return false };
         losses.for_each(|loss| track.push(loss));
@@ -288,7 +288,7 @@ impl CauseAnalyzer {
         self.rest_of_interval(old, LossPool { since: nth, losses: new, congested }, out);
     }
 
-    /// Which of the losses belong to flows that lost all they sent.
+    /// For each loss, true if it belongs to a flow that lost all it sent.
     fn consecutive_flows(&mut self, open: &[Numbered], in_bursts: &[Loss]) -> Vec<bool> {
         let mut found = vec![false; open.len()];
         let bursts = by_flow(in_bursts.iter());
@@ -309,8 +309,8 @@ impl CauseAnalyzer {
         found
     }
 
-    /// What is left, older and from this interval: an interval with enough of its own is judged by itself, so that what waited
-    /// does not blur it.
+    /// Judges the remaining losses, older ones and those of this interval. An interval with enough losses of its own is
+    /// judged by itself, so that waiting losses do not blur it.
     fn rest_of_interval(&mut self, old: LossPool, new: LossPool, out: &mut Vec<JudgedLoss>) {
         let (count, until) = (old.losses.len(), new.since);
         let stands_alone = new.losses.len() >= self.thresholds.few;

@@ -1,4 +1,4 @@
-//! Which packets of one capture are missing in another: LossRadar (li-thesis §5.3) over files.
+//! Packets of one capture that are missing in another: LossRadar (li-thesis §5.3) over files.
 //!
 //! Both captures are read at once, each as far as the other in time, and one digest has their difference: packets of UP
 //! are put in, packets of DOWN taken out. Before it is too full to be decoded it is emptied into a list of what is
@@ -97,7 +97,7 @@ pub enum CaptureRole {
     Down,
 }
 
-/// What is in one capture.
+/// Contents of one capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureContents {
     /// IP packets that are compared.
@@ -110,7 +110,7 @@ pub struct CaptureContents {
     pub other_links: u64,
     /// The longest frame, as it was on the wire.
     pub longest: u32,
-    /// What was kept at least of packets that were cut, from the IP header on.
+    /// Fewest bytes that were kept of a packet that was cut, from the IP header on.
     pub kept: Option<usize>,
     /// Super-frames that were cut into the packets of the wire, and those of them whose packets' size is inferred.
     pub super_frames: u64,
@@ -153,7 +153,7 @@ pub struct MissingPacket {
     pub loss: Loss,
     /// Its number among the frames of UP, from 0.
     pub frame: u64,
-    /// As long as it was on the wire.
+    /// Length on the wire.
     pub len: u32,
 }
 
@@ -183,7 +183,7 @@ pub struct Comparison {
     pub only_down: u64,
     /// Packets of DOWN from before or after UP's capture.
     pub down_outside: u64,
-    /// Of some of those, UP does not even have another copy.
+    /// For some packets that only DOWN has, UP does not even have another copy.
     pub up_lacks: bool,
     /// UP has packets of the way back of those that only DOWN has: both captures hold both directions.
     pub both_ways: bool,
@@ -210,7 +210,7 @@ impl Comparison {
         self.lost.len() as u64 + self.unnamed
     }
 
-    /// Whether super-frames were cut, and more than a few of their packets do not fit the other capture's.
+    /// True if super-frames were cut, and more than a few of their packets do not fit the other capture's.
     fn has_wrong_cuts(&self) -> bool {
         const FEW: u64 = 100;
         self.up.super_frames + self.down.super_frames > 0 && self.misfits * FEW > self.losses()
@@ -222,7 +222,7 @@ impl Comparison {
     }
 }
 
-/// What is not said of both captures alone.
+/// Inputs of a comparison that do not belong to one capture alone.
 pub(crate) struct ComparisonContext<'a> {
     up: CaptureInput<'a>,
     down: CaptureInput<'a>,
@@ -345,7 +345,7 @@ impl<'a> ComparisonContext<'a> {
         }
     }
 
-    /// What is kept of every packet, of either capture.
+    /// Number of bytes that every packet of both captures has at least.
     pub(crate) fn shallowest(&self) -> Result<usize, CompareError> {
         let mut depth = DEPTH;
         for which in [CaptureRole::Up, CaptureRole::Down] {

@@ -35,7 +35,7 @@ use sides::{DirectionEvidence, HostSides};
 pub use figures::{DelayPercentiles, DirectionDelays, FlowDelays, TimeSlot};
 pub use readings::{ClockFileError, ClockStatement, readings};
 
-/// What is asked.
+/// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct DelayOptions<'a> {
     pub fields: Fields,
@@ -43,12 +43,12 @@ pub struct DelayOptions<'a> {
     pub memory: u64,
     /// By how much the clocks may drift apart, and each from true time.
     pub drift: OffsetDrift,
-    /// What the clock of either capture said of itself.
+    /// Statements of either capture's clock about itself.
     pub up_clock: &'a [ClockStatement],
     pub down_clock: &'a [ClockStatement],
 }
 
-/// Which way a packet went.
+/// Direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DelayDirection {
     UpToDown,
@@ -79,7 +79,7 @@ impl fmt::Display for DelayDirection {
 /// One packet, and how long it was on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketDelay {
-    /// When each capture saw it, by its clock.
+    /// Times at which each capture saw it, by its own clock.
     pub up: Timestamp,
     pub down: Timestamp,
     pub flow: Flow,
@@ -236,7 +236,7 @@ impl SearchStop {
     }
 }
 
-/// What the first reading finds out.
+/// Result of the first reading.
 struct SidesFound {
     flows: FlowTable,
     sides: HostSides,

@@ -31,7 +31,7 @@ pub(crate) const PLACES: usize = 3;
 /// The largest number of equal packets that can be decoded from a cell.
 const MOST_ALIKE: i64 = 127;
 
-/// What two digests must share to be compared.
+/// Parameters that two digests must share to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestShape {
     cells: u32,
@@ -52,7 +52,7 @@ impl DigestShape {
         self.cells as usize
     }
 
-    /// What a digest of this shape takes in memory.
+    /// Memory use of a digest of this shape, in bytes.
     pub fn bytes(&self) -> usize {
         self.cells() * size_of::<DigestCell>()
     }
@@ -109,7 +109,7 @@ impl DigestCell {
         *self == Self::default()
     }
 
-    /// What the packets in it are if they are all alike: the signature, its hash, and how many.
+    /// Signature of the cell's packets if they are all alike, with its hash and their number.
     fn alike(&self, seed: u64) -> Option<(Signature, u64, i64)> {
         let times = self.count;
         if times == 0 || times.unsigned_abs() > MOST_ALIKE as u64 {
@@ -185,21 +185,21 @@ impl fmt::Display for DigestMismatch {
 
 impl std::error::Error for DigestMismatch {}
 
-/// What a difference has in it.
+/// Contents of a difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecodedDigest {
     /// Packets that the first digest has more of: lost, or not yet arrived.
     pub lost: Vec<(Signature, u32)>,
     /// Packets that the second has more of.
     pub extra: Vec<(Signature, u32)>,
-    /// What could not be decoded, if anything.
+    /// Packets that could not be decoded, if any.
     pub left: Option<UndecodedPackets>,
 }
 
 /// Packets whose names are not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndecodedPackets {
-    /// How many more of them the first digest has: exactly.
+    /// Exact number of packets that the first digest has more than the second.
     pub net: i64,
     /// The first digest has at least `lost` packets that the second lacks; the second has at least `extra` that the
     /// first lacks.
@@ -271,7 +271,8 @@ impl Digest {
         Ok(())
     }
 
-    /// As [`merge`](Self::merge), with one that is still as it was sent: costs what is written of it.
+    /// Does the same as [`merge`](Self::merge) with a digest that is still in the form in which it was sent; the cost is
+    /// that of the cells that are written.
     pub(crate) fn merge_packed(&mut self, other: &PackedDigest) -> Result<(), DigestMismatch> {
         self.combine_packed(other, 1)
     }
@@ -291,7 +292,7 @@ impl Digest {
         Ok(())
     }
 
-    /// What it takes in memory.
+    /// Memory use in bytes.
     pub fn bytes(&self) -> usize {
         self.shape.bytes()
     }
@@ -318,8 +319,8 @@ impl Digest {
         decoded
     }
 
-    /// What is still in it. A packet is in three cells, where it may hide behind one of the other digest's: so there are at
-    /// least a third of what is seen.
+    /// Packets still in the digest. A packet is in three cells, and in each a packet of the other digest may hide it: so
+    /// there are at least a third of the packets that the cells show.
     fn left(&self) -> Option<UndecodedPackets> {
         if self.cells.iter().all(DigestCell::is_empty) {
             return None;

@@ -121,7 +121,7 @@ impl Flowset {
         }
     }
 
-    /// Whether the flow filter has the flow, or bits that look like it.
+    /// True if the flow filter has the flow, or bits that look like it.
     #[cfg(test)]
     fn may_have(&self, flow: &FlowKey) -> bool {
         self.filter_has(self.hashing.of(flow))

@@ -1,4 +1,4 @@
-//! What is wrong with bytes that should be a digest or a flowset.
+//! Errors in bytes that should be a digest or a flowset.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ pub(crate) const VERSION: u8 = 1;
 pub enum FormError {
     /// They do not begin like one.
     Foreign,
-    /// Of a version that we do not know.
+    /// The version is not one that we know.
     Version(u8),
-    /// They do not say what they must, or not as long as they must.
+    /// The contents or the length are not valid.
     Malformed,
     /// They were changed on their way.
     Corrupted,

@@ -1,4 +1,4 @@
-//! Which packets were lost, where and why, out of memory as small as the loss.
+//! Finds which packets were lost, where and why, out of memory as small as the loss.
 //!
 //! | file | what it is | li-thesis |
 //! | --- | --- | --- |

@@ -8,7 +8,7 @@ use crate::packet::{Flow, TcpFields, Timestamp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// When it passed the upstream meter.
+    /// Time at which it passed the upstream meter.
     pub at: Timestamp,
     pub flow: Flow,
     pub ip_id: Option<u16>,

@@ -24,7 +24,7 @@ pub struct Meter {
     spare: Vec<Digest>,
 }
 
-/// What passed in one batch.
+/// Packets that passed in one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub number: u64,

@@ -1,7 +1,8 @@
-//! What a meter sees of a packet: LossRadar (li-thesis §5.3.2), *signature*.
+//! Fields that a meter reads of a packet: LossRadar (li-thesis §5.3.2), *signature*.
 //!
-//! Everything here is as the sender wrote it and as no router changes it, but for [`Packet::ttl`]. Where a network
-//! changes more than that (addresses and ports, behind NAT), [`Fields`](crate::signature::Fields) says what to leave out.
+//! Every field but [`Packet::ttl`] has the value that the sender wrote, and no router changes it. For a network that
+//! changes more than the time to live (addresses and ports, behind NAT), [`Fields`](crate::signature::Fields) names the
+//! fields to leave out.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,7 +20,7 @@ impl Timestamp {
     }
 }
 
-/// Who speaks to whom: the 5-tuple. Ports are zero where a packet has none.
+/// Sender and receiver of a packet: the 5-tuple. Ports are zero where a packet has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {
     pub src: IpAddr,
@@ -65,7 +66,7 @@ pub struct Packet {
     /// zero for what is whole.
     pub fragment: u64,
     pub tcp: Option<TcpFields>,
-    /// What is left of the time to live.
+    /// Remaining time to live.
     pub ttl: u8,
     /// A hash of what else a packet has that nobody on its way changes: the transport header but for ports and checksum,
     /// and the beginning of the payload.

@@ -12,7 +12,7 @@ use wire::{ethernet, ip};
 use crate::packet::{Flow, Packet, TcpFields};
 use crate::signature::fold;
 
-/// What a captured frame begins with.
+/// Link layer with which a captured frame begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
     Ethernet,
@@ -53,7 +53,7 @@ impl LinkType {
     }
 }
 
-/// How far a packet is looked into, from its IP header on. Meters that are compared must look equally far.
+/// Bytes of a packet that are read, from its IP header on. Meters that are compared must read the same number.
 pub const DEPTH: usize = 128;
 
 /// `None` for what is no IP packet.

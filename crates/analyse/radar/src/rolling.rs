@@ -1,7 +1,7 @@
-//! What two meters disagree about, while both go on: li-thesis §5.8.
+//! Rolling difference between two meters while both go on: li-thesis §5.8.
 //!
-//! Packets that are on their way when a batch ends are missing in it downstream and too many in the next. So the
-//! difference rolls on: what is decoded waits, and is called lost when its time is over and no counterpart came.
+//! Packets that are on their way when a batch ends are missing in it downstream and too many in the next. So the difference
+//! rolls on: a decoded packet waits, and is called lost when its time is over and no counterpart came.
 //!
 //! ```text
 //!   + upstream ─┐                         ┌─ counterpart comes ──▶ nothing happened
@@ -25,7 +25,7 @@ pub struct RollingDifference {
     /// It is not as the last look left it.
     is_changed: bool,
     waiting: BTreeMap<Signature, PendingPacket>,
-    /// When what is left in the difference was first found not to decode.
+    /// First look at which the rest of the difference did not decode.
     stuck: Option<u64>,
 }
 
@@ -44,12 +44,12 @@ pub struct PacketDifference {
     pub since: u64,
 }
 
-/// What has waited long enough.
+/// Packets that have waited long enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettledDifference {
     pub lost: Vec<PacketDifference>,
     pub extra: Vec<PacketDifference>,
-    /// What never decoded. What was on its way is among it.
+    /// Packets that never decoded, including those that were on their way.
     pub unnamed: Option<UnnamedDifference>,
 }
 
@@ -88,7 +88,7 @@ impl RollingDifference {
         }
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let difference = self.difference.as_ref().map_or(0, Digest::bytes);
         difference + map_bytes::<Signature, PendingPacket>(self.waiting.len())
@@ -119,8 +119,9 @@ impl RollingDifference {
         self.stuck.is_none()
     }
 
-    /// What was found before `before` and still has no counterpart, or before `passed` if it was sent: sooner, if it is
-    /// known to be on its way no more. What has not decoded since then is given up.
+    /// Takes out packets that were found before `before` and still have no counterpart. For a lost packet, the later of
+    /// `before` and `passed` counts, so that it settles sooner if it is known to be on its way no more. A rest that has not
+    /// decoded since then is given up.
     pub fn settle(&mut self, before: u64, passed: u64) -> SettledDifference {
         let mut settled = SettledDifference::default();
         let over = |_: &Signature, waiting: &mut PendingPacket| {

@@ -17,14 +17,14 @@ use units::{Prob, Span};
 
 use crate::digest::DigestShape;
 
-/// What two meters know of their clocks and of the way between them.
+/// Bounds that two meters know of their clocks and of the way between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockRoom {
     /// ε: each clock is wrong by at most this.
     pub clock_error: Span,
     /// The longest time from meter to meter.
     pub way: Span,
-    /// How long a batch lasts.
+    /// Duration of a batch.
     pub batch: Span,
 }
 

@@ -14,10 +14,10 @@ use crate::read::LinkType;
 
 const IGMP: u8 = 2;
 const OSPF: u8 = 89;
-/// What RFC 4861 asks of neighbor discovery: a packet with it cannot have passed a router.
+/// Time to live that RFC 4861 requires of neighbor discovery: a packet with it cannot have passed a router.
 const NEVER_FORWARDED: u8 = 255;
 
-/// Whether a packet stays on its link. `frame` is what it was read from.
+/// True if a packet stays on its link. `frame` is the frame that it was read from.
 #[inline]
 pub(crate) fn is_link_local(packet: &Packet, frame: &[u8], link: LinkType) -> bool {
     let flow = &packet.flow;

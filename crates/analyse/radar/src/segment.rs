@@ -21,7 +21,7 @@ use crate::signature::Signature;
 pub use form::ReportError;
 pub use refused::ReportRefusal;
 
-/// What a meter saw in one batch: with digests that it fills, or [`PackedDigest`] ones that came from elsewhere.
+/// Report of a meter on one batch: with digests that it fills, or [`PackedDigest`] ones that came from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterReport<D = Digest> {
     pub segment: String,
@@ -34,10 +34,10 @@ pub struct MeterReport<D = Digest> {
     pub length: u64,
     /// Packets that passed and that the meter could not look at.
     pub missed: u64,
-    /// What left by this end, into the segment, and the latest number of the link's that went with it.
+    /// Packets that left by this end, into the segment, and the latest number of the link's that went with them.
     pub out: D,
     pub out_number: Option<u32>,
-    /// What arrived by this end.
+    /// Packets that arrived by this end.
     pub came: D,
     pub came_number: Option<u32>,
 }
@@ -50,7 +50,7 @@ impl From<MeterReport> for MeterReport<PackedDigest> {
     }
 }
 
-/// What came of comparing some batches.
+/// Result of comparing some batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentFinding {
     pub losses: Vec<LostSignature>,
@@ -81,11 +81,11 @@ const MOST_HELD: usize = 512;
 
 #[derive(Debug)]
 pub struct MeteredSegment {
-    /// How many ends it has.
+    /// Number of ends of the segment.
     expected: usize,
     /// Batches that a packet may be on its way; more where clocks differ by more.
     patience: u64,
-    /// Of what goes out by the first end and what comes in by it, and how long batches last.
+    /// Shapes of the digests of packets that leave and enter by the first end, and the duration of a batch.
     agreed: Option<([DigestShape; 2], u64)>,
     ends: Vec<SegmentEnd>,
     /// The first batch to be compared, once every end has spoken.
@@ -95,7 +95,7 @@ pub struct MeteredSegment {
     ways: Vec<SegmentPath>,
     /// Batches in which a meter missed packets, in order.
     doubtful: VecDeque<u64>,
-    /// What held reports take in memory.
+    /// Memory use of the reports that are held.
     held: usize,
 }
 
@@ -128,7 +128,7 @@ impl WaitingReport {
 struct SegmentPath {
     from: Option<usize>,
     rolling: RollingDifference,
-    /// What was called lost of late, with its batch.
+    /// Packets that were recently called lost, each with its batch.
     called: BTreeMap<Signature, u64>,
 }
 
@@ -152,7 +152,7 @@ impl MeteredSegment {
         }
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
         let of_way = |way: &SegmentPath| way.rolling.bytes() + map_bytes::<Signature, u64>(way.called.len());
         let of_end = |end: &SegmentEnd| size_of::<SegmentEnd>() + end.name.len();
@@ -397,7 +397,7 @@ impl SegmentPath {
     }
 }
 
-/// Whether the far end has seen as late a number as was sent; numbers go round after 2^17.
+/// True if the far end has seen a number at least as late as the one that was sent; numbers wrap after 2^17.
 fn has_passed(sent: Option<u32>, seen: Option<u32>) -> bool {
     const ROUND: u32 = 1 << 17;
     match (sent, seen) {

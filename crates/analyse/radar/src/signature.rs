@@ -1,4 +1,4 @@
-//! What distinguishes a packet from all others: li-thesis §5.3.2.
+//! Signature that distinguishes a packet from all others: li-thesis §5.3.2.
 //!
 //! A [`Signature`] is what meters put into their digests, so it has to be the same at both ends of a segment. It is the
 //! 5-tuple and IPv4's identification, as in the thesis, and beside them TCP's sequence number and a hash of the content:
@@ -34,7 +34,8 @@ const IS_TCP: u8 = 1 << 1;
 const IS_SYN: u8 = 1 << 2;
 const IS_EXPIRED: u8 = 1 << 3;
 
-/// What of a packet goes into its signature: what survives the way between two meters. Both must have the same.
+/// Fields of a packet that go into its signature: those that survive the way between two meters. Both meters must have the
+/// same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
     /// Address and port of the sender; not behind NAT of sources.
@@ -132,7 +133,7 @@ impl Signature {
         (fits && (is_v6 || lanes[LANES_V4..].iter().all(|lane| *lane == 0))).then_some(signature)
     }
 
-    /// Where it goes in a table, and what vouches for it there.
+    /// Hash that places it in a table, and that verifies it there.
     #[inline]
     pub fn hash(&self, seed: u64) -> u64 {
         let l = self.lanes();

@@ -14,7 +14,7 @@ pub struct FlowsetSlots {
     flowset: Flowset,
 }
 
-/// What passed in one slot.
+/// Flows that passed in one slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowsetSlot {
     pub begin: Timestamp,

@@ -23,13 +23,13 @@ const JUMBO_PACKET: usize = 9_216;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransportPart {
     pub layer: IpLayer,
-    /// Of the transport header.
+    /// Length of the transport header.
     pub header: usize,
     pub payload: usize,
 }
 
 impl TransportPart {
-    /// Of TCP or UDP in whole packets; `on_wire` is the length of the packet as the capture says.
+    /// Reads the lengths of TCP or UDP in whole packets; `on_wire` is the length of the packet as the capture records it.
     pub(crate) fn of(bytes: &[u8], on_wire: usize) -> Option<Self> {
         let layer = IpLayer::of(bytes, 0)?;
         if layer.fragment.is_some() {
@@ -76,7 +76,7 @@ impl TransportPart {
 pub(crate) struct WirePacket<'a> {
     /// From the IP header on, as far as it was kept.
     pub bytes: &'a [u8],
-    /// As long as it was on the wire.
+    /// Length on the wire.
     pub len: usize,
 }
 

@@ -78,7 +78,7 @@ fn sum(one: &Digest, other: &Digest) -> Digest {
     sum
 }
 
-/// How many more of each signature passed upstream, without those that are even.
+/// Packets of each signature upstream minus those downstream; differences of zero are left out.
 fn counted(fields: Fields, up: &Traffic, down: &Traffic) -> BTreeMap<Signature, i64> {
     let mut counts = BTreeMap::new();
     for (traffic, sign) in [(up, 1), (down, -1)] {
@@ -90,7 +90,7 @@ fn counted(fields: Fields, up: &Traffic, down: &Traffic) -> BTreeMap<Signature, 
     counts
 }
 
-/// What was decoded, as counts; nothing may be named twice.
+/// Decoded packets, as counts; no signature may be named twice.
 fn named(decoded: &DecodedDigest) -> BTreeMap<Signature, i64> {
     let mut named = BTreeMap::new();
     for (list, sign) in [(&decoded.lost, 1), (&decoded.extra, -1)] {

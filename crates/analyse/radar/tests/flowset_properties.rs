@@ -1,5 +1,5 @@
-//! What FlowRadar promises, tested with any flows: what is called complete is what passed, nothing is made up, and
-//! bytes from elsewhere do no harm.
+//! Properties of FlowRadar, tested with any flows: a result that is called complete is exactly what passed, nothing is made
+//! up, and bytes from elsewhere do no harm.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

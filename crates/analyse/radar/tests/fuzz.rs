@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use radar::digest::{DecodedDigest, Digest};
 use testkit::fuzz;
 
-/// What can be read is written so that it is the same again, and comes to an end when it is decoded.
+/// Checks that bytes that can be read are written the same again, and that decoding them comes to an end.
 fn form(bytes: &[u8]) {
     let Ok(digest) = Digest::from_bytes(bytes) else { return };
     assert_eq!(Digest::from_bytes(&digest.to_bytes()).as_ref(), Ok(&digest));

@@ -46,7 +46,7 @@ impl RuleTable {
         candidates
     }
 
-    /// What should not have been lost, and the rules that accept it.
+    /// Flows that should not have been lost, and the rules that accept them.
     fn unexpected(&self, lost: &[Flow]) -> (Vec<RuleKey>, Vec<Option<usize>>) {
         let mut keys: Vec<RuleKey> = lost.iter().filter_map(RuleKey::of).collect();
         keys.sort_unstable();

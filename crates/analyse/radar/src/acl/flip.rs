@@ -2,7 +2,8 @@
 
 use super::{AclAction, AclRule, PortRange, RuleKey, Ternary};
 
-/// Which bit it is. Of a mask: one that was set lets the rule match more, one that was not makes it insist on the value below.
+/// The flipped bit. In a mask, a set bit that is cleared lets the rule match more; a clear bit that is set makes the rule
+/// insist on the value below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flip {
     Src(Bit),
@@ -23,7 +24,7 @@ pub enum Bit {
 }
 
 impl Flip {
-    /// As many as a rule has bits.
+    /// Bits of a rule.
     pub const COUNT: usize = 64 + 64 + 16 + 64 + 1;
 
     /// The `nth` of all, below [`COUNT`](Self::COUNT).

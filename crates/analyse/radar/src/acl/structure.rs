@@ -8,7 +8,7 @@
 use super::generate::{SplitMix, order, pool, ports};
 use super::{AclAction, AclRule, PortRange, Ternary};
 
-/// What filters of a set are like.
+/// Properties of the filters of a set.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterStructure {
     /// Lengths of the prefixes of source and destination, with the share of filters that have both.
@@ -48,7 +48,7 @@ impl Default for FilterStructure {
 
 /// Prefixes become shorter in these steps.
 const STEPS: [u8; 6] = [28, 24, 20, 16, 8, 0];
-/// Of two addresses one has at least this many bits.
+/// At least one of the two addresses has this many bits or more.
 const NARROWEST: u32 = 16;
 
 /// `count` filters, those that match less first.

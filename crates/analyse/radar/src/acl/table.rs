@@ -1,8 +1,9 @@
-//! Which rule decides on a packet, without looking at all of them.
+//! Finds the rule that decides on a packet without reading all rules.
 //!
 //! Rules with the same masks of addresses go into one sorted list, by the addresses' bits under these masks (tuple space
-//! search: of 200,000 rules there are some hundred such lists). The rules that may match a packet are together in each list,
-//! and so are those that would but for one bit of an address, once that bit is flipped in what is looked for.
+//! search: 200,000 rules make some hundred such lists). In each list, the rules that may match a packet are adjacent. The
+//! rules that would match but for one bit of an address are adjacent too, once that bit is flipped in the key that is
+//! searched for.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub struct RuleTable {
     denies: Index,
 }
 
-/// What becomes of a packet.
+/// Action on a packet, with the rule that decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AclDecision {
     pub action: AclAction,
@@ -83,13 +84,13 @@ impl RuleTable {
         self.decided_by(RuleKey::of(flow).and_then(|key| self.first(&key, None)))
     }
 
-    /// Whether packets of a flow are dropped as they should be: nothing to look into.
+    /// True if the rules deny a flow: its packets are dropped on purpose, so their loss needs no cause.
     pub fn denies(&self, flow: &Flow) -> bool {
         self.decide(flow).action == AclAction::Deny
     }
 
-    /// What hardware does with a flow on which `meant` says what should be done, after one bit of a rule has flipped and
-    /// made it `corrupted`.
+    /// Decision of the hardware on a flow after a flipped bit has turned rule `nth` into `corrupted`; `meant` is the
+    /// decision of the intact rules.
     pub fn decide_with(&self, flow: &Flow, meant: AclDecision, nth: usize, corrupted: &AclRule) -> AclDecision {
         let Some(key) = RuleKey::of(flow) else { return meant };
         let is_first = meant.rule.is_none_or(|rule| nth <= rule);

@@ -101,7 +101,7 @@ fn what_should_be_denied_makes_nobody_suspect() {
     assert_eq!(table().candidates_anywhere(&[]), []);
 }
 
-/// What hardware with one corrupted rule would lose, by deciding on each flow anew.
+/// Flows that hardware with one corrupted rule would lose, found by deciding on each flow anew.
 fn lost(table: &RuleTable, flows: &[Flow], nth: usize, flip: Flip) -> Vec<Flow> {
     let mut rules = table.rules().to_vec();
     rules[nth] = flip.apply(rules[nth]);

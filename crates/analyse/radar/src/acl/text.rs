@@ -124,7 +124,7 @@ impl fmt::Display for AclAction {
     }
 }
 
-/// As it is read; a mask that a flipped bit has left with holes in it is written as an address.
+/// Writes a rule in the form that is parsed; a mask in which a flipped bit has left holes is written as an address.
 impl fmt::Display for AclRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = |Ternary { value, mask }: Ternary| match mask.leading_ones() {

@@ -27,7 +27,7 @@ const MOST_INTERFACES: usize = 1 << 16;
 enum Unit {
     Times(u64),
     Per(u64),
-    /// Of two to the power of minus this many seconds.
+    /// One unit is two to the power of minus this many seconds.
     Binary(u32),
 }
 
@@ -80,7 +80,7 @@ impl Interface {
 pub(crate) struct Blocks {
     big: bool,
     interfaces: Vec<Interface>,
-    /// Of the last frame that had one: simple packet blocks do not.
+    /// Time of the last frame that had one: simple packet blocks do not.
     last: Timestamp,
 }
 

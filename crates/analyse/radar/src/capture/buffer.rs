@@ -10,7 +10,7 @@ pub(crate) struct Buffer<'a> {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// Of `start`, from the beginning of the stream.
+    /// Position of `start`, from the beginning of the stream.
     offset: u64,
 }
 
@@ -23,13 +23,13 @@ impl<'a> Buffer<'a> {
         self.offset
     }
 
-    /// What has been read and not been passed.
+    /// Bytes that have been read and not yet passed.
     #[inline]
     pub(crate) fn ahead(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Whether `wanted` bytes are ahead; if not, the stream ends before.
+    /// True if `wanted` bytes are ahead; if false, the stream ends before.
     #[inline]
     pub(crate) fn has(&mut self, wanted: usize) -> io::Result<bool> {
         if self.end - self.start >= wanted { Ok(true) } else { self.fill(wanted) }

@@ -7,7 +7,7 @@ use crate::read::LinkType;
 
 const HEADER: usize = 24;
 
-/// What a file's first four bytes say.
+/// Meaning of a file's first four bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PcapMagic {
     big: bool,

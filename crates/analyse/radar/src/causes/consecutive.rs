@@ -1,4 +1,4 @@
-//! Whether the lost packets of a flow follow each other: li-thesis §5.5.1.2, which goes by IP's identification.
+//! Determines if the lost packets of a flow follow each other: li-thesis §5.5.1.2, which goes by IP's identification.
 //!
 //! Three things show it, in this order. *Places*, where a meter counted the packets of the flow: nothing is surer.
 //! *TCP's sequence numbers*: what was lost is a stretch without a hole, and what was lost again (a retransmission, which
@@ -9,9 +9,9 @@
 //! lost, so they do not show that losses follow each other, though they show where data passed in between. A flow of which
 //! only such were lost goes by the identification.
 //!
-//! Where the identification never changes (Linux has zero in UDP that must not be fragmented) and nothing else shows
-//! the order, the order is unknown: such a flow is never in a blackhole by it, and does not make a burst congestion
-//! either.
+//! If the identification never changes (Linux has zero in UDP that must not be fragmented) and nothing else shows the
+//! order, the order is unknown. Such a flow is never judged to be in a blackhole by its order, and does not make a burst
+//! congestion either.
 
 use crate::loss::Loss;
 use crate::packet::TcpFields;
@@ -104,7 +104,7 @@ impl FlowLossTrack {
         }
     }
 
-    /// How many of the losses show whether they follow each other.
+    /// Number of losses that show if they follow each other.
     pub(super) fn evidence(&self) -> usize {
         match self.witness() {
             OrderWitness::Places | OrderWitness::Ids => self.losses,
@@ -127,7 +127,7 @@ impl FlowLossTrack {
     }
 }
 
-/// What shows the order of a flow's packets.
+/// Field that shows the order of a flow's packets.
 #[derive(Clone, Copy)]
 enum OrderWitness {
     Places,

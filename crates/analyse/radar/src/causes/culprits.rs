@@ -7,7 +7,7 @@ use super::thresholds::ns;
 use crate::loss::LossCause;
 use crate::packet::Timestamp;
 
-/// How many losses have which cause.
+/// Number of losses by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CauseCounts([u64; LossCause::ALL.len()]);
 

@@ -1,4 +1,4 @@
-//! What the analysis goes by: li-thesis, Table 5.3, and §5.5.1.2 for how to choose.
+//! Thresholds of the analysis: li-thesis, Table 5.3, and §5.5.1.2 for how to choose.
 
 use std::fmt;
 
@@ -24,9 +24,9 @@ pub struct CauseThresholds {
     pub random: Prob,
     /// Fewer are not judged by how they are spread. Ours: the thesis has none.
     pub few: usize,
-    /// How often all that is not a burst is judged (long_term_interval).
+    /// Interval at which all losses outside of bursts are judged (long_term_interval).
     pub interval: Span,
-    /// How much a digest covers; a burst that goes on for longer is judged in pieces.
+    /// Time that a digest covers; a burst that goes on for longer is judged in pieces.
     pub batch: Span,
     /// A segment must lose packets for one cause in this many intervals before it is accused of it. Ours.
     pub again: usize,
@@ -67,7 +67,7 @@ impl fmt::Display for ThresholdError {
 impl std::error::Error for ThresholdError {}
 
 impl CauseThresholds {
-    /// As they are, if they make sense.
+    /// Returns the thresholds unchanged if they are valid.
     pub fn checked(self) -> Result<Self, ThresholdError> {
         let Self { gap, burst, bursty_blackhole, blackhole, syn, random, few, interval, batch, again } = self;
         let us = |span: Span| format!("{} us", span.as_us());

@@ -1,7 +1,7 @@
-//! How far the clocks of two captures are apart, from packets that both have.
+//! Offset between the clocks of two captures, from packets that both have.
 //!
-//! One packet in many is remembered until it is seen on the other side too. The median of the last few differences is
-//! what the merge goes by, so clocks may drift, and jump; the way between the captures is part of it.
+//! One packet in many is remembered until it is seen on the other side too. The merge uses the median of the last few
+//! differences, so clocks may drift and jump; the offset includes the way between the captures.
 
 use std::collections::HashMap;
 
@@ -49,7 +49,7 @@ impl ClockOffset {
         }
     }
 
-    /// Whether the offset is known from packets that both captures have.
+    /// True if the offset is known from packets that both captures have.
     pub(crate) fn is_known(&self) -> bool {
         self.begins.is_some() || !self.kept.is_empty()
     }

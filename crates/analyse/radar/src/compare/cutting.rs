@@ -20,7 +20,7 @@ use crate::read::{DEPTH, LinkType, packet, packet_of_headers};
 use crate::superframe::sizes::{FrameCut, SegmentSizes};
 use crate::superframe::{ORDINARY_FRAME, SuperFrame, TransportPart};
 
-/// How frames become packets.
+/// Rules by which frames become packets.
 #[derive(Clone, Debug)]
 pub(crate) struct CutForm {
     mode: CutMode,
@@ -74,7 +74,7 @@ impl CutForm {
         (self.ids, self.without_ids) = (false, true);
     }
 
-    /// Of these flows the announced sizes are not believed any more; false if none of them was.
+    /// Ignores the announced sizes of these flows from now on; returns false if none of them was in use.
     pub(crate) fn distrust(&mut self, flows: &[Flow]) -> bool {
         let CutMode::Cut(sizes) = &mut self.mode else { return false };
         let Some(sizes) = Rc::get_mut(sizes) else { return false };
@@ -82,7 +82,7 @@ impl CutForm {
     }
 }
 
-/// What a frame is.
+/// Kind of a frame.
 pub(crate) enum FrameVerdict {
     One,
     /// Its packets come next.
@@ -245,7 +245,7 @@ impl ComparisonContext<'_> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CutMisfits {
     pub packets: u64,
-    /// Of them, those that differ in nothing but their identification.
+    /// The part of them that differs in nothing but the identification.
     pub renumbered: u64,
     pub flows: Vec<Flow>,
 }

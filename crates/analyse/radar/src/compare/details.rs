@@ -18,7 +18,7 @@ use crate::signature::{Signature, fold};
 pub(crate) struct LossDetails {
     /// In the order of UP, with those that may turn out to be outside of DOWN's capture.
     pub lost: Vec<MissingPacket>,
-    /// Where those are among the packets of UP that were compared, and how many these are.
+    /// Places of those packets among the packets of UP that were compared, and the number of the latter.
     pub positions: Vec<u64>,
     pub compared: u64,
     /// Packets only in DOWN while UP was taken, and before and after; all that have been named.
@@ -48,7 +48,7 @@ const MOST_EXTRA: usize = 1 << 16;
 struct AlikePackets {
     lost: u32,
     seen: u32,
-    /// When those came to DOWN that came.
+    /// Times at which the packets that arrived came to DOWN.
     arrived: Vec<i64>,
 }
 
@@ -221,7 +221,7 @@ impl<'m> DetailSearch<'m> {
         self.candidates.push((MissingPacket { loss, frame: seen.frame, len: seen.len }, position, *number));
     }
 
-    /// Of packets that are alike, those that did not arrive.
+    /// Decides which of several packets that are alike did not arrive.
     fn finish(mut self) -> LossDetails {
         let MergeResult { clock, up, .. } = self.merged;
         let is_timed = clock.skew().is_some();
@@ -274,8 +274,8 @@ impl AlikePackets {
     }
 }
 
-/// Which of these packets are the ones that arrived, if `lost` did not: in order, and with times that fit best. `None`
-/// if the numbers do not add up, if nothing fits, or if the search would be too large.
+/// Decides which of these packets arrived if `lost` did not: in order, and with times that fit best. `None` if the numbers
+/// do not add up, if nothing fits, or if the search would be too large.
 fn arrivals(sent: &[i64], arrived: &[i64], lost: usize) -> Option<Vec<bool>> {
     const MOST: usize = 1 << 20;
     let width = lost + 1;

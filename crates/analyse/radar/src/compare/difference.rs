@@ -1,8 +1,8 @@
-//! What one capture has and the other has not, so far.
+//! Packets that one capture has and the other lacks, so far.
 //!
-//! Invariant: the digest never has more packets in it than can be decoded, because it is looked at again before that
-//! many have come. If more is pending than there is memory for, every second packet is left out of everything from then
-//! on, by a bit of its hash: what stays is still exact.
+//! Invariant: the digest never has more packets in it than can be decoded, because it is checked again before that many
+//! have come. If more is pending than there is memory for, every second packet is left out of everything from then on, by a
+//! bit of its hash: the remainder is still exact.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -60,7 +60,7 @@ pub(crate) fn quick(signature: &Signature) -> u64 {
     fold(mixed ^ lanes[5], 0x9e37_79b9_7f4a_7c15)
 }
 
-/// What distinguishes the flow of a packet from most others, as far as its signature has it.
+/// Hash that distinguishes the flow of a packet from most others, as far as its signature has the flow.
 #[inline]
 pub(crate) fn flow_hash(signature: &Signature) -> u32 {
     let lanes = &signature.0;
@@ -69,12 +69,12 @@ pub(crate) fn flow_hash(signature: &Signature) -> u32 {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingDifference {
-    /// How many more UP has.
+    /// Number of packets that UP has more than DOWN.
     pub count: i32,
     pub flow: u32,
 }
 
-/// What is missing on one side, by signature.
+/// Packets that are missing on one side, by signature.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MissingPackets {
     pub table: SignatureMap<SignatureKey, PendingDifference>,

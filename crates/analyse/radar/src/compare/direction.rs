@@ -1,4 +1,4 @@
-//! Which packets of UP go the way that is compared, where captures hold both directions.
+//! Packets of UP that go the way that is compared, where captures hold both directions.
 //!
 //! A packet that crosses the segment has its sender on one side and its receiver on the other, so addresses that exchange
 //! packets can be given two colors such that each packet goes from one to the other. The senders of lost packets have the

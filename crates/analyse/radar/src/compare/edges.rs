@@ -52,13 +52,13 @@ fn is_long(packets: u64, first: i64, last: i64) -> bool {
     packets >= LONG_RUN.packets && last.abs_diff(first) >= LONG_RUN.nanoseconds
 }
 
-/// What is outside of DOWN's capture.
+/// Packets outside of the time that DOWN's capture covers.
 #[derive(Debug, Default)]
 pub(crate) struct CaptureEdges {
     pub packets: OutsideCounts,
     /// Too few to be outside.
     pub at_edges: OutsideCounts,
-    /// As many of the lost packets, from the first one and from the last one, are none.
+    /// Number of lost packets, counted from the first one and from the last one, that are not losses.
     pub named_before: usize,
     pub named_after: usize,
 }

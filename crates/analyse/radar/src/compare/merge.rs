@@ -7,7 +7,7 @@ use super::side::{AttemptStop, CaptureSide};
 use super::{CaptureContents, CaptureRole, ComparisonContext, OutsideCounts};
 use crate::signature::{Fields, Signature};
 
-/// What is known when both captures have been read once.
+/// Result of reading both captures once.
 pub(crate) struct MergeResult {
     pub up: CaptureContents,
     pub down: CaptureContents,
@@ -165,12 +165,12 @@ impl<'a> ComparisonContext<'a> {
         Ok(MergeResult { up, down, clock, missing, up_skipped, down_skipped })
     }
 
-    /// How the clocks differ at the beginning, if that can be known.
+    /// Offset of the clocks at the beginning, if it can be known.
     pub(crate) fn begins(&self, depth: usize) -> Result<Option<i64>, AttemptStop> {
         self.beginnings(depth).map(|(begins, _)| begins)
     }
 
-    /// That, and the times of the first frames.
+    /// Offset of the clocks at the beginning, and the times of the first frames.
     fn beginnings(&self, depth: usize) -> Result<(Option<i64>, [i64; 2]), AttemptStop> {
         let heads = [self.head(CaptureRole::Up, depth)?, self.head(CaptureRole::Down, depth)?];
         let begins = match heads.each_ref().map(|head| head.packets.as_slice()) {
@@ -195,7 +195,7 @@ impl<'a> ComparisonContext<'a> {
         Ok(MergeHead { goes_on: packets.len() == HEAD, packets, first: side.contents().first() })
     }
 
-    /// How the clocks differ, from packets of whole captures.
+    /// Offset of the clocks, from packets of whole captures.
     fn sketched(&self, depth: usize) -> Result<Option<i64>, AttemptStop> {
         let sketch = |which| {
             let mut side = self.side(which, depth)?;

@@ -71,7 +71,7 @@ pub(super) fn judged(comparison: Comparison, options: &CompareOptions) -> Result
     Ok(comparison)
 }
 
-/// Of a pass that compares nothing.
+/// Error of a pass that compares nothing.
 pub(super) fn refusal(stop: AttemptStop) -> CompareError {
     match stop {
         AttemptStop::Capture(which, error) => CompareError::Capture(which, error),

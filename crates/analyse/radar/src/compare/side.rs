@@ -18,7 +18,7 @@ pub(crate) enum AttemptStop {
     Stuck,
     /// There are super-frames, and it is not known how to cut them.
     SuperFrames,
-    /// Of their packets no payload was kept.
+    /// The capture kept no payload of super-frames' packets.
     NoPayload,
     /// An identification of zero does not say those of the packets behind the first.
     NoIdentification,
@@ -144,7 +144,7 @@ impl<'a> CaptureSide<'a> {
     }
 }
 
-/// How much there is of a cut packet, if that is less than anybody looks into.
+/// Captured bytes of a cut packet, if they are fewer than any comparison reads.
 fn kept(frame: &[u8], link: LinkType) -> Option<usize> {
     let kept = link.inside(frame)?.len();
     (FLOOR..DEPTH).contains(&kept).then_some(kept)

@@ -74,7 +74,7 @@ fn times(comparison: &Comparison) -> Vec<u64> {
     comparison.lost.iter().map(|lost| lost.loss.at.0 - START).collect()
 }
 
-/// What arrives of it, so much later by another clock.
+/// Packets that arrive, later by the given time on another clock.
 fn arriving(up: &[Passed], later: u64, lost: impl Fn(usize) -> bool) -> Vec<Passed> {
     let arrives = up.iter().enumerate().filter(|(number, _)| !lost(*number));
     arrives.map(|(_, (at, frame))| (at + later, frame.clone())).collect()
@@ -302,7 +302,7 @@ fn who_has_waited_long_enough_ends_it() {
     assert!(matches!(compare(input, input, &CompareOptions::default(), &|_| false), Err(CompareError::Interrupted)));
 }
 
-/// What becomes of a packet in a made-up network.
+/// Fate of a packet in a made-up network.
 #[derive(Clone, Copy, Debug)]
 struct Fate {
     flow: u8,

@@ -87,7 +87,7 @@ impl FlowTable {
     }
 }
 
-/// What is known when both captures have been read.
+/// Result of reading both captures.
 #[derive(Debug)]
 pub(super) struct MatchResult {
     pub contents: [CaptureContents; 2],
@@ -125,7 +125,7 @@ impl WaitingPackets {
         })
     }
 
-    /// Which is which, among packets that are alike.
+    /// Pairs up packets that are alike.
     fn pairs(&self) -> Option<Vec<MatchedPacket>> {
         let [ups, downs] = self.times();
         if ups.len() != downs.len() || ups.len() > MOST_ALIKE {

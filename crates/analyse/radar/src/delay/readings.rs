@@ -1,4 +1,5 @@
-//! What a clock said of itself while a capture was taken: true time was between two times when it showed `local`.
+//! Statements of a clock about itself, made while a capture was taken: true time was between two times when it showed
+//! `local`.
 //!
 //! | a line | local time | true time |
 //! | --- | --- | --- |
@@ -18,7 +19,7 @@ use serde::Deserialize;
 /// Nanoseconds since 1970; of true time, any common beginning does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockStatement {
-    /// What the system's clock showed, which also stamped the capture.
+    /// Time that the system's clock showed; the same clock stamped the capture.
     pub local: i64,
     pub earliest: i64,
     pub latest: i64,
@@ -175,8 +176,8 @@ fn date_time(date: &str, time: &str) -> Option<i64> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000_000)
 }
 
-/// What both clocks' readings say of the offset between them: at each reading of UP's clock, with the readings of DOWN's that
-/// are nearest to it in true time.
+/// Facts about the offset between both clocks, from their readings: one at each reading of UP's clock, with the readings of
+/// DOWN's that are nearest to it in true time.
 pub(super) fn facts(up: &[ClockStatement], down: &[ClockStatement], drift: OffsetDrift) -> OffsetFacts {
     let mut facts = OffsetFacts::new(drift);
     let mut down = down.to_vec();
@@ -236,7 +237,7 @@ mod tests {
         );
     }
 
-    /// As chronyd 4.3 printed it, of a server on the same machine.
+    /// Output of chronyd 4.3, about a server on the same machine.
     #[test]
     fn real_output_of_chrony_is_read_and_what_it_says_before_it_is_synchronised_is_passed_over() {
         const SECOND: i64 = 1_000_000_000;

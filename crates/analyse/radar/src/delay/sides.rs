@@ -34,12 +34,12 @@ impl DirectionExtremes {
     }
 }
 
-/// What the packets of a pair of flows' hosts say.
+/// Evidence from the packets of a pair of hosts.
 #[derive(Clone, Copy, Debug, Default)]
 struct PairEvidence {
     /// From the lower address to the higher, and back.
     ways: [DirectionExtremes; 2],
-    /// What excludes that the packets of either way go from UP to DOWN.
+    /// Contradictions that exclude that the packets of either way go from UP to DOWN.
     against: [Option<OffsetContradiction>; 2],
 }
 
@@ -176,7 +176,7 @@ fn spread(sides: &mut HashMap<IpAddr, Option<bool>>, pairs: &[((IpAddr, IpAddr),
     }
 }
 
-/// Which way each flow goes, where that is known.
+/// Direction of each flow, where it is known.
 #[derive(Debug)]
 pub(super) struct HostSides {
     directions: Vec<Option<DelayDirection>>,

@@ -46,7 +46,7 @@ impl Crossing {
     }
 }
 
-/// What a clock shows at a true time.
+/// Reading of a clock at a true time.
 type ClockModel = fn(i64) -> i64;
 
 const TRUE: ClockModel = |at| at;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Numbers are little-endian. Lanes that are zero in every cell are left out: a digest without IPv6 has no use for them.
-//! Where few cells have anything in them (nothing passed, or it is a difference), only those are written, each with its
-//! place, in order; the highest bit of `lanes` says so.
+//! If few cells have anything in them (nothing passed, or it is a difference), only those are written, each with its place,
+//! in order; the highest bit of `lanes` marks this form.
 
 use super::{Digest, DigestCell, DigestShape, PLACES};
 use crate::form::{FormError, VERSION};
@@ -102,7 +102,7 @@ impl PackedDigest {
         self.is_empty
     }
 
-    /// What it takes in memory.
+    /// Memory use in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.body.len()
     }
@@ -179,7 +179,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// What is written of each cell.
+/// Fields that are written of each cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CellForm {
     lanes: u16,

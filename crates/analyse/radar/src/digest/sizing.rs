@@ -1,4 +1,4 @@
-//! How many cells a digest needs: li-thesis §5.3.2, *c* = cells over losses.
+//! Number of cells that a digest needs: li-thesis §5.3.2, *c* = cells over losses.
 //!
 //! A digest cannot be decoded to its end for one of two reasons, and both were measured, for 30 to 10,000 losses:
 //!
@@ -32,7 +32,7 @@ impl DigestShape {
     }
 }
 
-/// How likely some of `n` losses cannot be named; never more likely with more cells.
+/// Probability that some of `n` losses cannot be named; it never rises with the number of cells.
 fn failure(n: f64, cells: f64) -> f64 {
     if n <= 1.0 {
         return 0.0;

@@ -160,7 +160,7 @@ fn differing(incidence: &Incidence, residual: &[i32], guess: &[i32]) -> Option<V
     all.then(|| guess.iter().zip(difference).map(|(guess, difference)| guess.wrapping_add(difference)).collect())
 }
 
-/// What is left of the cells' packets; as they are counted, modulo 2³².
+/// Packets of the cells that the numbers do not explain; like the counters, modulo 2³².
 fn unexplained(incidence: &Incidence, counts: &[u32], numbers: &[i32]) -> Vec<i32> {
     let mut left = counts.to_vec();
     for (flow, number) in (0..).zip(numbers) {

@@ -12,7 +12,7 @@
 pub(super) struct Incidence {
     /// Cells of each flow.
     pub rows: usize,
-    /// Where each flow is: the first `rows` of each.
+    /// Cells of each flow: the first `rows` of each entry.
     pub places: Vec<[u32; 4]>,
     /// Flows of each cell, and where its first is.
     members: Vec<u32>,
@@ -52,21 +52,21 @@ impl Incidence {
     }
 }
 
-/// What was found so far.
+/// State of the search.
 struct DifferenceSearch<'a> {
     incidence: &'a Incidence,
     difference: Vec<i32>,
     settled: Vec<bool>,
-    /// What is unexplained in each cell, and how many of its flows are not settled.
+    /// Unexplained difference of each cell, and the number of its flows that are not settled.
     residual: Vec<i32>,
     open: Vec<u32>,
-    /// How many of a flow's cells have nothing unexplained.
+    /// Number of each flow's cells in which nothing is unexplained.
     quiet: Vec<u8>,
     /// Cells with one flow that is not settled.
     last: Vec<u32>,
 }
 
-/// How much each flow differs from a guess that leaves `residual` unexplained in the cells, as far as it can be found.
+/// Difference of each flow from a guess that leaves `residual` unexplained in the cells, as far as it can be found.
 pub(super) fn find(incidence: &Incidence, residual: &[i32]) -> Vec<i32> {
     let mut search = DifferenceSearch::new(incidence, residual);
     for least in (1..incidence.rows as u8).rev() {

@@ -19,11 +19,11 @@ use crate::form::{FormError, VERSION};
 const MAGIC: [u8; 4] = *b"HLFS";
 const HEAD: usize = 56;
 const CHECK: usize = 4;
-/// Of the second word of a key the bits 8 to 23 are never used.
+/// Bits 8 to 23 of the second word of a key are never used.
 const LOW: usize = 14;
 const HIGH: usize = 24;
 
-/// How the cells of a flowset are written.
+/// Widths in which the cells of a flowset are written.
 #[derive(Clone, Copy, Debug)]
 struct Widths {
     flows: usize,

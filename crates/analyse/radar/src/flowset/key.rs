@@ -42,7 +42,7 @@ impl FlowKey {
         (is_kind && words[1] & UNUSED == 0 && source_fits && destination_fits).then_some(Self(words))
     }
 
-    /// Whether the first two words are all of it.
+    /// True if the key fits into its first two words.
     #[inline]
     pub(super) fn is_short(&self) -> bool {
         self.0[1] & (SOURCE_IS_V6 | DESTINATION_IS_V6) == 0

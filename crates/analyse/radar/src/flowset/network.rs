@@ -23,16 +23,16 @@ use super::key::FlowKey;
 use super::switch::{DecodedSwitch, SwitchFlow, add_to};
 use super::{Flowset, counters};
 
-/// Where a flow that was seen at a switch may have been seen, too.
+/// Other switches at which a flow that was seen at one switch may have been seen.
 #[derive(Clone, Copy)]
 pub enum CandidateSwitches<'a> {
     /// At any neighbour: for each switch, which those are.
     Neighbours(&'a [Vec<usize>]),
-    /// Where routes are known as well: the hops before and after a switch.
+    /// The hops before and after a switch, if routes are known as well.
     Routes(&'a [Vec<usize>], &'a dyn Fn(&FlowKey, usize) -> [Option<usize>; 2]),
 }
 
-/// What is wrong with switches that are to be decoded together.
+/// Error in the description of switches that are to be decoded together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkError {
     /// A list of neighbours for each switch is needed.
@@ -64,7 +64,7 @@ impl fmt::Display for NetworkError {
 
 impl std::error::Error for NetworkError {}
 
-/// What passed a switch, as far as all switches together can decode it.
+/// Flows and packets that passed a switch, as far as all switches together can decode them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwitchFlows {
     /// Flows that passed, with their packets where those are known.
@@ -73,7 +73,7 @@ pub struct SwitchFlows {
     pub likely: Vec<FlowKey>,
     /// Flows that are not among those that passed; some may be among the likely ones.
     pub left: u64,
-    /// Whether flows and counters are exactly what passed.
+    /// True if flows and counters are exactly those that passed.
     pub is_complete: bool,
 }
 
@@ -134,14 +134,14 @@ impl<'a> FlowsetNetwork<'a> {
         self.numbers = counters::consensus(self);
     }
 
-    /// What passed each switch. Looks for counters where all flows are known.
+    /// Decodes what passed each switch. Determines the counters of switches at which all flows are known.
     pub fn decode(mut self) -> Vec<SwitchFlows> {
         self.find_flows();
         self.guess_counters();
         (0..self.switches.len()).map(|at| self.switch(at)).collect()
     }
 
-    /// What passed one switch, with its counters if all flows are known: after
+    /// Flows that passed one switch, with its counters if all flows are known: after
     /// [`guess_counters`](Self::guess_counters).
     pub fn switch(&self, at: usize) -> SwitchFlows {
         let switch = &self.switches[at];

@@ -1,4 +1,4 @@
-//! How large an encoded flowset is, and where in it a flow goes.
+//! Size of an encoded flowset, and the place of a flow in it.
 
 use std::fmt;
 
@@ -102,7 +102,7 @@ impl fmt::Display for FlowsetMismatch {
 
 impl std::error::Error for FlowsetMismatch {}
 
-/// Where a flow goes: one cell of each row.
+/// Places of a flow: one cell of each row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellPlaces {
     at: [u32; MOST_ROWS],
@@ -146,13 +146,13 @@ impl Hashing {
         &self.shape
     }
 
-    /// Of a flow at this switch.
+    /// Hash of a flow at this switch.
     #[inline]
     pub(crate) fn of(&self, key: &FlowKey) -> u64 {
         self.of_hash(key.hash())
     }
 
-    /// Of a flow whose own hash is known.
+    /// Hash, at this switch, of a flow whose own hash is known.
     #[inline]
     pub(crate) fn of_hash(&self, flow: u64) -> u64 {
         fold(flow ^ self.salt[0], self.salt[1])
@@ -168,8 +168,8 @@ impl Hashing {
         CellPlaces { at, rows: self.shape.rows }
     }
 
-    /// Where in the flow filter a flow is: which words, and which bits of each. Bits that lie together are read together;
-    /// with four to a word, false positives are hardly more than if each lay anywhere.
+    /// Places of a flow in the flow filter: words, and the bits of each. Bits that lie together are read together; with
+    /// four to a word, false positives are hardly more than if each lay anywhere.
     #[inline]
     pub(crate) fn filter_words(&self, hash: u64) -> impl Iterator<Item = (usize, u64)> + use<> {
         let FlowsetShape { filter_words, filter_hashes, .. } = self.shape;

@@ -7,7 +7,7 @@ use super::Flowset;
 use super::key::FlowKey;
 use super::table::{FlowsetTable, SingletonCell};
 
-/// What a flowset was found to have in it.
+/// Contents found in a flowset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecodedFlowset {
     /// With their packets, in no particular order.
@@ -22,7 +22,7 @@ pub struct DecodedFlowset {
 }
 
 impl DecodedFlowset {
-    /// Whether flows and counters are exactly what passed.
+    /// True if flows and counters are exactly those that passed.
     pub fn is_complete(&self) -> bool {
         self.left == 0 && !self.overcounted
     }

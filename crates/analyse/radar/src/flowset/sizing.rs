@@ -1,4 +1,4 @@
-//! How large a flowset must be to be decoded as surely as one wishes: li-thesis §4.4.3.
+//! Size that a flowset must have to be decoded with a given probability: li-thesis §4.4.3.
 //!
 //! **Flow filter.** The chance that none of n flows is taken for another is ∏(1 − pᵢ), with pᵢ = (1 − e^(−k_f·i/m_f))^k_f for
 //! the i-th. It may fail a tenth as often as the counting table (§4.5.1). Four bits of a flow lie in one word, and some words
@@ -16,7 +16,7 @@ use units::Prob;
 
 use super::shape::{BITS_IN_WORD, FlowsetShape, MOST_ROWS};
 
-/// Who decodes a flowset.
+/// Decoder of a flowset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecoderKind {
     /// The switch's own flowset must do.
@@ -50,7 +50,7 @@ const DEVIATION: [f64; 2] = [0.5, 0.4];
 /// Unknowns for each equation up to which the equations determine them: k-XORSAT's thresholds.
 const NETWORK_THRESHOLD: [f64; 2] = [0.9179, 0.9768];
 
-/// How likely SingleDecode does not decode all flows.
+/// Probability that SingleDecode does not decode all flows.
 pub(crate) fn single_failure(rows: u8, cells: u64, flows: u64) -> f64 {
     let at = usize::from(rows > 3);
     let (cells, flows) = (cells as f64, flows as f64);
@@ -59,7 +59,7 @@ pub(crate) fn single_failure(rows: u8, cells: u64, flows: u64) -> f64 {
     (stuck + alike(rows, cells, flows)).min(1.0)
 }
 
-/// How likely some counters are not determined, if all flows are known.
+/// Probability that some counters are not determined, if all flows are known.
 fn network_failure(rows: u8, cells: u64, flows: u64) -> f64 {
     let at = usize::from(rows > 3);
     let (cells, flows) = (cells as f64, flows as f64);
@@ -67,7 +67,7 @@ fn network_failure(rows: u8, cells: u64, flows: u64) -> f64 {
     (undetermined + alike(rows, cells, flows)).min(1.0)
 }
 
-/// How likely two flows share all their cells.
+/// Probability that two flows share all their cells.
 fn alike(rows: u8, cells: f64, flows: f64) -> f64 {
     flows * (flows - 1.0).max(0.0) / 2.0 / (cells / f64::from(rows)).powi(rows.into())
 }
@@ -115,7 +115,7 @@ pub(crate) fn false_positive(hashes: u8, bits: u64, flows: f64) -> f64 {
     has.powf(words)
 }
 
-/// How likely a normally distributed value lies more than `deviations` above its mean.
+/// Probability that a normally distributed value lies more than `deviations` above its mean.
 fn normal_tail(deviations: f64) -> f64 {
     let x = deviations.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);

@@ -3,7 +3,7 @@
 
 /// A matrix, by what it does to vectors.
 pub trait Matrix {
-    /// As many numbers as it has equations, and as it has unknowns.
+    /// Number of equations, and number of unknowns.
     fn size(&self) -> (usize, usize);
 
     /// Adds the matrix times `x` to `sums`.
@@ -17,7 +17,7 @@ pub trait Matrix {
 #[derive(Debug)]
 pub struct Descent {
     pub x: Vec<f64>,
-    /// What is not explained.
+    /// Unexplained part of the sums.
     residual: Vec<f64>,
     direction: Vec<f64>,
     gradient: Vec<f64>,

@@ -22,13 +22,13 @@ pub(super) struct DecodedSwitch {
     pub found: Vec<SwitchFlow>,
     /// The number of flows at the start of `found` that the switch decoded without help.
     pub unaided: usize,
-    /// Which flows have ever been found here.
+    /// Flows that have ever been found here.
     pub known: Bits,
     /// Those that turned out to be none.
     pub returned: Bits,
     /// Cells that may have a flow alone.
     pub candidates: Vec<u32>,
-    /// How many flows of each neighbour have been looked at. Where routes are known, `inbox` has the flows that others
+    /// Number of each neighbour's flows that have been examined. If routes are known, `inbox` has the flows that others
     /// sent to this switch, and `sent` is the number of its own flows that it has sent to others.
     pub seen: Vec<usize>,
     pub inbox: Vec<SwitchFlow>,
@@ -89,7 +89,7 @@ impl DecodedSwitch {
         !self.returned.has(found.flow)
     }
 
-    /// What was found and not returned.
+    /// Flows that were found and not returned.
     fn kept(&self) -> impl Iterator<Item = &SwitchFlow> {
         self.found.iter().filter(|found| self.keeps(found))
     }
@@ -99,17 +99,17 @@ impl DecodedSwitch {
         &self.found[..self.unaided]
     }
 
-    /// What was found with the help of neighbours, and not returned.
+    /// Flows that were found with the help of neighbours, and not returned.
     pub(crate) fn lent(&self) -> impl Iterator<Item = &SwitchFlow> {
         self.found[self.unaided..].iter().filter(|found| self.keeps(found))
     }
 
-    /// What was returned: it looked like a flow of this switch, and its cells do not have it.
+    /// Flows that were returned: each looked like a flow of this switch, and its cells do not have it.
     pub(crate) fn returned(&self) -> impl Iterator<Item = &SwitchFlow> {
         self.found.iter().filter(|found| !self.keeps(found))
     }
 
-    /// Whether the flows that were found are those that passed: nothing is left in the cells, and the sum over all flows is
+    /// True if the flows that were found are those that passed: nothing is left in the cells, and the sum over all flows is
     /// what it was at the switch.
     pub(crate) fn has_all_flows(&self) -> bool {
         let sum = |sum: u64, found: &SwitchFlow| sum.wrapping_add(self.hash(found));

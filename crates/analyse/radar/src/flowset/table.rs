@@ -23,7 +23,7 @@ pub(super) struct FlowsetTable {
     high: Vec<High>,
 }
 
-/// What is alone in a cell.
+/// The only flow of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SingletonCell {
     pub key: FlowKey,
@@ -51,7 +51,7 @@ impl FlowsetTable {
         self.cells.len()
     }
 
-    /// Whether a cell could have one flow alone.
+    /// True if the cell could have one flow alone.
     #[inline]
     pub(crate) fn is_candidate(&self, at: usize) -> bool {
         self.cells[at].flows.unsigned_abs() == 1
@@ -105,13 +105,13 @@ impl FlowsetTable {
         }
     }
 
-    /// Whether every flow has been taken out.
+    /// True if every flow has been taken out.
     pub(crate) fn has_no_flows(&self) -> bool {
         self.cells.iter().all(|cell| cell.flows == 0 && cell.low == [0; WORDS_V4])
             && self.high.as_flattened().iter().all(|word| *word == 0)
     }
 
-    /// Whether packets are counted where no flow is: those of a flow that the filter took for another.
+    /// True if cells without a flow count packets: those of a flow that the filter took for another.
     pub(crate) fn has_stray_packets(&self) -> bool {
         self.cells.iter().any(|cell| cell.flows == 0 && cell.low == [0; WORDS_V4] && cell.packets != 0)
     }

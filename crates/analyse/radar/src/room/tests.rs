@@ -20,7 +20,7 @@ struct Crossing<'a> {
     lost: &'a dyn Fn(u32) -> bool,
 }
 
-/// What was called lost, and what really was.
+/// Packets that were called lost, and those that really were.
 #[derive(Debug, Default)]
 struct Verdicts {
     called: BTreeSet<Signature>,

@@ -69,7 +69,7 @@ impl MeterReport {
 }
 
 impl MeterReport<PackedDigest> {
-    /// As [`MeterReport::from_bytes`], and takes no more memory than the bytes do.
+    /// Does the same as [`MeterReport::from_bytes`], and takes no more memory than the bytes do.
     pub fn packed(bytes: &[u8]) -> Result<Self, ReportError> {
         Self::read(bytes, PackedDigest::from_bytes)
     }

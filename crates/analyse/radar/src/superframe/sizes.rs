@@ -1,4 +1,4 @@
-//! How long the packets of each flow are on the wire, by two captures of them.
+//! Length of each flow's packets on the wire, from two captures of them.
 //!
 //! | what is known | a packet is at most |
 //! | --- | --- |
@@ -6,8 +6,8 @@
 //! | no handshake, one capture has longer frames than the other | the longest of the other |
 //! | no handshake, both have frames that no wire carries | the longest that fits an ordinary packet |
 //!
-//! Only the first is sure. Where the captures contradict it, as behind a path with a smaller MTU than either end's, the flow is
-//! [distrusted](SegmentSizes::distrust), and what was seen decides.
+//! Only the first is sure. If the captures contradict it, as behind a path with a smaller MTU than either end's, the flow
+//! is [distrusted](SegmentSizes::distrust), and the sizes that were seen decide.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ const TCP_HEADER: usize = 20;
 const LEAST_FULL: u32 = 556;
 const SYN: u8 = 2;
 
-/// What one capture has of a flow. Lengths are those of transport header and payload.
+/// Sizes of a flow in one capture. Lengths are those of transport header and payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SeenSizes {
     /// The longest packet, its payload, and how many are as long.
@@ -51,7 +51,7 @@ impl SeenSizes {
         }
     }
 
-    /// Whether the longest packet can be one that the wire carries: an ordinary one, or a jumbo frame, of which most are
+    /// True if the longest packet can be one that the wire carries: an ordinary one, or a jumbo frame, of which most are
     /// equally long, and not so many of the ordinary ones joined.
     fn is_of_the_wire(&self, network: usize) -> bool {
         let packet = self.longest as usize + network;
@@ -63,7 +63,7 @@ impl SeenSizes {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct FlowSizes {
-    /// What the sender of this flow announced as the most that it takes.
+    /// Maximum segment size that the sender of this flow announced.
     mss: Option<u16>,
     sides: [SeenSizes; 2],
     /// Length of the IP header.
@@ -78,7 +78,7 @@ struct PacketLimit {
     is_inferred: bool,
 }
 
-/// How a frame is to be taken.
+/// Treatment of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameCut {
     /// It is one packet.

@@ -11,7 +11,7 @@ pub(crate) struct SampleSegment {
     pub payload: usize,
 }
 
-/// What a stream carries at a position.
+/// Byte of a stream at a position.
 fn byte_at(position: u32) -> u8 {
     (position.wrapping_mul(2_654_435_761) >> 24) as u8
 }

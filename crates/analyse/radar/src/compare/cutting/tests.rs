@@ -1,4 +1,5 @@
-//! What wires carry, and what captures with offloads at both ends make of it: what was lost is found all the same.
+//! Packets on the wire, and captures of them with offloads at both ends: the comparison finds every lost packet all the
+//! same.
 
 use std::io::{self, Cursor, Read};
 
@@ -132,7 +133,7 @@ impl Run {
         (up, down, truth.map(|(_, (_, packet))| (packet.seq, packet.payload)).collect())
     }
 
-    /// What both ways of comparing find is what was dropped.
+    /// Checks that both ways of comparing find the dropped packets.
     fn check(&self) -> Comparison {
         let (up, down, truth) = self.captures();
         let mut found = None;

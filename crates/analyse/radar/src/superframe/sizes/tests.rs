@@ -4,7 +4,7 @@ use crate::superframe::tests::SampleSegment;
 
 const FULL: SampleSegment = SampleSegment { six: false, id: 1, seq: 0, flags: 0x10, payload: 1_448 };
 
-/// What both captures have of one flow, by the payloads of its packets.
+/// Sizes of one flow in both captures, from the payloads of its packets.
 fn seen(up: &[usize], down: &[usize]) -> SegmentSizes {
     let mut sizes = SegmentSizes::default();
     for (payloads, second) in [(up, false), (down, true)] {
