@@ -97,11 +97,11 @@ pub(crate) struct TrackedConnection {
     /// The only end whose kernel said something: the capture was taken there.
     recorded_at: Option<EndSide>,
     answers: [AnswerTime; 2],
-    /// Whether the other end's data had been acknowledged when a packet came.
+    /// True if the other end's data had been acknowledged when a packet came.
     owed_nothing: bool,
-    /// When each end's last packet came, of any kind.
+    /// Time of each end's last packet, of any kind.
     last_packets: [u64; 2],
-    /// Who sent payload last, with the packet's number.
+    /// End that sent payload last, with the packet's number.
     previous: Option<(EndSide, u64)>,
     initiator: Option<EndSide>,
     request: Option<OpenRequest>,
@@ -180,14 +180,14 @@ impl TrackedConnection {
         self.is_reset || self.fins.iter().all(|fin| fin.is_acknowledged)
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory use in bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let lists = self.requests.capacity() * RequestNote::BYTES + self.stalls.capacity() * size_of::<StallNote>();
         size_of::<Self>() + lists + self.senders[0].bytes_held() + self.senders[1].bytes_held()
     }
 
-    /// When its last packet came.
+    /// Time of its last packet.
     pub(crate) fn last_seen(&self) -> u64 {
         self.last_packets[0].max(self.last_packets[1]).max(self.time.at())
     }
@@ -317,7 +317,7 @@ impl TrackedConnection {
         self.answers.iter().filter_map(|answer| answer.least).sum()
     }
 
-    /// Whether the capture was taken next to this end: on a path without any length, next to the client.
+    /// True if the capture was taken next to this end; on a path without any length, next to the client.
     fn is_near(&self, side: EndSide) -> bool {
         if let Some(recorded) = self.recorded_at {
             return recorded == side;

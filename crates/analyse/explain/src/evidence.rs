@@ -1,4 +1,4 @@
-//! What a kernel says of its own connections: calls of applications, windows, phases.
+//! Reports of a kernel on its own connections: calls of applications, windows, phases.
 //!
 //! A recording (`hitless explain record`) is a pcapng file with two interfaces: frames, and events of the kernel as packets
 //! of a link type for private use. An event is a line of text, so that any reader of captures shows it:
@@ -57,7 +57,7 @@ impl KernelPhase {
     }
 }
 
-/// What happened at one end.
+/// Event at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelNews {
     Open,
@@ -72,7 +72,7 @@ pub enum KernelNews {
     Again,
 }
 
-/// What happened at one end of a connection, whose addresses those are.
+/// Event at one end of a connection, with the connection's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelEvent {
     pub local: SocketAddr,
@@ -136,7 +136,7 @@ impl EventLine {
     }
 }
 
-/// What is known of one end from one opening of its ports to the next.
+/// Events of one end from one opening of its ports to the next.
 #[derive(Debug, Default)]
 struct EndLife {
     from: u64,
@@ -148,7 +148,7 @@ struct EndLife {
     losses: Vec<u64>,
 }
 
-/// When the application handed something over.
+/// Time at which the application handed data over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandOver {
     /// By a call that had returned by then, or did so right behind.
@@ -176,7 +176,7 @@ impl EndLife {
     }
 }
 
-/// What is known of one end of a connection, and of those before and after it with the same ports.
+/// Events of one end of a connection, and of those before and after it with the same ports.
 #[derive(Debug, Default)]
 pub(crate) struct EndEvidence {
     lives: Vec<EndLife>,
@@ -198,7 +198,8 @@ impl EndEvidence {
         }
     }
 
-    /// When the byte with this number, counted from the first, was handed over, of a segment that left at `at`.
+    /// Time at which the byte with this number, counted from the first, was handed over; it is in a segment that left at
+    /// `at`.
     pub(crate) fn handed_over(&self, byte: u64, at: u64) -> Option<HandOver> {
         let life = self.life(at).filter(|life| life.is_whole)?;
         let place = life.sends.partition_point(|(_, total)| *total <= byte);
@@ -222,7 +223,7 @@ impl EndEvidence {
         here.or_else(|| life.windows.get(place.checked_sub(1)?)).map(|(_, congestion, receive)| (*congestion, *receive))
     }
 
-    /// Whether the retransmission timer went off just before something left at `at`.
+    /// True if the retransmission timer went off just before something left at `at`.
     pub(crate) fn timed_out(&self, at: u64) -> bool {
         let Some(life) = self.life(at) else { return false };
         let place = life.losses.partition_point(|when| *when <= at.saturating_add(RETURN));

@@ -14,21 +14,21 @@ use crate::filter::FlowFilter;
 use crate::packet::{FrameContent, read_frame};
 use crate::pool::{ConnectionPool, PoolResult};
 
-/// What decides how a capture is read.
+/// Options that decide how a capture is read.
 #[derive(Clone, Debug)]
 pub struct ExplainOptions {
     /// Only connections that match.
     pub flow: FlowFilter,
     /// Ticks of the senders' clocks in a second.
     pub hz: u32,
-    /// What the kernel of one end said meanwhile, or of both.
+    /// Reports of the kernel of one end, or of both, from the time of the capture.
     pub evidence: Option<Arc<KernelEvidence>>,
     /// Bytes for what is known of connections.
     pub memory: u64,
 }
 
 impl ExplainOptions {
-    /// What `memory` is unless somebody says otherwise.
+    /// Default of `memory`.
     pub const MEMORY: u64 = 1_000_000_000;
 }
 
@@ -58,7 +58,7 @@ impl CaptureCounts {
     }
 }
 
-/// Which connections are kept for charts: by their ends and the time of their first packet.
+/// Connections that are kept for charts: their ends and the time of their first packet.
 pub(crate) type TracedStarts = Vec<(EndPair, u64)>;
 
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl<'a> CaptureExplainer<'a> {
 }
 
 impl ConnectionSummary {
-    /// What identifies it in another pass over the same capture.
+    /// Ends and start, which identify the connection in another pass over the same capture.
     pub(crate) fn traced_start(&self) -> (EndPair, u64) {
         let (one, other) = (self.client, self.server);
         (if one <= other { (one, other) } else { (other, one) }, self.start)

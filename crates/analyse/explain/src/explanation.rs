@@ -18,7 +18,7 @@ use crate::terms::TimeCause;
 /// Opens a capture at its beginning.
 pub type OpenCapture<'a> = &'a dyn Fn() -> io::Result<Box<dyn Read>>;
 
-/// What a capture says about its connections.
+/// Explanation of the connections of a capture.
 #[derive(Debug)]
 pub struct Explanation {
     pub(crate) connections: Vec<ConnectionSummary>,
@@ -26,14 +26,14 @@ pub struct Explanation {
     pub(crate) counts: CaptureCounts,
     fallen_out: FallenOut,
     super_frames: u64,
-    /// Of the capture of the other end, if there is one.
+    /// Super-frames in the capture of the other end, if there is one.
     super_frames_other_end: Option<u64>,
     /// Super-frames of both whose packets' size is inferred, and packets that overlap with lost ones.
     inferred: u64,
     misfits: u64,
 }
 
-/// Whether a capture has events of a kernel: a recording begins with one.
+/// True if a capture has events of a kernel: a recording begins with one.
 pub fn has_events(open: OpenCapture<'_>) -> Result<bool, ExplainError> {
     let source = open().map_err(|error| ExplainError::Capture(CaptureError::Read(error)))?;
     let mut reader = CaptureReader::new(source).map_err(ExplainError::Capture)?;
@@ -75,7 +75,7 @@ pub struct OtherEndError {
 /// Packets of one capture that the other lacks, what is in both, and packets that overlap with those.
 type MissingPackets = (Vec<MissingPacket>, [CaptureContents; 2], u64);
 
-/// Of `up` and `down`.
+/// Packets of `up` that `down` lacks.
 fn missing(
     up: CaptureInput<'_>,
     down: CaptureInput<'_>,
@@ -163,7 +163,7 @@ impl Explanation {
         }
     }
 
-    /// Of all kinds.
+    /// Number of connections of all kinds.
     pub(crate) fn connection_count(&self) -> u64 {
         self.connections.len() as u64 + self.scans.iter().map(|scan| scan.connections).sum::<u64>()
     }
@@ -172,7 +172,7 @@ impl Explanation {
         self.connections.is_empty() && self.scans.is_empty()
     }
 
-    /// What the capture lacks, and what to do about it.
+    /// Notes on data that the capture lacks, and on remedies.
     pub fn notes(&self) -> Vec<String> {
         let count = |of: &dyn Fn(&ConnectionSummary) -> bool| self.connections.iter().filter(|it| of(it)).count();
         let all = self.connections.len();

@@ -1,4 +1,4 @@
-//! Which connections are meant: `10.0.0.1`, `:443`, `10.0.0.1:443`, `10.0.0.0/8`, joined by `and`.
+//! Filter for connections: `10.0.0.1`, `:443`, `10.0.0.1:443`, `10.0.0.0/8`, joined by `and`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ struct EndFilter {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter(Vec<EndFilter>);
 
-/// What is wrong with an expression.
+/// Error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowFilterError(String);
 

@@ -1,4 +1,4 @@
-//! What the time before a payload was spent on.
+//! Causes of the time before a payload.
 //!
 //! A *gap* lies between two packets with payload, of either end. It belongs to the sender that ended it, and is cut at most
 //! twice: where the last acknowledgement reached that sender, and one round trip after it had last sent.
@@ -59,18 +59,18 @@ pub(crate) struct GapContext {
     /// The whole round trip, and the part of it between capture and sender.
     pub rtt: u64,
     pub way: u64,
-    /// Who sent payload last.
+    /// End that sent payload last.
     pub previous: Option<EndSide>,
     /// The capture is on this sender's side.
     pub is_near: bool,
     pub starts_request: bool,
-    /// When the application handed over what ends the gap, if its kernel said so.
+    /// Time at which the application handed over the data that ends the gap, if its kernel reports it.
     pub handed: Option<HandOver>,
     /// The receiver's kernel had more for its application than that had read.
     pub is_unread: bool,
 }
 
-/// How soon a reaction follows what it reacts to.
+/// Time within which a reaction follows its trigger.
 pub(crate) fn reaction_time(rtt: u64) -> u64 {
     (rtt / 4).clamp(MILLISECOND, 10 * MILLISECOND)
 }
@@ -80,7 +80,7 @@ impl GapContext {
         sender.last_heard.clamp(self.from, self.at)
     }
 
-    /// How much later than estimated the packets of a sender far away may come.
+    /// Time by which the packets of a sender far away may come later than estimated.
     fn jitter(&self) -> u64 {
         if self.is_near { 0 } else { (self.rtt / 2).clamp(4 * MILLISECOND, 25 * MILLISECOND) }
     }
@@ -189,7 +189,7 @@ impl GapContext {
         is_busy && u128::from(self.at - self.from) * 4 <= interval * 5
     }
 
-    /// What held the sender back until it heard something, just before it sent.
+    /// Cause that held the sender back until it heard something, just before it sent.
     fn held_by(&self, sender: &TrackedSender) -> Option<TimeCause> {
         let heard = sender.last_heard;
         if heard <= self.from && self.previous == Some(sender.side)

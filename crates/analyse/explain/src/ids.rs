@@ -1,7 +1,8 @@
-//! What identifications of IPv4 show: packets of a sender that never came this far, and packets that came late.
+//! Evidence from identifications of IPv4: packets of a sender that never came this far, and packets that came late.
 //!
 //! Linux numbers the packets of a connection one by one, also those that may not be fragmented; a super-frame takes one
-//! number for each of its segments. Stacks that number otherwise make many steps that do not fit: then nothing is said.
+//! number for each of its segments. Stacks that number otherwise make many steps that do not fit: their numbers are not
+//! used.
 
 /// Further ahead than this is not a gap but another way of numbering.
 const WIDEST: i16 = 512;
@@ -15,12 +16,12 @@ pub(crate) struct IdGap {
     count: u16,
     /// Those that are known to be data which was missed elsewhere.
     explained: u16,
-    /// When the packet behind the gap came, and what its sender had sent until then.
+    /// Time of the packet behind the gap, and the position up to which its sender had sent until then.
     pub at: u64,
     pub position: u64,
-    /// What was missing of its data before: a copy of that may be what is missing now.
+    /// Data that was missing before: a copy of it may be what is missing now.
     pub hole: Option<(u64, u32)>,
-    /// How many of the numbers may be copies of data that was missing before. The others are new data.
+    /// Number of identifications that may be copies of data that was missing before. The others are new data.
     copies: u16,
 }
 
@@ -36,7 +37,7 @@ impl IdGap {
     }
 }
 
-/// How a packet's number follows those before it.
+/// Relation of a packet's number to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdStep {
     InOrder,
@@ -103,14 +104,14 @@ impl IdSequence {
         IdStep::InOrder
     }
 
-    /// What the gap that was found last may have held: copies of a hole, as many at most, and new data.
+    /// Notes the possible contents of the latest gap: copies of a hole, `copies` at most, and new data.
     pub(crate) fn suspect(&mut self, hole: Option<(u64, u32)>, copies: u16) {
         if let Some(gap) = self.gaps.last_mut() {
             (gap.hole, gap.copies) = (hole, copies);
         }
     }
 
-    /// Whether data at this position, which looks new, was in a gap that was found before then; when that was.
+    /// Time of the gap, found before `before`, that held the data at this position, which looks new; `None` if no gap did.
     pub(crate) fn was_in_gap(&mut self, position: u64, mss: u32, before: u64) -> Option<u64> {
         let held = |gap: &&mut IdGap| {
             let end = gap.position + u64::from(gap.count) * u64::from(mss);
@@ -121,7 +122,7 @@ impl IdSequence {
         Some(gap.at)
     }
 
-    /// How many numbers the packet left out that came last, if it left out any.
+    /// Number of identifications that the packet at `at` left out, if it came last; 0 if it left out none.
     pub(crate) fn last_gap(&self, at: u64) -> u16 {
         self.gaps.last().filter(|gap| gap.at == at).map_or(0, |gap| gap.count)
     }
@@ -144,7 +145,7 @@ impl IdSequence {
         }
     }
 
-    /// Whether a gap had these numbers; it has them no more.
+    /// Takes these numbers out of the gap that has them; false if no gap has them.
     fn fill(&mut self, id: u16, segments: u16) -> bool {
         let holds = |gap: &IdGap| id.wrapping_sub(gap.first) < gap.count;
         let Some(place) = self.gaps.iter().position(holds) else { return false };
@@ -172,7 +173,7 @@ impl IdSequence {
         self.gaps.capacity() * size_of::<IdGap>()
     }
 
-    /// Whether numbers of this sender count its packets.
+    /// True if numbers of this sender count its packets.
     pub(crate) fn counts(&self) -> bool {
         self.fitting >= 2 && self.fitting >= 16 * self.unfitting
     }

@@ -15,7 +15,7 @@ pub(crate) struct LossNote {
     pub is_spurious: bool,
 }
 
-/// How far back a late proof is looked for.
+/// Number of latest losses among which a late proof is searched for.
 const MEMORY: usize = 256;
 
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl LossNotes {
         self.disprove(|note| note.position == position);
     }
 
-    /// Of several copies of a segment, one report disproves the latest.
+    /// Marks losses as spurious; if a segment has several copies, one report disproves the latest.
     fn disprove(&mut self, is_meant: impl Fn(&LossNote) -> bool) {
         let mut done: Vec<u64> = Vec::new();
         let recent = self.notes.iter_mut().rev().take(MEMORY);
@@ -57,7 +57,7 @@ impl LossNotes {
         }
     }
 
-    /// Whether what is at this position had arrived: its copy was for nothing, or it was never sent again.
+    /// True if the data at this position had arrived: its copy was spurious, or it was never sent again.
     pub(crate) fn is_arrived(&self, position: u64) -> bool {
         let mut copies = self.notes.iter().filter(|note| note.position == position && note.len > 0).peekable();
         copies.peek().is_none() || copies.any(|note| note.is_spurious)

@@ -1,4 +1,4 @@
-//! What a captured frame says as a TCP segment: RFC 9293, RFC 7323, RFC 2018.
+//! Reads a captured frame as a TCP segment: RFC 9293, RFC 7323, RFC 2018.
 
 mod opening;
 
@@ -77,7 +77,7 @@ impl CapturedSegment {
         self.flags & ACK != 0
     }
 
-    /// What distinguishes it from other segments of its sender, but for a copy that a bridge or the network made.
+    /// Hash that distinguishes it from other segments of its sender, but not from a copy that a bridge or the network made.
     pub(crate) fn fingerprint(&self) -> u64 {
         const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
         let stamp = self.options.timestamps.map_or(0, |(value, _)| value);
@@ -91,7 +91,7 @@ impl CapturedSegment {
     }
 }
 
-/// What a frame is to an explanation.
+/// Content of a frame, as far as an explanation uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameContent {
     Segment(CapturedSegment),

@@ -22,11 +22,11 @@ use crate::scans::{BareNote, BareOutcome, ScanAnswer, scans};
 
 /// More connections without payload than this are said together.
 const MOST_BARE: usize = 1_000;
-/// What an opening takes beside its place in the table, and an entry of that.
+/// Memory that an opening takes beside its place in the table, and that of an entry in the table.
 const OPENING: usize = 48;
 const ENTRY: usize = size_of::<(PairKey, PairState)>() + 1;
 
-/// What a pair of ends is doing.
+/// State of a pair of ends.
 #[derive(Debug)]
 enum PairState {
     /// Somebody asked for a connection: the one that comes first in the pair, if true.
@@ -153,7 +153,7 @@ impl<'a> ConnectionPool<'a> {
         }
     }
 
-    /// What is there of a connection becomes its summary.
+    /// Ends a connection: its data so far becomes its summary.
     fn end(&mut self, pair: PairKey) {
         let Some(state) = self.pairs.get_mut(&pair) else { return };
         if let PairState::Open(connection) = std::mem::replace(state, PairState::Over) {
@@ -179,7 +179,7 @@ impl<'a> ConnectionPool<'a> {
         usize::try_from(self.options.memory).unwrap_or(usize::MAX)
     }
 
-    /// What all of it takes, about.
+    /// Approximate memory use of everything, in bytes.
     fn bytes(&self) -> usize {
         let fixed = self.pairs.capacity() * ENTRY + self.openings * OPENING + self.book.bytes();
         let notes = self.notes.capacity() * size_of::<BareNote>();

@@ -13,7 +13,7 @@ const MANY: usize = 100;
 /// Servers of one client that are worth a line each.
 const FEW_SERVERS: usize = 16;
 
-/// How far a connection without payload came.
+/// Progress of a connection without payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BareOutcome {
     /// Nothing came back.
@@ -36,12 +36,12 @@ pub(crate) struct BareNote {
 /// Connections without payload that belong together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ScanAnswer {
-    /// Who opened them, and for whom; `None` if those are several.
+    /// Host that opened them, and host for which they were meant; `None` if there are several.
     pub client: Option<IpAddr>,
     pub server: Option<IpAddr>,
     pub clients: u64,
     pub servers: u64,
-    /// How many ports of servers, the lowest and the highest.
+    /// Number of different ports of servers, the lowest and the highest.
     pub ports: u64,
     pub first_port: u16,
     pub last_port: u16,
@@ -53,14 +53,14 @@ pub struct ScanAnswer {
     pub end_ns: u64,
 }
 
-/// Who opened a connection, and for whom.
+/// Host that opened a connection, and server for which it was meant.
 #[derive(Clone, Copy, Debug)]
 struct ScannedConnection {
     client: IpAddr,
     server: SocketAddr,
 }
 
-/// What is said of so many connections without payload.
+/// Joins many connections without payload into few answers.
 pub(crate) fn scans(mut notes: Vec<BareNote>, book: &AddressBook) -> Vec<ScanAnswer> {
     let resolve = |note: BareNote| {
         let (client, server) = book.ends(note.pair, note.client_first);

@@ -25,7 +25,7 @@ pub(crate) const ORIGIN: u64 = 1 << 32;
 /// The largest payload of a segment where no SYN says it.
 pub(crate) const USUAL_MSS: u32 = 1_448;
 
-/// What the sender is repairing.
+/// Phase of loss recovery of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LossPhase {
     #[default]
@@ -35,7 +35,7 @@ pub(crate) enum LossPhase {
     Loss(u64),
 }
 
-/// What the sender could do just before an acknowledgement reached it.
+/// State of the sender just before an acknowledgement reached it, which decides what it could send.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeldState {
     pub flight: u64,
@@ -52,7 +52,7 @@ pub(crate) struct HeldState {
 /// An acknowledgement on its way to the sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckNews {
-    /// When the sender has it.
+    /// Time at which the sender has it.
     pub at: u64,
     pub ack: u64,
     pub window: u16,
@@ -82,7 +82,7 @@ pub(crate) struct TrackedSender {
     pub seen_una: u64,
     /// The receiver has room below.
     edge: u64,
-    /// Of the receiver's window; `None` if no SYN said it.
+    /// Scale of the receiver's window; `None` if no SYN has it.
     pub scale: Option<u8>,
     guessed_scale: u8,
     last_window: u16,
@@ -109,7 +109,7 @@ pub(crate) struct TrackedSender {
     pub late_after: u32,
     last_trigger: Option<CopyTrigger>,
     pub shadow: Option<Box<Shadow>>,
-    /// What its kernel said.
+    /// Reports of its kernel.
     pub known: Option<Arc<EndEvidence>>,
     /// Its congestion window in segments, by its kernel.
     known_window: Option<u64>,
@@ -224,7 +224,7 @@ impl TrackedSender {
         self.on_way.shrink_to_fit();
     }
 
-    /// What its lists and its shadow take in memory, about.
+    /// Approximate memory use of its lists and its shadow, in bytes.
     #[inline]
     pub(crate) fn bytes_held(&self) -> usize {
         // The shadow keeps what it has in flight, too.
@@ -235,7 +235,7 @@ impl TrackedSender {
         shadow + flight + on_way + self.losses.bytes_held() + self.ids.bytes_held()
     }
 
-    /// Whether it waits for nothing, as far as the capture shows.
+    /// True if it waits for nothing, as far as the capture shows.
     pub(crate) fn is_quiet(&self) -> bool {
         self.seen_una >= self.nxt
     }
@@ -271,7 +271,7 @@ impl TrackedSender {
         self.shadow.as_ref().map_or(1_000_000_000, |shadow| shadow.rto())
     }
 
-    /// How long a probe waits, with this many more segments in flight than were seen.
+    /// Time that a probe waits, with this many more segments in flight than were seen.
     pub(crate) fn probe_timeout(&self, missing: usize) -> u64 {
         let segments = self.segments.len() + missing;
         self.shadow.as_ref().map_or(1_000_000_000, |shadow| shadow.probe_timeout(segments))

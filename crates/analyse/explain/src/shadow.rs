@@ -21,7 +21,7 @@ pub(crate) struct ShadowAck<'a> {
     pub ack: u64,
     pub room: u64,
     pub blocks: &'a [(u64, u64)],
-    /// When the segment left whose timestamp came back.
+    /// Departure time of the segment whose timestamp came back.
     pub echo_of: u64,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Shadow {
     tick: u64,
     /// The machine's time, which never goes back: a timer that the real host fired early is fired at its own deadline.
     latest: Time,
-    /// When a segment left last, by the capture and by the machine.
+    /// Departure time of the last segment, by the capture and by the machine.
     last_sent: (u64, Time),
 }
 
@@ -69,7 +69,7 @@ impl Shadow {
         Time::ZERO + Span::from_ns(at.saturating_sub(self.start).min(LONGEST))
     }
 
-    /// When what left at `at` left the machine.
+    /// Machine's departure time of the segment that left at `at`.
     fn sent_at(&self, at: u64) -> Time {
         match self.last_sent {
             (last, sent) if last == at => sent,
@@ -117,12 +117,12 @@ impl Shadow {
         agrees
     }
 
-    /// When the loss timer expires.
+    /// Time at which the loss timer expires.
     fn deadline(&self) -> Option<Time> {
         self.sink.timers[TcpTimer::Loss as usize]
     }
 
-    /// What the machine would have sent by itself is nobody's.
+    /// Drops the segments that the machine would have sent by itself.
     fn forget(&mut self) {
         self.sink.left.clear();
         self.sink.progress.clear();
@@ -155,13 +155,13 @@ impl Shadow {
         self.machine.srtt().map(|srtt| srtt.as_ps() / 1_000)
     }
 
-    /// How long a probe waits with this many segments in flight.
+    /// Time that a probe waits with this many segments in flight.
     pub(crate) fn probe_timeout(&self, segments: usize) -> u64 {
         self.srtt().map_or(1_000_000_000, |srtt| probe_wait(srtt, segments, self.tick)).min(self.rto())
     }
 }
 
-/// How long a probe waits (RFC 8985 §7.2, as Linux counts), if the retransmission timer is not due before.
+/// Time that a probe waits (RFC 8985 §7.2, as Linux counts), if the retransmission timer is not due before.
 pub(crate) fn probe_wait(srtt: u64, segments: usize, tick: u64) -> u64 {
     const ACK_DELAY: u64 = 200_000_000;
     2 * srtt + if segments <= 1 { ACK_DELAY } else { 2 * tick }

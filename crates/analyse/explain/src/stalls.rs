@@ -12,7 +12,7 @@ pub(crate) struct StallNote {
     pub sure: Sureness,
     /// The packet that was waited for an answer to, and the one that ended the wait; zero if the capture has none.
     pub packets: [u64; 2],
-    /// What a timer sent again, to hear later whether it was for nothing.
+    /// Position of the data that a timer sent again, to learn later if that was spurious.
     pub position: Option<u64>,
     /// Segments that were out then.
     pub out: u32,
@@ -23,7 +23,7 @@ pub(crate) struct StallNote {
 /// Shorter waits are part of any transfer.
 const SHORTEST: u64 = 2_000_000;
 
-/// Whether a piece of time is worth a record.
+/// True if a piece of time is worth a record.
 pub(crate) fn is_stall(cause: TimeCause, ns: u64, rtt: u64) -> bool {
     match cause {
         TimeCause::Timeout | TimeCause::Probe | TimeCause::SynLost => true,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a stretch of a connection's time was spent on.
+/// Cause on which a stretch of a connection's time was spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeCause {
@@ -48,7 +48,7 @@ impl TimeCause {
         Self::Unknown,
     ];
 
-    /// As JSON has it.
+    /// Name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Handshake => "handshake",
@@ -85,7 +85,7 @@ impl TimeCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndSide {
-    /// Who opened the connection.
+    /// The end that opened the connection.
     Client,
     Server,
 }
@@ -110,7 +110,7 @@ impl EndSide {
     }
 }
 
-/// Where packets go.
+/// Direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamDirection {
@@ -128,7 +128,7 @@ impl From<EndSide> for StreamDirection {
     }
 }
 
-/// Where the capture was taken, by the round trips to both ends.
+/// Place at which the capture was taken, by the round trips to both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CapturePlace {
@@ -139,7 +139,7 @@ pub enum CapturePlace {
     Both,
 }
 
-/// How sure a cause is.
+/// Sureness of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sureness {
@@ -151,7 +151,7 @@ pub enum Sureness {
     Guessed,
 }
 
-/// What made a timer necessary.
+/// Reason why a timer was necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimerReason {
@@ -169,7 +169,7 @@ pub enum TimerReason {
 }
 
 impl TimerReason {
-    /// As JSON has it.
+    /// Name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Tail => "tail",
@@ -187,7 +187,7 @@ impl TimerReason {
     }
 }
 
-/// How a lost segment was replaced.
+/// Way in which a lost segment was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RepairKind {
@@ -197,7 +197,7 @@ pub enum RepairKind {
     Nothing,
 }
 
-/// What shows that a packet was lost.
+/// Evidence that a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossWitness {

@@ -88,7 +88,7 @@ fn scans_text(scans: &[ScanAnswer]) -> String {
     text
 }
 
-/// Who asked whom how often, and what came of it.
+/// Prints the client and the server of a scan, the number of connections and their outcomes.
 pub(crate) fn scan_text(scan: &ScanAnswer) -> String {
     let hosts = |host: Option<IpAddr>, count: u64| {
         host.map_or_else(|| format!("{} addresses", thousands(count)), |host| host.to_string())

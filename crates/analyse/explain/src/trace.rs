@@ -1,4 +1,4 @@
-//! Where a connection's sequence numbers were at which time, for charts; of a few connections only.
+//! Sequence numbers of a connection over time, for charts; of a few connections only.
 
 use crate::sender::{ORIGIN, TrackedSender};
 use crate::terms::EndSide;

@@ -4,7 +4,7 @@ use crate::connection::ConnectionSummary;
 use crate::stalls::StallNote;
 use crate::terms::{EndSide, TimeCause, TimerReason};
 
-/// What is printed of a duration.
+/// Text of a duration.
 pub(crate) fn time_text(ns: u64) -> String {
     match ns {
         0..10_000 => format!("{ns} ns"),
@@ -27,7 +27,7 @@ fn longest(summary: &ConnectionSummary, cause: TimeCause, side: EndSide) -> Opti
     stalls.max_by_key(|stall| stall.until - stall.from)
 }
 
-/// What cost most.
+/// Sentence on the cause that cost most.
 pub(crate) fn verdict(summary: &ConnectionSummary) -> String {
     let Some((cause, side, ns)) = dominant(summary).filter(|_| summary.duration > 0) else {
         return format!(
@@ -46,7 +46,7 @@ pub(crate) fn verdict(summary: &ConnectionSummary) -> String {
     )
 }
 
-/// What the capture lacks, and what that means for the statement.
+/// Data that the capture lacks, and the effect on the statement.
 fn missing(summary: &ConnectionSummary) -> String {
     let mut lacks = Vec::new();
     if !summary.has_syn {

@@ -1,4 +1,4 @@
-//! What the kernel says beside a capture makes causes facts, or others.
+//! Reports of the kernel beside a capture make causes facts, or change them.
 
 mod tape;
 

@@ -7,9 +7,9 @@ use crate::sender::ORIGIN;
 use crate::stalls::StallNote;
 use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause};
 
-/// What timestamps take of each segment.
+/// Bytes of each segment that timestamps take.
 const TIMESTAMPS: u16 = 12;
-/// Of a segment, with timestamps: Linux takes no smaller MSS than 48 (`TCP_MIN_SND_MSS`).
+/// Smallest payload of a segment with timestamps: Linux takes no smaller MSS than 48 (`TCP_MIN_SND_MSS`).
 const LEAST_PAYLOAD: u16 = 36;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum HandshakeStep {
     Done,
 }
 
-/// How far the handshake is.
+/// Progress of the handshake.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HandshakeState {
     step: HandshakeStep,

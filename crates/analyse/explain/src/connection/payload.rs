@@ -11,7 +11,7 @@ use crate::sender::{CopyClock, CopyTrigger, HiddenCopies, ORIGIN, TimerKind, Tra
 use crate::stalls::{self, StallNote};
 use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause, TimerReason};
 
-/// What a packet with payload is to its sender.
+/// Kind of a packet with payload, as its sender sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PayloadKind {
     New,
@@ -60,7 +60,8 @@ impl TrackedConnection {
         self.note_payload(segment, side, at, kind);
     }
 
-    /// Whether new data of a sender far away left before the next acknowledgement could let it go, just when a probe was due.
+    /// True if new data of a sender far away left before the next acknowledgement could let it go, just when a probe was
+    /// due.
     fn is_timely_probe(&mut self, segment: &CapturedSegment, side: EndSide, at: u64) -> bool {
         let (way, echo) = (self.way(side), self.echoed(segment, side));
         let sender = &mut self.senders[side.index()];
@@ -111,7 +112,7 @@ impl TrackedConnection {
         }
     }
 
-    /// When the application handed over what leaves now, if the kernel next to the capture says so.
+    /// Time at which the application handed over the data that leaves now, if the kernel next to the capture reports it.
     fn handed_over(&self, side: EndSide, payload: &Payload) -> Option<HandOver> {
         let known = self.senders[side.index()].known.as_ref().filter(|_| self.has_syn && self.is_near(side))?;
         known.handed_over(payload.start.checked_sub(ORIGIN)?, payload.at)
@@ -196,7 +197,8 @@ impl TrackedConnection {
         }
     }
 
-    /// Whether a number was missing where this would have come, a round trip before; when that was.
+    /// Time at which a number was missing in this data's place, at least half a round trip before; `None` if there was no
+    /// such gap.
     fn lost_original(&mut self, payload: &Payload, side: EndSide, rtt: u64) -> Option<u64> {
         let sender = &mut self.senders[side.index()];
         sender.ids.was_in_gap(payload.start, sender.mss, payload.at.saturating_sub(rtt / 2))
@@ -314,7 +316,7 @@ fn note_lost_original(sender: &mut TrackedSender, payload: Payload, at: u64) {
     sender.losses.push(payload.lost_before(at, repaired_by));
 }
 
-/// What was sent before is taken for lost, until something proves otherwise; but not what the capture has seen arrive.
+/// Takes earlier transmissions for lost until something proves otherwise, except those that the capture has seen arrive.
 fn note_losses(sender: &mut TrackedSender, payload: Payload, trigger: CopyTrigger) {
     let is_known = sender.duplicates() > 0;
     let (counts, arrivals_seen) = (sender.ids.counts(), sender.arrivals_seen);

@@ -25,7 +25,7 @@ pub(super) struct OpenRequest {
 }
 
 impl TrackedConnection {
-    /// Whether payload of this end, sent now, begins a request: nothing is outstanding, and it is the end that began.
+    /// True if payload of this end, sent now, begins a request: nothing is outstanding, and it is the end that began.
     pub(super) fn starts_request(&mut self, side: EndSide, is_new: bool) -> bool {
         let is_initiator = *self.initiator.get_or_insert(side) == side;
         is_new && is_initiator && self.senders.iter().all(|sender| sender.is_quiet())

@@ -1,4 +1,4 @@
-//! What is left of a connection when it is over.
+//! Summary of a connection that is over.
 
 use std::net::SocketAddr;
 
@@ -42,7 +42,7 @@ pub(crate) struct ConnectionSummary {
     pub late_after: u32,
     pub trace: Option<Box<ConnectionTrace>>,
     pub super_frames: u64,
-    /// Of its opening.
+    /// Outcome of its opening.
     pub outcome: BareOutcome,
 }
 
@@ -52,7 +52,7 @@ impl ConnectionSummary {
         self.bytes == [0, 0] && self.trace.is_none()
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory use in bytes.
     pub(crate) fn bytes_held(&self) -> usize {
         let stalls = self.stalls.capacity() * size_of::<StallNote>();
         let losses = self.losses.capacity() * size_of::<(EndSide, LossNote, u32)>();
@@ -127,7 +127,7 @@ impl TrackedConnection {
         }
     }
 
-    /// What came after a timer shows whether anything had been lost.
+    /// Corrects the reasons of timers: packets after a timer show if anything had been lost.
     fn settle_reasons(&mut self) {
         let rtt = self.rtt();
         let Self { stalls, senders, .. } = self;

@@ -1,4 +1,4 @@
-//! What reaches the sender: acknowledgements, blocks, windows.
+//! Processing of what reaches the sender: acknowledgements, blocks, windows.
 
 use super::{AckNews, LossPhase, TrackedSender};
 use crate::shadow::ShadowAck;

@@ -8,17 +8,17 @@ use crate::losses::LossNote;
 use crate::shadow::probe_wait;
 use crate::terms::{LossWitness, RepairKind, TimerReason};
 
-/// Which timer it was.
+/// Timer that went off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerKind {
     Probe,
     Retransmit,
 }
 
-/// What the time before a copy is measured by.
+/// Times by which the wait before a copy is judged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyClock {
-    /// How soon a reaction follows what it reacts to.
+    /// Time within which a reaction follows its trigger.
     pub near: u64,
     pub rtt: u64,
     /// The sender is at the other end of the path.
@@ -40,7 +40,7 @@ pub(crate) struct HiddenCopies {
     pub rtt: u64,
 }
 
-/// What made the sender repeat something.
+/// Trigger that made the sender repeat something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CopyTrigger {
     pub repair: RepairKind,
@@ -65,12 +65,12 @@ impl CopyTrigger {
 }
 
 impl TrackedSender {
-    /// How long the sender neither sent nor heard anything.
+    /// Time in which the sender neither sent nor heard anything.
     pub(crate) fn silence(&self, at: u64) -> u64 {
         at.saturating_sub(self.last_sent.max(self.last_heard))
     }
 
-    /// What acknowledgements repair is repaired by the timer that made it necessary.
+    /// Repair that is due to acknowledgements: that of the timer, in the phase that a timer made necessary.
     pub(crate) fn repair_in_phase(&self) -> RepairKind {
         if matches!(self.phase, LossPhase::Loss(_)) { RepairKind::Timeout } else { RepairKind::Fast }
     }
@@ -115,14 +115,14 @@ impl TrackedSender {
         }
     }
 
-    /// How soon a probe may leave whose timer is estimated: after that many tenths of it. Newer kernels add two milliseconds to two
-    /// round trips where older ones add two ticks.
+    /// Shortest wait after which a probe may leave whose timer is estimated: the given number of tenths of the estimate.
+    /// Newer kernels add two milliseconds to two round trips where older ones add two ticks.
     fn soonest_probe(&self, wait: u64, tenths: u64) -> u64 {
         let newer = (wait + 2_000_000).saturating_sub(2 * self.tick()).max(self.tick());
         (wait / 10 * tenths).min(newer / 10 * 9)
     }
 
-    /// Whether a probe came sooner than one of a sender that knows that all but one segment have arrived.
+    /// True if a probe came sooner than one of a sender that knows that all but one segment have arrived.
     pub(crate) fn is_deaf_probe(&self, at: u64, clock: CopyClock) -> bool {
         let patient = probe_wait(self.srtt().unwrap_or(clock.rtt), 1, self.tick());
         clock.is_far && self.flight_segments() <= 1 && self.silence(at) < patient / 10 * 7
@@ -135,8 +135,8 @@ impl TrackedSender {
         self.dup_acks > 3 && at.saturating_sub(first) > patience
     }
 
-    /// Whether new data at `at` is a probe: it was held back, and nothing came for as long as a probe waits. `hole` bytes before it
-    /// left and never came this far.
+    /// True if new data at `at` is a probe: it was held back, and nothing came for as long as a probe waits. `hole` bytes
+    /// before it left and never came this far.
     pub(crate) fn is_new_probe(&self, at: u64, len: u32, hole: u64) -> bool {
         let missing = hole.div_ceil(u64::from(self.mss.max(1))) as usize;
         let (silence, wait) = (self.silence(at), self.probe_timeout(missing));
@@ -203,7 +203,7 @@ impl TrackedSender {
         self.last_trigger = Some(trigger);
     }
 
-    /// What sent it: a probe if it is the first copy and there was time for one, else the retransmission timer.
+    /// Timer that sent it: a probe if it is the first copy and there was time for one, else the retransmission timer.
     pub(crate) fn hidden_trigger(&self, hidden: HiddenCopies) -> CopyTrigger {
         let is_first = hidden.count == 1 && self.hidden_probes(hidden) > 0;
         CopyTrigger::timer(if is_first { TimerKind::Probe } else { TimerKind::Retransmit })
@@ -223,8 +223,8 @@ impl TrackedSender {
         HiddenCopies { count, others: hidden.count - count, ..hidden }
     }
 
-    /// How many of the timers that sent it were a probe's: one or none. With data behind it that was sent and missing, too, a probe
-    /// would have sent the last of that.
+    /// Number of the timers that sent it that were a probe's: one or none. If data behind it was sent and is missing, too,
+    /// a probe would have sent the last of that.
     fn hidden_probes(&self, hidden: HiddenCopies) -> u32 {
         let may_probe = hidden.others == 0 && self.sack_permitted && !self.probes_off && self.phase == LossPhase::Open;
         u32::from(may_probe && hidden.silence >= self.soonest_probe(self.hidden_probe_timeout(hidden), 7))
@@ -235,7 +235,8 @@ impl TrackedSender {
         probe_wait(self.srtt().unwrap_or(hidden.rtt), segments, self.tick())
     }
 
-    /// How long the timers took, as far as there was time for it: the probe's, then the retransmission timer's, which doubles.
+    /// Time that the timers took, as far as there was time for it: the probe's, then the retransmission timer's, which
+    /// doubles.
     pub(crate) fn hidden_wait(&self, hidden: HiddenCopies) -> u64 {
         // What left behind other data left at once.
         if self.hidden_probes(hidden) == 0 || hidden.goes_on && !hidden.is_lone {

@@ -1,4 +1,4 @@
-//! What left: new data, data that was late, and data sent again.
+//! Processing of what left: new data, data that was late, and data sent again.
 
 use super::TrackedSender;
 use crate::losses::LossNote;
@@ -115,7 +115,7 @@ impl TrackedSender {
         self.nxt = self.nxt.max(end);
     }
 
-    /// What is too old to be kept is taken for acknowledged.
+    /// Forgets the oldest segment, which is too old to be kept, and takes it for acknowledged.
     fn forget_oldest(&mut self) {
         let Some(oldest) = self.segments.pop_front() else { return };
         if oldest.is_sacked {
@@ -132,7 +132,7 @@ impl TrackedSender {
         }
     }
 
-    /// What the capture missed is taken for acknowledged.
+    /// Skips data that the capture missed, and takes it for acknowledged.
     fn skip_to(&mut self, position: u64) {
         self.segments.clear();
         (self.sacked, self.sacked_segments) = (0, 0);
@@ -142,7 +142,7 @@ impl TrackedSender {
         self.shadow = None;
     }
 
-    /// Where the segment that holds a position is in the queue.
+    /// Index in the queue of the segment that holds a position.
     pub(super) fn place_of(&self, position: u64) -> Option<usize> {
         let place = self.segments.partition_point(|segment| segment.end() <= position);
         self.segments.get(place).filter(|segment| segment.start <= position).map(|_| place)

@@ -13,7 +13,7 @@ use wire::pcapng::{EnhancedPacket, PcapngWriter};
 
 pub(crate) const MSS: u32 = 1_448;
 pub(crate) const MS: u64 = 1_000_000;
-/// When tapes begin.
+/// Time at which tapes begin.
 const EPOCH: u64 = 1_700_000_000 * 1_000_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Tape {
         self.data(at, from, start, len)
     }
 
-    /// What is lost before the capture: numbers are used, nothing is seen.
+    /// Loses data before the capture: its numbers are used, nothing is seen.
     pub(crate) fn lose(&mut self, from: TapeEnd, len: u32) -> &mut Self {
         self.sent[from as usize] += len;
         self.ids[from as usize] += 1;
@@ -217,7 +217,7 @@ impl Tape {
         self
     }
 
-    /// As pcap with nanoseconds.
+    /// Bytes of the tape as a pcap with nanoseconds.
     pub(crate) fn pcap(&self) -> Vec<u8> {
         let mut frames = self.frames.clone();
         frames.sort_by_key(|(at, _)| *at);
