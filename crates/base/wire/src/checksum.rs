@@ -34,8 +34,8 @@ impl Sum {
         Self(words.iter().chain([&last]).map(|word| u64::from(u32::from_ne_bytes(*word))).sum())
     }
 
-    /// What TCP and UDP sum besides themselves; `addresses` are source and destination as they lie in an
-    /// IPv4 or IPv6 header. The two versions only pad differently, which a sum does not see.
+    /// Sum of the pseudo-header that TCP and UDP include; `addresses` are source and destination as they lie in an IPv4 or
+    /// IPv6 header. The two versions differ only in padding, which does not change the sum.
     #[inline]
     pub fn pseudo_header(addresses: &[u8], protocol: u8, len: usize) -> Self {
         Self::of(addresses).and(Self::of_number(usize::from(protocol))).and(Self::of_number(len))
@@ -80,7 +80,7 @@ impl Sum {
         }
     }
 
-    /// Whether a sum that includes the checksum says that all is as it was sent.
+    /// True if a sum that includes the checksum shows no error.
     #[inline]
     pub fn verifies(self) -> bool {
         self.fold() == 0xffff

@@ -1,4 +1,4 @@
-//! What a frame occupies on an Ethernet wire, and the types of what it carries.
+//! Bytes that a frame occupies on an Ethernet wire, and EtherTypes.
 
 use units::Span;
 
@@ -16,13 +16,13 @@ pub const fn on_wire(len: u32) -> u32 {
     (if len < MIN_FRAME { MIN_FRAME } else { len }) + GAP_AND_PREAMBLE
 }
 
-/// What a frame takes of a wire, and for how long.
+/// Model of the bytes and the time that a frame takes on a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WireFraming {
-    /// As Ethernet: at least the shortest frame, with preamble and gap.
+    /// Ethernet: at least the shortest frame, with preamble and gap.
     #[default]
     Ethernet,
-    /// As the simulator of HPCC's authors: its length and nothing else, in whole nanoseconds rounded down.
+    /// The simulator of HPCC's authors: the frame's length and nothing else, in whole nanoseconds rounded down.
     HpccNs3,
 }
 
@@ -36,7 +36,7 @@ impl WireFraming {
         }
     }
 
-    /// How long the wire is busy with what takes this long at its rate.
+    /// Time for which the wire is busy with a frame that takes `exact` at its rate.
     #[inline]
     pub const fn busy(self, exact: Span) -> Span {
         match self {
@@ -48,7 +48,7 @@ impl WireFraming {
 
 /// Addresses and a type.
 pub const ETHERNET: usize = 14;
-/// Where the type is, or the first tag.
+/// Offset of the type, or of the first tag.
 pub const TYPE: usize = 12;
 /// A VLAN tag that a frame may have.
 pub const TAG: usize = 4;
@@ -58,7 +58,7 @@ pub const IPV4: u16 = 0x0800;
 /// EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
 
-/// Whether a type is that of a VLAN tag: of 802.1Q, or of the outer one of two.
+/// True if a type is that of a VLAN tag: of 802.1Q, or of the outer one of two.
 #[inline]
 pub fn is_tag(ethertype: u16) -> bool {
     matches!(ethertype, 0x8100 | 0x88a8)

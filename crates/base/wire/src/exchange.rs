@@ -1,17 +1,19 @@
-//! What neighbouring clocks exchange on real links: waves and requests, and what each knows of the other's frames.
+//! Frames that neighbouring clocks exchange on real links: waves and requests, and the times that each knows of the other's
+//! frames.
 //!
-//! Sundial's chips know how long a message was on its way; hosts do not. So every frame has a number, and a neighbour says of
-//! the last ones when it sent them and when they came, as bounds on the time: `timekeeper::bounds` makes a hard interval of
-//! them. A frame with a [`SyncMessage`] is a wave. Whoever listens to a neighbour asks it for waves, again and again.
+//! Sundial's chips know how long a message was on its way; hosts do not. So every frame has a number, and a neighbour
+//! reports of the last ones when it sent them and when they came, as bounds on the time: `timekeeper::bounds` makes a hard
+//! interval of them. A frame with a [`SyncMessage`] is a wave. A node that listens to a neighbour asks it for waves, again
+//! and again.
 //!
 //! ```text
 //!   prefix 02:68:69 00:04   version:4 asks:1 wave:1 synchronized:1 elected:1   sender:32   instance:32   to:32   given:32
 //!   plan:32   term:32   root:32   number:32   left:32 not before:64 (ns)   arrived:32 not after:64 (ns)   [sync message]   CRC-32:32
 //! ```
 //!
-//! [`ExchangeFrame::parse`] accepts exactly what [`ExchangeFrame::emit`] writes, and what pads it to the shortest frame behind
-//! it is left to the caller. Numbers are big-endian. Any bytes are read without a panic. Inside, a sync message counts in
-//! nanoseconds, not in picoseconds: those since 1970 do not fit.
+//! [`ExchangeFrame::parse`] accepts exactly the bytes that [`ExchangeFrame::emit`] writes; the padding to the shortest
+//! frame is left to the caller. Numbers are big-endian. Any bytes are read without a panic. Inside, a sync message counts
+//! in nanoseconds, not in picoseconds: those since 1970 do not fit.
 
 use crate::sync::{SYNC_LEN, SyncEpoch, SyncMessage, SyncTerm};
 
@@ -22,7 +24,7 @@ const ASKS: u8 = 8;
 const WAVE: u8 = 4;
 const SYNCHRONIZED: u8 = 2;
 const ELECTED: u8 = 1;
-/// Of what is before the message.
+/// Bytes before the message.
 const HEADER: usize = 6 + 8 * 4 + 2 * 12;
 const CHECK: usize = 4;
 /// The longest frame there is.
@@ -40,21 +42,21 @@ pub struct FrameTime {
 /// One frame between two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeFrame {
-    /// Who sends, as a digest of its name.
+    /// Sender, as a digest of its name.
     pub sender: u32,
-    /// Which run of its daemon.
+    /// Incarnation of the sender's daemon.
     pub instance: u32,
     /// The run of the receiver's daemon that the sender last heard, and whose frames it speaks of; 0 if it heard none.
     pub to: u32,
     /// The plan that the sender was given, which may be another than that of the time it has.
     pub given: u32,
-    /// Whose time the sender has, or had last.
+    /// Term of the time that the sender has, or had last.
     pub term: SyncTerm,
-    /// By which plan that root is one.
+    /// Plan by which that root is a root.
     pub epoch: SyncEpoch,
-    /// Whether it knows the time.
+    /// True if the sender knows the time.
     pub synchronized: bool,
-    /// Whether it listens to the receiver, or may have to: it asks for waves.
+    /// True if the sender listens to the receiver, or may have to: it asks for waves.
     pub asks: bool,
     /// Counted by the sender on this link, from 1.
     pub number: u32,

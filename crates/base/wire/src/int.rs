@@ -14,10 +14,10 @@ use std::fmt;
 
 use units::{Bytes, Rate, Span, Time};
 
-/// What one switch port writes on a packet that leaves it. Exact; counters never wrap in practice.
+/// Record that one switch port writes on a packet that leaves it. Exact; counters never wrap in practice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntHop {
-    /// When the packet's first bit left.
+    /// Time at which the packet's first bit left.
     pub at: Time,
     /// Bytes that had left the port before it, with preambles and gaps.
     pub tx_bytes: u64,
@@ -57,7 +57,7 @@ const TIME_BITS: u32 = 24;
 const TX_BITS: u32 = 20;
 const QUEUE_BITS: u32 = 16;
 
-/// What B can name, in Gb/s, by its code; the other codes are free.
+/// Rates that B can name, in Gb/s, by code; the other codes are free.
 const SPEEDS_GBPS: [u32; 8] = [10, 25, 40, 50, 100, 200, 400, 800];
 
 impl IntWord {
@@ -100,7 +100,7 @@ impl IntWord {
         })
     }
 
-    /// Whether B has a name for this rate.
+    /// True if B has a name for this rate.
     pub fn names(rate: Rate) -> bool {
         let mbps = rate.bits_per_second() / 1_000_000;
         rate.bits_per_second().is_multiple_of(1_000_000)
@@ -121,7 +121,7 @@ impl IntWord {
         SPEEDS_GBPS.get((self.0 >> 60) as usize).map(|gbps| gbps * 1_000)
     }
 
-    /// When the packet left, modulo the wrap.
+    /// Time at which the packet left, modulo the wrap.
     #[inline]
     pub fn time_ns(self) -> u64 {
         self.0 >> (TX_BITS + QUEUE_BITS) & Self::TIME_MASK
@@ -149,7 +149,7 @@ impl IntWord {
         Bytes::new((self.tx_units().wrapping_sub(before.tx_units()) & Self::TX_MASK) * Self::TX_UNIT)
     }
 
-    /// How soon the bytes sent can be the same again at a port of this rate.
+    /// Shortest time after which the bytes sent can be the same again at a port of this rate.
     pub fn bytes_wrap(rate: Rate) -> Span {
         rate.span_of(Bytes::new(Self::TX_UNIT << TX_BITS))
     }
@@ -166,9 +166,9 @@ pub struct IntHeader {
 /// Bytes that cannot be telemetry: fewer than the hops that they announce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortInt {
-    /// What the hops need, or the first two bytes.
+    /// Bytes that the hops need, or the first two bytes.
     pub needed: usize,
-    /// What is there.
+    /// Bytes that are there.
     pub there: usize,
 }
 
@@ -181,7 +181,7 @@ impl fmt::Display for ShortInt {
 impl std::error::Error for ShortInt {}
 
 impl Default for IntHeader {
-    /// As the sender emits it.
+    /// Header as the sender emits it.
     fn default() -> Self {
         Self { path: 0, count: 0, words: [IntWord(0); Self::MAX_HOPS] }
     }
@@ -190,9 +190,9 @@ impl Default for IntHeader {
 impl IntHeader {
     /// nHop and pathID.
     pub const BASE: usize = 2;
-    /// What each hop adds.
+    /// Bytes that each hop adds.
     pub const PER_HOP: usize = 8;
-    /// As far as nHop counts.
+    /// Most hops that nHop can count.
     pub const MAX_HOPS: usize = 15;
     /// Bits of pathID.
     pub const PATH_MASK: u16 = 0x0fff;
@@ -207,12 +207,12 @@ impl IntHeader {
         self.path
     }
 
-    /// What each switch wrote, the first first.
+    /// Words of the switches, in the order in which the packet passed them.
     pub fn words(&self) -> &[IntWord] {
         &self.words[..usize::from(self.count)]
     }
 
-    /// What a switch does when the packet leaves. False, and nothing changes, if nHop cannot count further.
+    /// Adds the word of a switch when the packet leaves it. False, and nothing changes, if nHop cannot count further.
     #[must_use]
     pub fn push(&mut self, switch: u16, word: IntWord) -> bool {
         let Some(slot) = self.words.get_mut(usize::from(self.count)) else { return false };

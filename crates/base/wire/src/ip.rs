@@ -1,4 +1,4 @@
-//! What of IP's header matters to transports and queues.
+//! Fields of IP's header that matter to transports and queues.
 
 /// Protocol number of ICMP.
 pub const ICMP: u8 = 1;
@@ -24,7 +24,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// As it leaves a queue that is too long: marked if it can be.
+    /// Field of a packet that leaves a queue that is too long: marked if it can be.
     #[must_use]
     pub fn marked(self) -> Self {
         match self {

@@ -16,11 +16,11 @@ pub struct Ipv4Header {
     pub protocol: u8,
     /// Explicit congestion notification.
     pub ecn: Ecn,
-    /// What follows the header, in bytes.
+    /// Bytes behind the header.
     pub payload: u16,
 }
 
-/// Who sends or receives.
+/// Sender or receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Station {
     /// Ethernet address.
@@ -55,7 +55,7 @@ impl Ipv4Header {
         out[start + 10..start + 12].copy_from_slice(&checksum);
     }
 
-    /// What the checksums of TCP and UDP cover beside themselves.
+    /// Sum of the pseudo-header, which the checksums of TCP and UDP cover beside themselves.
     pub(crate) fn pseudo_sum(&self) -> Sum {
         let addresses = [self.from.ip, self.to.ip];
         Sum::pseudo_header(addresses.as_flattened(), self.protocol, usize::from(self.payload))

@@ -1,4 +1,4 @@
-//! Where the layers of a frame are: VLAN tags, IPv4 or IPv6, a fragment, the transport header, its payload.
+//! Offsets of the layers of a frame: VLAN tags, IPv4 or IPv6, a fragment, the transport header, its payload.
 //!
 //! ```text
 //!   addresses   0 to 2 tags   EtherType ┃ IP header, options or extensions ┃ transport header ┃ payload ┃ padding
@@ -8,8 +8,8 @@
 //! Everything that looks into frames begins here, so that all of it agrees about tags, options, extension headers and
 //! fragments. [`Layers`] holds offsets; the bytes stay where they are.
 //!
-//! Any bytes do. A header that is not there, or that contradicts its EtherType, is `None`; lengths are reported as the
-//! headers claim them, so `transport` and `end` may lie behind the last byte. Checksums are not looked at.
+//! Any bytes are accepted. A header that is not there, or that contradicts its EtherType, is `None`; lengths are reported
+//! as the headers claim them, so `transport` and `end` may lie behind the last byte. Checksums are not verified.
 
 use crate::ethernet::{self, IPV4, IPV6};
 use crate::ip::{TCP, UDP};
@@ -29,7 +29,7 @@ pub struct Layers {
     pub vlans: [u16; 2],
     /// The type behind at most two tags; that of a third tag if there are more.
     pub ethertype: u16,
-    /// Where what the type names begins.
+    /// Offset of the header that the type names.
     pub network: usize,
     /// `None` if the frame carries no IP packet whose headers are whole.
     pub ip: Option<IpLayer>,
@@ -60,19 +60,19 @@ impl IpVersion {
 pub struct IpLayer {
     /// Version of the header.
     pub version: IpVersion,
-    /// Where the header begins.
+    /// Offset of the header.
     pub at: usize,
     /// Length that the header claims, itself included.
     pub total: usize,
-    /// Of what is behind options and extension headers.
+    /// Protocol number of the header behind options and extension headers.
     pub protocol: u8,
-    /// Where that begins.
+    /// Offset of that header.
     pub transport: usize,
     /// `None` for a packet of IPv4 that is whole, and for one of IPv6 without a fragment header.
     pub fragment: Option<Fragment>,
 }
 
-/// Which part of a packet this is. One word, because a struct of small fields would go by way of memory.
+/// Part of a packet that a fragment is. One word, because a struct of small fields would go by way of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment(u64);
 
@@ -89,13 +89,13 @@ impl Fragment {
         (self.0 >> 32) as u32
     }
 
-    /// Where it belongs in the packet, in units of 8 bytes.
+    /// Place of the fragment in the packet, in units of 8 bytes.
     #[inline]
     pub fn offset(self) -> u16 {
         (self.0 >> 1) as u16
     }
 
-    /// Whether further fragments follow.
+    /// True if further fragments follow.
     #[inline]
     pub fn has_more(self) -> bool {
         self.0 & 1 != 0
@@ -178,7 +178,7 @@ impl IpLayer {
         Some(Self { version: IpVersion::V6, at, total, protocol, transport, fragment })
     }
 
-    /// Where the packet ends, by its own account.
+    /// Offset of the packet's end, as its header claims it.
     #[inline]
     pub fn end(&self) -> usize {
         self.at + self.total
@@ -190,7 +190,7 @@ impl IpLayer {
         self.transport == self.at + self.version.header_len()
     }
 
-    /// Whether it begins in the middle of what was fragmented: without a transport header.
+    /// True if it begins in the middle of a fragmented packet: without a transport header.
     #[inline]
     pub fn is_later_fragment(&self) -> bool {
         self.fragment.is_some_and(|fragment| fragment.offset() != 0)
@@ -212,13 +212,13 @@ impl IpLayer {
         bytes.get(range).unwrap_or_default()
     }
 
-    /// What it carries, from the transport header on, as far as the bytes go; without what pads a short frame.
+    /// Contents of the packet, from the transport header on, as far as the bytes go; without the padding of a short frame.
     #[inline]
     pub fn inside<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes.get(self.transport..self.end().min(bytes.len())).unwrap_or_default()
     }
 
-    /// Where the payload of TCP or UDP begins; `None` for other protocols, and where no whole header is there.
+    /// Offset of the payload of TCP or UDP; `None` for other protocols, and if the header is not whole.
     #[inline]
     pub fn payload(&self, bytes: &[u8]) -> Option<usize> {
         let inside = self.inside(bytes);

@@ -38,7 +38,7 @@ pub const SEALED_BARE: u8 = 7 << 5;
 /// The version of this format; two ends must have the same.
 pub const VERSION: u8 = 2;
 
-/// What the header adds to a protected frame.
+/// Bytes that the header adds to a protected frame.
 pub const DATA_HEADER: u32 = 3;
 
 /// The most gaps that one acknowledgement lists.
@@ -65,8 +65,8 @@ impl Class {
     }
 }
 
-/// Which incarnation of the link a frame belongs to, modulo four: enough to distinguish a frame that was in flight
-/// when an end restarted from those that came after.
+/// Epoch of the link to which a frame belongs, modulo four: enough to distinguish a frame that was in flight when an end
+/// restarted from those that came after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Epoch(u8);
 
@@ -82,7 +82,7 @@ impl Epoch {
     }
 }
 
-/// What the receiver wants of the sender's new frames: a level that every acknowledgement repeats.
+/// Request of the receiver to send or to hold back new frames: a level that every acknowledgement repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FlowControl {
     /// Send them.
@@ -118,31 +118,31 @@ impl Gap {
         self.first
     }
 
-    /// How many frames are missing.
+    /// Number of missing frames.
     pub fn frames(self) -> u32 {
         u32::from(self.frames)
     }
 
-    /// How often they were asked for before.
+    /// Number of times that they were requested before.
     pub fn round(self) -> u8 {
         self.round
     }
 
-    /// Whether this frame is among the missing ones.
+    /// True if this frame is among the missing ones.
     pub fn contains(self, seq: Seq) -> bool {
         (0..i32::from(self.frames)).contains(&seq.offset_from(self.first))
     }
 }
 
-/// What a receiver reports to the sender: everything up to `latest` has arrived or been given up, except
-/// the gaps listed. A gap beyond `latest` may be listed too: it is a request all the same.
+/// Report of a receiver to the sender: everything up to `latest` has arrived or been given up, except the gaps listed. A
+/// gap beyond `latest` may be listed too: it is a request all the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feedback {
     /// The class that it is about.
     pub class: Class,
     /// The latest number received.
     pub latest: Seq,
-    /// Whether new frames are wanted.
+    /// Request to send or to hold back new frames.
     pub wish: FlowControl,
     gaps: Option<Box<GapList>>,
 }
@@ -166,13 +166,13 @@ impl Feedback {
         self.gaps.as_ref().map_or(&[], |list| &list.gaps[..usize::from(list.count)])
     }
 
-    /// Whether any gap is listed.
+    /// True if any gap is listed.
     #[inline]
     pub fn has_gaps(&self) -> bool {
         self.gaps.is_some()
     }
 
-    /// Whether there is room for another gap.
+    /// True if there is no room for another gap.
     pub fn is_full(&self) -> bool {
         self.gaps().len() == MAX_GAPS
     }
@@ -185,13 +185,13 @@ impl Feedback {
         list.count += 1;
     }
 
-    /// Whether a listed gap contains this frame.
+    /// True if a listed gap contains this frame.
     pub fn lists(&self, seq: Seq) -> bool {
         self.gaps().iter().any(|gap| gap.contains(seq))
     }
 }
 
-/// What a frame on a protected link is. In the order of the codes on the wire.
+/// Kind of a frame on a protected link. In the order of the codes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// A frame that is not protected, with an acknowledgement riding on it.

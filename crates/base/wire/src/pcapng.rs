@@ -36,9 +36,9 @@ pub struct EnhancedPacket<'a> {
     pub interface: u32,
     /// Nanoseconds since 1970.
     pub at: u64,
-    /// As long as it was on the wire.
+    /// Length on the wire.
     pub len: u32,
-    /// What is kept of it.
+    /// Bytes of it that are kept.
     pub bytes: &'a [u8],
     /// A note for the reader of the capture.
     pub comment: Option<&'a str>,
@@ -86,12 +86,12 @@ impl<W: Write> PcapngWriter<W> {
         self.out.flush()
     }
 
-    /// What it writes to.
+    /// Output that it writes to.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// What it wrote to.
+    /// Returns the output that it wrote to.
     pub fn into_inner(self) -> W {
         self.out
     }

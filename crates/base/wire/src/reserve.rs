@@ -31,7 +31,7 @@ pub const OUI_EXTENDED: u16 = 0x88b7;
 const RESERVE_VERSION: u8 = 1;
 /// Length of a message: the payload of the shortest Ethernet frame.
 pub const MESSAGE_LEN: usize = 46;
-/// What a mark adds to the frame that it marks, together with the EtherType before it.
+/// Bytes that a mark adds to the frame that it marks, together with the EtherType before it.
 pub const MARK_LEN: usize = 19 + 2;
 /// Classes are 0 to 7; 0 goes first.
 pub const RESERVE_CLASSES: u8 = 8;
@@ -54,19 +54,19 @@ impl HostKey {
         Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
-    /// As a MAC address.
+    /// Key as a MAC address.
     pub const fn mac(self) -> [u8; 6] {
         let [_, _, a, b, c, d, e, f] = self.0.to_be_bytes();
         [a, b, c, d, e, f]
     }
 
-    /// As a number.
+    /// Key as a number.
     pub const fn number(self) -> u64 {
         self.0
     }
 }
 
-/// Which burst of which context of which run of a host.
+/// Identifies a burst by the host's run, the context and a count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BurstId {
     /// The run of the host: another one after each restart.
@@ -77,29 +77,29 @@ pub struct BurstId {
     pub burst: u32,
 }
 
-/// How much is asked for.
+/// Size of a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// Frames of the burst.
     pub frames: u8,
-    /// What they take on the wire together, gaps and preambles included.
+    /// Bytes that they take on the wire together, gaps and preambles included.
     pub bytes: u32,
 }
 
-/// What a message is about: the RSV itself, and echoed by every answer to it.
+/// Subject of a message: in the RSV itself, and echoed by every answer to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reservation {
     /// The burst.
     pub id: BurstId,
-    /// Which try this is, modulo [`ATTEMPTS`].
+    /// Number of this try, modulo [`ATTEMPTS`].
     pub attempt: u8,
     /// Its class; 0 goes first.
     pub class: u8,
     /// The run of the switch as the asker knows it; 0 if it does not. In answers, the switch's own.
     pub switch_epoch: u16,
-    /// Who receives the burst; in copies to the receiver and in its resets, who sends it.
+    /// Receiver of the burst; in copies to the receiver and in its resets, the sender.
     pub peer: HostKey,
-    /// How much it is.
+    /// Size of the burst.
     pub demand: Demand,
 }
 
@@ -110,12 +110,12 @@ pub struct Grant {
     pub send: Span,
     /// Until the receiver's port is free; the paper's recvTimeslot.
     pub recv: Span,
-    /// How long the switch kept the RSV before it answered.
+    /// Time for which the switch kept the RSV before it answered.
     pub kept: Span,
 }
 
 impl Grant {
-    /// How long to wait for both ports; the paper's chosenTimeslot.
+    /// Time to wait for both ports; the paper's chosenTimeslot.
     #[inline]
     pub fn chosen(&self) -> Span {
         self.send.max(self.recv)
@@ -154,7 +154,7 @@ impl Refusal {
     ];
 }
 
-/// What a message says.
+/// Content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveVerb {
     /// A sender asks.
@@ -176,30 +176,30 @@ pub enum ReserveVerb {
 /// One message between a host and its switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReserveMessage {
-    /// What it says.
+    /// Content.
     pub verb: ReserveVerb,
-    /// About what.
+    /// Subject.
     pub about: Reservation,
 }
 
 /// On a frame that is part of a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataMark {
-    /// Which burst.
+    /// The burst.
     pub id: BurstId,
     /// The run of the switch that granted it.
     pub switch_epoch: u16,
     /// Class of the burst.
     pub class: u8,
-    /// Whether it was sent without waiting for a grant.
+    /// True if it was sent without waiting for a grant.
     pub unsolicited: bool,
-    /// Which frame of the burst, from 0.
+    /// Index of the frame in the burst, from 0.
     pub index: u8,
-    /// Of how many.
+    /// Number of frames in the burst.
     pub of: u8,
 }
 
-/// What stands behind the EtherType.
+/// Header behind the EtherType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveHeader {
     /// A message, and nothing else in the frame.

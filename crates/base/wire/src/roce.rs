@@ -35,13 +35,13 @@ const ACK: usize = 4;
 /// Base transport header of a reliable connection, and what extends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoceHeader {
-    /// What the packet does.
+    /// Operation of the packet.
     pub opcode: Opcode,
-    /// Of the receiver; 24 bits.
+    /// Queue pair of the receiver; 24 bits.
     pub queue_pair: u32,
     /// Packet sequence number; 24 bits.
     pub psn: u32,
-    /// Whether the sender asks for an acknowledgement.
+    /// True if the sender asks for an acknowledgement.
     pub ack_request: bool,
     /// Bytes behind the payload that make it whole words: 0 to 3.
     pub pad: u8,
@@ -49,7 +49,7 @@ pub struct RoceHeader {
     pub extended: Option<ExtensionHeader>,
 }
 
-/// What some opcodes have behind the base header.
+/// Header that some opcodes have behind the base header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum ExtensionHeader {
@@ -59,7 +59,7 @@ pub enum ExtensionHeader {
     Ack { syndrome: Syndrome, msn: u32 },
 }
 
-/// What an answer says: an acknowledgement with credits, receiver not ready, or a NAK with its reason.
+/// Syndrome of an answer: an acknowledgement with credits, receiver not ready, or a NAK with its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syndrome(pub u8);
 

@@ -62,8 +62,8 @@ impl Seq {
         Self((self.0 + frames % CIRCLE) % CIRCLE)
     }
 
-    /// How many frames `self` lies after `base`; negative if before. The paper's comparison agrees while
-    /// the two are less than half the range apart; of two that are further, the sign says nothing.
+    /// Number of frames by which `self` lies after `base`; negative if before. The paper's comparison agrees while the two
+    /// are less than half the range apart; if they are further apart, the sign has no meaning.
     #[inline]
     pub const fn offset_from(self, base: Self) -> i32 {
         const UNUSED: u32 = u32::BITS - 17;

@@ -1,4 +1,4 @@
-//! What a clock says to those that listen to it: the message of a Sundial wave.
+//! Message of a Sundial wave, from a clock to those that listen to it.
 //!
 //! Sundial (Y. Li's thesis), §3.4.1.1, §3.4.3. The thesis does not say what is in its messages. Beyond a timestamp, ours has
 //! what makes a stale one visible: the *term* (whose time it is), the *wave* (counted by the root; a node never sends one of a
@@ -46,7 +46,7 @@ impl SyncTerm {
 pub struct SyncEpoch {
     /// The plan, by its number.
     pub plan: u32,
-    /// Whether the backup root of that plan has made itself the root.
+    /// True if the backup root of that plan has made itself the root.
     pub elected: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct SyncMessage {
     pub depth: u16,
     /// The sender's clock when it sent.
     pub timestamp: Time,
-    /// What passed between the timestamp and the sending, by the sender's oscillator.
+    /// Time that passed between the timestamp and the sending, by the sender's oscillator.
     pub correction: Span,
     /// By how much the sender's clock may differ from the root's when it sent; at most four minutes.
     pub uncertainty: Span,
@@ -78,7 +78,7 @@ pub struct SyncMessage {
 pub struct MalformedSync;
 
 impl SyncMessage {
-    /// As bytes. Spans beyond four minutes are written as four minutes.
+    /// Message as bytes. Spans beyond four minutes are written as four minutes.
     pub fn emit(&self) -> [u8; SYNC_LEN] {
         let mut bytes = [0; SYNC_LEN];
         let mut rest = &mut bytes[..];

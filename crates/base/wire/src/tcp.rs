@@ -14,11 +14,11 @@ pub struct TcpHeader<'a> {
     pub seq: u32,
     /// The first segment of a connection acknowledges nothing.
     pub ack: Option<u32>,
-    /// As the header has it, scaled.
+    /// Window field of the header, scaled.
     pub window: u16,
     /// The connection is being opened.
     pub syn: bool,
-    /// What the end that opens it can do.
+    /// Options that the end that opens it offers.
     pub opening: Option<TcpOpening>,
     /// The receiver should not wait for more.
     pub push: bool,
@@ -28,7 +28,7 @@ pub struct TcpHeader<'a> {
     pub ece: bool,
     /// Congestion window reduced.
     pub cwr: bool,
-    /// Whether it has timestamps.
+    /// True if it has timestamps.
     pub timed: bool,
     /// The sender's timestamp.
     pub timestamp: u32,

@@ -11,7 +11,7 @@ pub struct UdpHeader {
     pub source: u16,
     /// Destination port.
     pub destination: u16,
-    /// Whether there is a checksum; RoCEv2 has its own and sends none.
+    /// True if there is a checksum; RoCEv2 has its own and sends none.
     pub checked: bool,
 }
 
@@ -42,9 +42,9 @@ pub struct UdpDatagram<'a> {
     pub destination: u16,
     /// Length that the header claims, itself included.
     pub len: usize,
-    /// What the frame has of the IP packet, from its header on; without what fills up a short frame.
+    /// Part of the IP packet that the frame has, from its header on; without the padding of a short frame.
     pub packet: &'a [u8],
-    /// Where in the packet the datagram begins.
+    /// Offset of the datagram in the packet.
     pub at: usize,
     /// Bytes of the IP packet that the frame lacks.
     pub missing: usize,

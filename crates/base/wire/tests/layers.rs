@@ -157,7 +157,7 @@ impl Shape {
     }
 }
 
-/// Where a part of the frame begins.
+/// Offset of a part in the frame.
 fn offset(frame: &[u8], part: &[u8]) -> usize {
     part.as_ptr() as usize - frame.as_ptr() as usize
 }

@@ -1,4 +1,4 @@
-//! What Wireshark's dissector makes of our RoCEv2 frames, and what our parser makes of them: the same, field by field.
+//! Wireshark's dissector and our parser read our RoCEv2 frames the same, field by field.
 
 mod roce_frames;
 
@@ -88,7 +88,7 @@ fn well_formed() -> Vec<Vec<u8>> {
     frames
 }
 
-/// What our parser says, as tshark would print it.
+/// Fields that our parser reads, as tshark would print them.
 fn row(frame: &[u8]) -> Vec<String> {
     let Ok(ParsedRoce::Reliable { header, payload }) = parse(frame) else { panic!("{:?}", parse(frame)) };
     let (mut syndrome, mut msn, mut len) = Default::default();

@@ -110,7 +110,7 @@ impl LinkHeader {
         Epoch::new((self.bits >> EPOCH_AT) as u32)
     }
 
-    /// What the frame is.
+    /// Kind of the frame.
     #[inline]
     pub fn kind(&self) -> FrameKind {
         match self.code() {
@@ -147,7 +147,8 @@ impl LinkHeader {
         (self.bits & MASK == wanted).then(|| self.seq())
     }
 
-    /// What it says, if this is an explicit acknowledgement for `class` and `epoch` that lists no gaps.
+    /// Latest number and flow control of an explicit acknowledgement for `class` and `epoch` that lists no gaps; `None` for
+    /// any other header.
     #[inline(always)]
     pub fn as_ack(&self, epoch: Epoch, class: Class) -> Option<(Seq, FlowControl)> {
         const MASK: u64 = 7 | 3 << EPOCH_AT | 1 << FEEDBACK_CLASS_AT;
@@ -156,8 +157,9 @@ impl LinkHeader {
         (self.bits & MASK == wanted && self.rare.is_none()).then(|| (self.latest(), wish))
     }
 
-    /// What a stamp would say of this frame: it is sent for the first time, and what rides on it lists no gaps and holds
-    /// nothing back. Whose it is, and how it was cut, is the caller's to add.
+    /// Contents of a stamp for this frame, if a stamp can carry them: the frame is sent for the first time, and the
+    /// acknowledgement that rides on it lists no gaps and holds nothing back. The caller adds the tag, and how the frame
+    /// was cut.
     #[inline]
     pub fn as_stampable(&self) -> Option<StampableFrame> {
         if self.code() != DATA || self.bit(HOLD_AT) || self.rare.is_some() {
@@ -204,7 +206,7 @@ impl LinkHeader {
         }
     }
 
-    /// Whether a frame follows the header.
+    /// True if a frame follows the header.
     pub fn has_body(&self) -> bool {
         matches!(self.code(), PLAIN | DATA | RETRANSMISSION | BARE)
     }

@@ -47,7 +47,7 @@ impl ProbePaths {
     /// Every one of them.
     pub const ALL: Self = Self(1 | 2 | 4);
 
-    /// Whether all of `others` are among these.
+    /// True if all of `others` are among these.
     pub const fn include(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
@@ -58,7 +58,7 @@ impl ProbePaths {
         Self(self.0 | others.0)
     }
 
-    /// How many of `others` are not among these.
+    /// Number of `others` that are not among these.
     pub const fn lack(self, others: Self) -> u32 {
         (others.0 & !self.0).count_ones()
     }
@@ -73,10 +73,10 @@ pub enum ProbeKind {
     Answer(ProbePaths),
 }
 
-/// What one end asks or answers.
+/// Question or answer of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampProbe {
-    /// What is asked or answered.
+    /// Kind of the question or answer.
     pub kind: ProbeKind,
     /// The sender's own questions come by every path.
     pub proved: bool,
@@ -92,7 +92,7 @@ impl StampProbe {
     /// Length on the wire, in bytes.
     pub const LEN: usize = 12;
 
-    /// Whether a link header that begins with this byte is a probe.
+    /// True if a link header that begins with this byte is a probe.
     #[inline]
     pub const fn marks(first: u8) -> bool {
         first == QUESTION || first == ANSWER

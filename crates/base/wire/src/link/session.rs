@@ -1,6 +1,6 @@
 //! Messages of the link's life cycle: they agree on an epoch and on parameters, or say why not.
 
-/// What an end asks or answers. See `guard::session` for the order in which they are exchanged.
+/// Question or answer of an end. See `guard::session` for the order in which they are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum SessionKind {
@@ -38,16 +38,16 @@ pub enum SessionRefusal {
     Deactivated,
 }
 
-/// What both ends must agree on.
+/// Parameters on which both ends must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkAgreement {
     /// Version of the protocol.
     pub version: u8,
     /// A bit for each class in use.
     pub classes: u8,
-    /// Whether this end protects what it sends.
+    /// True if this end protects the frames that it sends.
     pub protects: bool,
-    /// How frames are sealed against corruption or forgery; its meaning is the driver's, up to 127.
+    /// Seal of frames against corruption or forgery; its meaning is the driver's, up to 127.
     pub seal: u8,
     /// The most frames this end keeps outstanding in a class, and the most that it has room for.
     pub window: u16,
@@ -58,7 +58,7 @@ pub struct LinkAgreement {
 /// A life-cycle message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionMessage {
-    /// What it asks or answers.
+    /// Question or answer.
     pub kind: SessionKind,
     /// Distinguishes one incarnation of the sending end from its next.
     pub instance: u32,
@@ -66,7 +66,7 @@ pub struct SessionMessage {
     pub heard: u32,
     /// The epoch that it is about.
     pub epoch: u32,
-    /// What the sending end would agree to.
+    /// Parameters to which the sending end would agree.
     pub agreement: LinkAgreement,
 }
 

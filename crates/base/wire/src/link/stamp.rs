@@ -38,7 +38,7 @@ pub const MOST_SEGMENTS: u32 = 64;
 /// whose stamps are others.
 pub const STAMP_OFFER: [u8; 4] = *b"adr3";
 
-/// What two addresses say.
+/// Contents of two addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressStamp {
     /// A protected frame, sent for the first time.
@@ -54,7 +54,7 @@ pub enum AddressStamp {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampTag(u16);
 
-/// What a stamp says of a single frame.
+/// Contents of a stamp on a single frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampableFrame {
     /// Class of the frame.
@@ -68,17 +68,17 @@ pub struct StampableFrame {
 /// A stamp: the number of a frame, or of the segments of a super-frame, and what rides on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampedData {
-    /// Whose frame it is.
+    /// Tag of the end and session that sent the frame.
     pub tag: StampTag,
-    /// What it says of the first segment.
+    /// Contents for the first segment.
     pub frame: StampableFrame,
-    /// How the TCP sequence number of a segment gives its number.
+    /// Segments of the super-frame: the TCP sequence number of a segment gives its number.
     pub run: SegmentSpan,
     /// The PSH of the last segment is not its own.
     pub pushed: bool,
 }
 
-/// Where the segments of a super-frame begin, and how long they are.
+/// Beginnings of the segments of a super-frame, and their length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentSpan {
     /// The lower half of the first segment's TCP sequence number.
@@ -97,8 +97,8 @@ impl SegmentSpan {
 pub struct MalformedStamp;
 
 impl StampTag {
-    /// That of frames which the instance `sender` sends to the instance `receiver` in an epoch. Both numbers are drawn at
-    /// random, so that nobody who has not heard the two ends agree knows it.
+    /// Tag of frames that the instance `sender` sends to the instance `receiver` in an epoch. Both numbers are drawn at
+    /// random, so that nobody who has not heard the two ends agree knows the tag.
     pub fn new(sender: u32, receiver: u32, epoch: u32) -> Self {
         let mix = |state: u64, word: u32| {
             let mixed = (state ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -121,7 +121,7 @@ impl StampTag {
 }
 
 impl StampedData {
-    /// Which of the segments this is, by its TCP sequence number; `None` if it is none of them.
+    /// Index of a segment, by its TCP sequence number; `None` if it is not one of these.
     pub fn index(&self, tcp_seq: u32) -> Option<u32> {
         let SegmentSpan { first, size } = self.run;
         let ahead = (tcp_seq as u16).wrapping_sub(first);
@@ -164,7 +164,7 @@ impl AddressStamp {
     /// The first byte of the address that a stamped frame goes to.
     pub const FIRST: u8 = TO as u8;
 
-    /// Whether the addresses of a frame begin as those of a stamp do.
+    /// True if the addresses of a frame begin as those of a stamp do.
     #[inline]
     pub fn marks(frame: &[u8]) -> bool {
         let Some(addresses) = frame.first_chunk::<{ Self::LEN }>() else { return false };
@@ -183,7 +183,7 @@ impl AddressStamp {
         addresses
     }
 
-    /// What the addresses of a frame say; `None` if they are ordinary ones.
+    /// Stamp in the addresses of a frame; `None` if they are ordinary ones.
     pub fn parse(frame: &[u8]) -> Result<Option<Self>, MalformedStamp> {
         let Some(addresses) = frame.first_chunk::<{ Self::LEN }>().filter(|_| Self::marks(frame)) else {
             return Ok(None);

@@ -21,7 +21,7 @@ pub fn append_icrc(out: &mut Vec<u8>, ip: usize) {
     out.extend(icrc(&out[ip..], udp - ip));
 }
 
-/// Whether the check of a RoCEv2 frame is right; `None` if it has none: not RoCEv2, malformed, or a fragment.
+/// True if the check of a RoCEv2 frame is right; `None` if it has none: not RoCEv2, malformed, or a fragment.
 pub fn icrc_is_valid(frame: &[u8]) -> Option<bool> {
     let datagram = udp::find(frame).filter(|datagram| datagram.destination == PORT && !datagram.is_fragment)?;
     if transport(&datagram).ok()?.len() < BASE + RoceHeader::CHECK {
@@ -31,7 +31,7 @@ pub fn icrc_is_valid(frame: &[u8]) -> Option<bool> {
     Some(icrc(packet, datagram.at) == *check)
 }
 
-/// Of a packet without the check, with UDP's header at `udp`.
+/// Check of a packet without the check, with UDP's header at `udp`.
 fn icrc(packet: &[u8], udp: usize) -> [u8; RoceHeader::CHECK] {
     let (head, rest) = packet.split_at(udp + udp::UdpHeader::LEN + BASE);
     let mut room = [0; LONGEST];

@@ -1,4 +1,4 @@
-//! What a packet of a reliable connection is (InfiniBand specification, vol. 1, table 38).
+//! Opcodes of packets of a reliable connection (InfiniBand specification, vol. 1, table 38).
 
 /// Three bits of the opcode give the transport, five the operation; a reliable connection's three are zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Opcode {
     SendOnlyInvalidate = 23,
 }
 
-/// Which of the extensions that [`super::ExtensionHeader`] has an opcode has.
+/// Extension of an opcode, one of those in [`super::ExtensionHeader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extension {
     None,

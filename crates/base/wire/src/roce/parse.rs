@@ -11,20 +11,20 @@ use super::opcode::Extension;
 use super::{ACK, BASE, ExtensionHeader, Opcode, PORT, RDMA, RoceHeader, Syndrome};
 use crate::udp::{self, UdpDatagram};
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum ParsedRoce {
     /// Not RoCEv2: nearly every frame of most networks.
     Foreign,
-    /// Of a reliable connection, with `payload` bytes of payload, pad not counted.
+    /// A packet of a reliable connection, with `payload` bytes of payload, pad not counted.
     Reliable { header: RoceHeader, payload: usize },
     /// RoCEv2 of another transport, a congestion notification, or with an opcode that is reserved: what is behind its
     /// base header is not looked at.
     Other { opcode: u8 },
 }
 
-/// What is wrong with a frame that goes to RoCEv2's port.
+/// Error in a frame that goes to RoCEv2's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum MalformedRoce {
@@ -34,7 +34,7 @@ pub enum MalformedRoce {
     UdpLength { claimed: usize, there: usize },
     /// No room for the headers that the opcode demands, and the invariant CRC.
     Short { needed: usize, there: usize },
-    /// Of the transport header: only 0 is known.
+    /// Version of the transport header: only 0 is known.
     Version(u8),
     /// More pad than there are bytes behind the headers.
     Pad { pad: u8, there: usize },
@@ -98,8 +98,7 @@ fn inside(datagram: &UdpDatagram<'_>) -> Result<ParsedRoce, MalformedRoce> {
     Ok(ParsedRoce::Reliable { header, payload })
 }
 
-/// What UDP carries, if all lengths agree: from the base header to the invariant CRC, or as much of it as a first
-/// fragment has.
+/// UDP payload, if all lengths agree: from the base header to the invariant CRC, or as much of it as a first fragment has.
 pub(super) fn transport<'a>(datagram: &UdpDatagram<'a>) -> Result<&'a [u8], MalformedRoce> {
     let UdpDatagram { packet, at, len: claimed, missing, is_fragment, .. } = *datagram;
     if missing > 0 {

@@ -6,7 +6,7 @@ use wire::ipv4::{self, Station};
 use wire::roce::{self, ExtensionHeader, Opcode, RoceHeader, Syndrome};
 use wire::udp;
 
-/// What is around a RoCEv2 packet.
+/// Layers around a RoCEv2 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Around {
     Ipv4,
@@ -28,7 +28,7 @@ impl Shape {
         arounds.into_iter().flat_map(|around| (0..3).map(move |tags| Self { tags, around }))
     }
 
-    /// Where UDP's header begins.
+    /// Offset of UDP's header.
     pub(crate) fn udp(self) -> usize {
         14 + 4 * self.tags
             + match self.around {
@@ -39,7 +39,7 @@ impl Shape {
     }
 }
 
-/// Whether packets of this opcode have payload at all.
+/// True if packets of this opcode can have payload.
 pub(crate) fn carries(opcode: Opcode) -> bool {
     use Opcode::*;
     !matches!(opcode, ReadRequest | Acknowledge | AtomicAcknowledge | CompareSwap | FetchAdd)
