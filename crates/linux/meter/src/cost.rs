@@ -1,4 +1,4 @@
-//! What a meter costs.
+//! Cost of a meter.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]
 

@@ -23,7 +23,7 @@ impl SegmentCutter {
         frame.vnet.gso_type != VnetHeader::GSO_NONE || frame.len > longest
     }
 
-    /// Whether there were any super-frames.
+    /// True if there were any super-frames.
     pub(crate) fn any(&self) -> bool {
         self.any
     }

@@ -1,4 +1,4 @@
-//! How reports of meters get to those who compare them: LossRadar, li-thesis §5.2.3, *meters* and *collector*.
+//! Transport of meters' reports to collectors: LossRadar, li-thesis §5.2.3, *meters* and *collector*.
 //!
 //! ```text
 //!   meter ──put──▶ Outlet ─bounded queue─▶ Post ══TCP══▶ Inlet ──Queue──▶ collector
@@ -6,8 +6,8 @@
 //!                         ReportCounts ◀──────── what became of them ◀───┘
 //! ```
 //!
-//! What a report says is not looked at here. Each has the meter's incarnation (`life`), a number that no other run of a
-//! meter has, and its place in that incarnation, so a report that comes twice is given once, and those that did not
+//! This module does not read the contents of reports. Each has the meter's incarnation (`life`), a number that no other run
+//! of a meter has, and its place in that incarnation, so a report that comes twice is given once, and those that did not
 //! come are counted in [`ReceivedReport::missing`].
 //!
 //! | file | what it is |
@@ -47,7 +47,7 @@ pub use inlet::ReportReceiver;
 pub use post::{ReportCounts, ReportQueue, ReportSender, post};
 pub use queue::{CollectorQueue, CollectorReports, ReceivedReport, queue};
 
-/// Where reports meet, as a user writes it.
+/// Address at which meters and collector meet, as a user writes it.
 #[derive(Clone, Debug)]
 pub enum CollectorAddress {
     /// A collector that listens there.
@@ -101,9 +101,9 @@ impl CollectorAddress {
 /// One report on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Envelope {
-    /// Of the meter's run.
+    /// Incarnation of the meter.
     life: u64,
-    /// How many reports it had before this one.
+    /// Number of reports of that incarnation before this one.
     number: u64,
     report: Vec<u8>,
 }

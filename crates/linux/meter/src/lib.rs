@@ -5,9 +5,9 @@
 //!                       came ──signature──▶ digest of the batch ─┴──▶ Report ──▶ the collector
 //! ```
 //!
-//! What leaves is put into one digest, what arrives into another; the time at which the kernel saw a packet decides to
-//! which batch it belongs. A batch in which nothing passed is reported as well: so others know that time has passed.
-//! The ring is looked at every few milliseconds rather than for every packet, which costs least.
+//! Packets that leave go into one digest, packets that arrive into another; the time at which the kernel saw a packet
+//! decides to which batch it belongs. A batch in which nothing passed is reported as well: so others know that time has
+//! passed. The ring is polled every few milliseconds rather than for every packet, which costs least.
 //!
 //! Super-frames of segmentation and receive offloads (`cut`) are cut into what is on the wire; frames of a protected link
 //! (`tag`) are looked into for their numbers.
@@ -62,9 +62,9 @@ pub struct MeterConfig {
     pub segment: String,
     /// The name of this end of the segment.
     pub end: String,
-    /// How long a batch lasts.
+    /// Duration of a batch.
     pub batch: Duration,
-    /// Of the digests of what leaves and of what arrives.
+    /// Shapes of the digests of packets that leave and of packets that arrive.
     pub shapes: [DigestShape; 2],
     /// Also frames for other hosts.
     pub promiscuous: bool,
@@ -72,7 +72,7 @@ pub struct MeterConfig {
     pub life: u64,
 }
 
-/// What a meter has seen.
+/// Counters of a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterCounters {
     /// IP packets that left, and that arrived.
@@ -104,7 +104,7 @@ impl std::fmt::Debug for LiveMeter {
     }
 }
 
-/// What frames change.
+/// State that frames change.
 struct MeterState {
     length: u64,
     longest: usize,
@@ -122,7 +122,7 @@ struct MeterState {
     seen: MeterCounters,
 }
 
-/// What is worth telling a person.
+/// Event that a person should know of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterNotice {
     /// Super-frames come, because an offload is on.
@@ -159,7 +159,7 @@ impl LiveMeter {
         Ok(Self { config, index: link.index, mtu: link.mtu, socket, whole, state })
     }
 
-    /// Whether super-frames were to be expected when it was opened.
+    /// True if super-frames were to be expected when it was opened.
     pub fn expects_super_frames(&self) -> bool {
         self.whole
     }
@@ -261,7 +261,7 @@ impl LiveMeter {
     }
 }
 
-/// What a meter sees in a frame, also if that is a protected link's; `None` if there is no IP packet in it.
+/// Packet that a meter sees in a frame, also in that of a protected link; `None` if there is no IP packet in it.
 pub fn packet(frame: &[u8]) -> Option<Packet> {
     read_packet(frame, tag::inside(frame, frame.len()).as_ref())
 }

@@ -12,7 +12,7 @@ const SEALS: [usize; 3] = [0, 4, 16];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TaggedFrame<'a> {
-    /// Of a frame that is sent in the order of its numbers; not of one that is sent again.
+    /// Number of a frame that is sent in the order of its numbers; `None` for one that is sent again.
     pub number: Option<FrameNumber>,
     /// From the IP header on; `None` if the frame carries no IP packet.
     pub packet: Option<&'a [u8]>,
@@ -72,7 +72,7 @@ pub(crate) struct BatchNumbers {
 }
 
 impl BatchNumbers {
-    /// Of the second batch if `is_second`, else of the first.
+    /// Number of the second batch if `is_second`, else of the first.
     pub(crate) fn of(&mut self, is_second: bool) -> &mut LatestNumber {
         let Self { first, second } = self;
         if is_second { second.get_or_insert(LatestNumber { broken: false, ..*first }) } else { first }
@@ -107,7 +107,7 @@ impl LatestNumber {
         self.number = None;
     }
 
-    /// What a batch ends with.
+    /// Number with which a batch ends.
     fn of_batch(&mut self) -> Option<u32> {
         let broken = std::mem::take(&mut self.broken);
         self.number.filter(|_| !broken).map(|number| number.value)

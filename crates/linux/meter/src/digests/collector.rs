@@ -1,4 +1,4 @@
-//! What meters report, compared segment by segment: LossRadar's collector and analyzer, li-thesis §5.3, §5.5.
+//! Compares the reports of meters, segment by segment: LossRadar's collector and analyzer, li-thesis §5.3, §5.5.
 //!
 //! ```text
 //!   report ──▶ Watched (a segment) ──▶ radar::segment ──▶ losses ──▶ News, at once
@@ -44,7 +44,7 @@ const UNHEARD: u64 = 5_000_000_000;
 /// Cells that a meter may have: what is kept of those that wait is bounded.
 const MOST_CELLS: usize = 8_192;
 
-/// What became of a segment's packets.
+/// Result for a segment's packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectorSummary {
     pub segment: String,

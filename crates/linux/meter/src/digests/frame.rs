@@ -61,7 +61,7 @@ impl From<io::Error> for PeerError {
     }
 }
 
-/// How one begins, with a key or without.
+/// First bytes of a connection, with a key or without.
 pub(crate) fn greeting(is_sealed: bool) -> [u8; 8] {
     let mut greeting = GREETING;
     (greeting[5], greeting[6]) = (u8::from(is_sealed), 1);

@@ -22,7 +22,7 @@ const MOST_LIVES: usize = 4_096;
 const MOST_LINES: u32 = 10;
 const LINES_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where a collector takes reports from.
+/// Place from which a collector takes reports.
 #[derive(Debug)]
 pub enum ReportReceiver {
     Tcp(TcpListener),
@@ -62,7 +62,7 @@ impl ReportReceiver {
     }
 }
 
-/// Where it is, for people.
+/// Writes the address, for people.
 impl fmt::Display for ReportReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,7 +75,7 @@ impl fmt::Display for ReportReceiver {
     }
 }
 
-/// What every report passes on its way in, by whichever connection it comes.
+/// Checks that every report passes on its way in, on any connection.
 pub(super) struct ReportGate<'a> {
     pub key: Option<&'a OrderKey>,
     out: &'a CollectorQueue,
@@ -134,7 +134,7 @@ impl ReportGate<'_> {
     }
 }
 
-/// How much was said of late.
+/// Lines that were recently logged, and lines that were left out.
 #[derive(Debug, Default)]
 struct LogBudget {
     since: Duration,
@@ -143,7 +143,7 @@ struct LogBudget {
 }
 
 impl LogBudget {
-    /// How many lines were left out before this one, if it may be said.
+    /// Number of lines that were left out before this one; `None` if this one is left out, too.
     fn next(&mut self, now: Duration) -> Option<u64> {
         if now.saturating_sub(self.since) >= LINES_WITHIN {
             (self.since, self.said) = (now, 0);
@@ -157,7 +157,7 @@ impl LogBudget {
     }
 }
 
-/// How far each meter has reported.
+/// Progress of each meter's reports.
 #[derive(Debug, Default)]
 struct MeterIncarnations {
     /// The next number of an incarnation, and when it was last heard of.

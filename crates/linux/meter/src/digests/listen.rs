@@ -27,9 +27,9 @@ const ONE_REPORT: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(60);
 /// A connection that is silent for this long makes room for others, if there is none.
 const IDLE: Duration = Duration::from_secs(5);
-/// How long a write to a connection may take.
+/// Longest time that a write to a connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often someone who waits looks whether it is time to end.
+/// Interval at which a waiting thread checks if it is time to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Connections at a time, and of one address.
 const MOST: usize = 256;
@@ -84,7 +84,7 @@ fn lock<'a>(guests: &'a Mutex<ConnectedMeters>) -> MutexGuard<'a, ConnectedMeter
     guests.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who is connected, by numbers that are not given twice.
+/// Connected meters, by numbers that are not given twice.
 #[derive(Debug, Default)]
 struct ConnectedMeters {
     all: BTreeMap<u64, ConnectedMeter>,
@@ -98,7 +98,7 @@ struct ConnectedMeter {
     stream: Option<TcpStream>,
     /// It has sent a report.
     is_meter: bool,
-    /// When it came, or sent its latest report.
+    /// Time at which it connected, or sent its latest report.
     heard: Duration,
 }
 

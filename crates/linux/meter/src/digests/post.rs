@@ -21,7 +21,7 @@ const ROOM: usize = 256;
 /// The wait after a failure, doubled by each further one up to the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How often someone who waits looks whether the meter has ended.
+/// Interval at which a waiting thread checks if the meter has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Failures that are put up with once the meter has ended.
 const LAST_ATTEMPTS: u32 = 3;
@@ -31,7 +31,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 const UNHEARD: Duration = Duration::from_secs(5);
 const REFUSED_EVERY: Duration = Duration::from_secs(10);
 
-/// Where the meter puts its reports.
+/// Queue into which the meter puts its reports.
 #[derive(Debug)]
 pub struct ReportQueue {
     queue: SyncSender<Envelope>,
@@ -59,7 +59,7 @@ struct HeardVerdict {
     problem: Option<String>,
 }
 
-/// What became of reports.
+/// Counts of reports, by result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportCounts {
     pub reports: u64,

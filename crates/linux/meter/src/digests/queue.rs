@@ -14,20 +14,20 @@ use super::answer::ReportAnswers;
 use super::squeeze::{is_squeezed, unsqueeze};
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// What a report takes besides its bytes.
+/// Bytes that a report takes besides its contents.
 const EACH: usize = 128;
 
-/// What came of a meter.
+/// Report that came from a meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedReport {
-    /// Of the meter's run.
+    /// Incarnation of the meter.
     pub life: u64,
     /// Reports that it had sent before and that did not come.
     pub missing: u64,
     pub report: Vec<u8>,
 }
 
-/// Where reports are put in.
+/// End at which reports are put in.
 #[derive(Clone, Debug)]
 pub struct CollectorQueue {
     out: Sender<(ReceivedReport, usize)>,
@@ -35,7 +35,7 @@ pub struct CollectorQueue {
     answers: Arc<ReportAnswers>,
 }
 
-/// Where they are taken out.
+/// End at which reports are taken out.
 #[derive(Debug)]
 pub struct CollectorReports {
     queue: Receiver<(ReceivedReport, usize)>,

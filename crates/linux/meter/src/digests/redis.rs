@@ -244,7 +244,7 @@ fn entry(value: &Value, key: Option<&OrderKey>) -> Option<StreamEntry> {
     Some((text(id)?, if is_sealed { Ok(envelope) } else { Err(EntryError::Forged(envelope.life)) }))
 }
 
-/// What it says, and its tag if it has one.
+/// Report in the fields of an entry, and its tag if it has one.
 fn envelope(fields: &[Value]) -> Option<(Envelope, Option<u64>)> {
     let field = |name: &str| {
         fields.chunks_exact(2).find(|pair| bytes(&pair[0]) == Some(name.as_bytes())).and_then(|pair| bytes(&pair[1]))

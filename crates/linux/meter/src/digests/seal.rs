@@ -1,8 +1,7 @@
-//! What reports carry where meters and collector share a key: tags that nobody else can make, for bytes that cannot be played
-//! again.
+//! Seals of reports between meters and collector that share a key: tags that nobody else can make, for bytes that cannot be
+//! replayed.
 //!
-//! **Over TCP** each side draws a number for this connection, and both prove that they have the key. Every tag covers both numbers
-//! and how many came before it, so what was recorded fits no other connection and no other place in this one.
+//! **Over TCP** each side draws a number for this connection, and both prove that they have the key. Every tag covers both numbers and the count of tags before it, so recorded bytes fit no other connection and no other place in this one.
 //!
 //! **Over Redis** a tag covers the incarnation of the meter and the number of the report in it. The collector takes
 //! each number of an incarnation once, and no report of a batch that was more than a minute ago.
@@ -29,7 +28,7 @@ impl ReportSession {
         Self { key: key.clone(), nonces, count: 0, answers: 0 }
     }
 
-    /// What shows that the meter has the key, and the collector.
+    /// Proof that the meter has the key; `collector_proof` is that of the collector.
     pub(crate) fn meter_proof(&self) -> [u8; TAG] {
         self.key.tag("radar meter", &[&self.nonces]).to_le_bytes()
     }
@@ -44,14 +43,14 @@ impl ReportSession {
         self.key.tag("radar answer", &[&self.nonces, &self.answers.to_le_bytes(), answer]).to_le_bytes()
     }
 
-    /// Of the next frame on this connection.
+    /// Tag of the next frame on this connection.
     pub(crate) fn tag(&mut self, frame: &[u8]) -> [u8; TAG] {
         self.count += 1;
         self.key.tag("radar report", &[&self.nonces, &self.count.to_le_bytes(), frame]).to_le_bytes()
     }
 }
 
-/// Of an entry in Redis.
+/// Tag of an entry in Redis.
 pub(crate) fn entry_tag(key: &OrderKey, life: u64, number: u64, report: &[u8]) -> u64 {
     key.tag("radar entry", &[&life.to_le_bytes(), &number.to_le_bytes(), report])
 }

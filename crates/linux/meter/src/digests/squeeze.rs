@@ -34,7 +34,7 @@ pub(crate) fn unsqueeze(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Whether [`unsqueeze`] would make something of it.
+/// True if [`unsqueeze`] can read these bytes.
 pub(crate) fn is_squeezed(bytes: &[u8]) -> bool {
     walk(bytes, |_, _| ()).is_some()
 }

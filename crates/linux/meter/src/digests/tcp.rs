@@ -11,7 +11,7 @@ use super::post::ReportTransport;
 use super::seal::{NONCE, ReportSession, TAG};
 use bus::key::{OrderKey, nonce};
 
-/// How long to wait for a connection, for a greeting, and for room on a connection.
+/// Longest wait for a connection, for a greeting, and for room on a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A connection that is there when it is needed.
@@ -410,7 +410,7 @@ mod tests {
         assert!(said.contains("does not have our key"), "{said}");
     }
 
-    /// As many as there are places, and then some, all of them silent.
+    /// Opens more connections than there are places, all of them silent.
     #[test]
     fn silent_connections_do_not_shut_out_a_meter() {
         with_collector(None, |address, received| {

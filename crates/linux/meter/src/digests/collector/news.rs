@@ -1,4 +1,4 @@
-//! What a collector reports. Packets are named one by one as long as people can read that; events that strangers can
+//! Events that a collector reports. Packets are named one by one as long as people can read that; events that strangers can
 //! cause without end are counted.
 
 use radar::packet::{Flow, Timestamp};
@@ -15,16 +15,16 @@ pub struct LostPacket {
     /// The end by which it went in, and that where it should have come out; `None` in a black box.
     pub from: Option<String>,
     pub to: Option<String>,
-    /// How many packets that were all alike.
+    /// Number of packets, all alike.
     pub times: u32,
-    /// When the batch began in which it was found.
+    /// Beginning of the batch in which it was found.
     pub batch: Timestamp,
     /// Nanoseconds from then until it was known to be lost.
     pub delay: u64,
     pub flow: Flow,
     pub tcp_seq: Option<u32>,
     pub ip_id: Option<u16>,
-    /// What of the packet is known; the rest is rewritten on the way.
+    /// Fields of the packet that are known; the others are rewritten on the way.
     pub fields: Fields,
 }
 
@@ -48,7 +48,7 @@ pub enum CollectorEvent {
     Trouble(String),
 }
 
-/// What was reported since the last look, and what was only counted.
+/// Counts of events since the last look, listed or not.
 #[derive(Debug, Default)]
 pub(super) struct UnlistedEvents {
     lost: u64,
@@ -56,13 +56,13 @@ pub(super) struct UnlistedEvents {
 }
 
 impl UnlistedEvents {
-    /// Whether one more lost packet may be listed.
+    /// Counts one more lost packet; true if it may be listed.
     pub(crate) fn may_list(&mut self) -> bool {
         self.lost += 1;
         self.lost <= MOST_LOST
     }
 
-    /// Whether one more end may be reported.
+    /// Counts one more end; true if it may be reported.
     pub(crate) fn may_tell(&mut self) -> bool {
         self.heard += 1;
         self.heard <= MOST_HEARD

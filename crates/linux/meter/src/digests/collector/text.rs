@@ -1,4 +1,4 @@
-//! What a collector prints: lines for people, JSON for programs.
+//! Output of a collector: lines for people, JSON for programs.
 
 use std::net::IpAddr;
 
@@ -166,7 +166,7 @@ pub fn loss_line(lost: &LostPacket) -> String {
     )
 }
 
-/// Of the day, UTC.
+/// Time of day, UTC.
 fn time(ns: u64) -> String {
     let ms = ns / 1_000_000;
     let (seconds, ms) = (ms / 1_000 % 86_400, ms % 1_000);

@@ -20,7 +20,7 @@ const MOST_JUDGED: usize = 1 << 14;
 
 #[derive(Debug)]
 pub(crate) struct CollectedSegment {
-    /// What of the collector's memory is counted for it.
+    /// Part of the collector's memory that is counted for this segment.
     pub accounted: usize,
     name: String,
     segment: MeteredSegment,
@@ -50,12 +50,12 @@ pub(crate) struct CollectedSegment {
 struct CollectorEnd {
     life: u64,
     heard: Timestamp,
-    /// What is known of packets that enter by it.
+    /// Known fields of packets that enter by it.
     fields: Fields,
     summary: EndSummary,
 }
 
-/// Of a report that was taken.
+/// Facts about a report that was taken.
 struct ReportReceipt {
     now: Timestamp,
     missing: u64,
@@ -88,7 +88,7 @@ impl CollectedSegment {
         }
     }
 
-    /// What it takes in memory, about.
+    /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let of_end =
             |(name, _): (&String, &CollectorEnd)| 2 * (size_of::<CollectorEnd>() + size_of::<String>() + name.len());
@@ -120,7 +120,7 @@ impl CollectedSegment {
         ))
     }
 
-    /// When it was heard of last.
+    /// Time of its latest report.
     pub(crate) fn heard(&self) -> Timestamp {
         self.ends.values().map(|end| end.heard).max().unwrap_or_default()
     }
