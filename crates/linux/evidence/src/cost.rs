@@ -1,7 +1,7 @@
-//! What recording costs: the kernel's own TCP between two namespaces, with a recorder and without, in turn.
+//! Cost of recording: the kernel's own TCP between two namespaces, with a recorder and without, in turn.
 //!
-//! Processor time is that of the threads of both applications, in which the kernel does most of its work for them, and that of
-//! the recorder. It says more than rates do on a machine that others use, too.
+//! Processor time is that of the threads of both applications, in which the kernel does most of its work for them, and that
+//! of the recorder. On a machine that others use, too, it is more meaningful than rates are.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -26,7 +26,7 @@ const LARGE: usize = 65_536;
 /// Until the recorder has its tracepoints.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// What both ends do.
+/// Load that both ends make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CostLoad {
@@ -158,7 +158,7 @@ fn run(ends: &[Namespace; 2], load: CostLoad, lasts: Duration) -> Result<Sample,
     Ok(Sample { packets, seconds, bytes: bytes as f64, ends: client_time + server_time, ..Sample::default() })
 }
 
-/// What it says, and the processor time that it took.
+/// Result of the work, and the processor time that it took.
 fn timed<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<(T, f64)> {
     let before = thread_time();
     let result = work()?;

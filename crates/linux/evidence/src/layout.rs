@@ -1,4 +1,4 @@
-//! Where the fields of an event are: what the kernel's `format` files say.
+//! Offsets of the fields of an event, read from the kernel's `format` files.
 
 /// A field of fixed size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,13 +12,13 @@ impl FieldPlace {
         record.get(self.offset..self.offset + self.size)
     }
 
-    /// As a number without sign.
+    /// Field as a number without sign.
     pub(crate) fn number(&self, record: &[u8]) -> Option<u64> {
         let bytes = self.bytes(record).filter(|bytes| bytes.len() <= 8)?;
         Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
-    /// As a number of 32 bits with sign.
+    /// Field as a number of 32 bits with sign.
     pub(crate) fn signed(&self, record: &[u8]) -> Option<i32> {
         self.number(record).map(|number| number as u32 as i32)
     }

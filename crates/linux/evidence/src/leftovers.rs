@@ -16,7 +16,7 @@ pub(crate) struct InstanceName {
     process: u32,
     /// In ticks since boot; zero if the name does not say it.
     began: u64,
-    /// Of several recordings of one process.
+    /// Number that distinguishes several recordings of one process.
     number: u32,
 }
 
@@ -43,7 +43,7 @@ impl InstanceName {
         words.next().is_none().then_some(Self { process, began, number })
     }
 
-    /// Whether the process that made it is gone.
+    /// True if the process that made it is gone.
     fn is_left_over(&self) -> bool {
         match began(self.process) {
             Some(began) => self.began != 0 && began != self.began,
@@ -52,7 +52,7 @@ impl InstanceName {
     }
 }
 
-/// When a process began, in ticks since boot; `None` if there is none with this number.
+/// Time at which a process began, in ticks since boot; `None` if there is none with this number.
 fn began(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name of the program may have spaces and brackets.

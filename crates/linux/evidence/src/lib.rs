@@ -1,4 +1,4 @@
-//! What the kernel says of its own TCP connections, recorded beside their headers.
+//! Recorder of the kernel's events about its own TCP connections, beside their headers.
 //!
 //! | file | what it is |
 //! | --- | --- |

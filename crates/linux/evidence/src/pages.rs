@@ -14,7 +14,7 @@ const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 /// Bits of a time that an event has itself.
 const DELTA_BITS: u32 = 27;
-/// Of an absolute time, the upper bits are those of the page.
+/// Bits of an absolute time that an event has itself; the upper ones are those of the page.
 const ABSOLUTE: u64 = (1 << 59) - 1;
 
 /// Hands out each event of a page: its time by the buffer's clock, and its record. Returns how many events were lost

@@ -41,7 +41,7 @@ pub struct RecordConfig {
     pub lasts: Option<Duration>,
 }
 
-/// What was recorded, and what that cost.
+/// Counts of a recording, and its cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RecordSummary {
     pub seconds: f64,
@@ -50,7 +50,7 @@ pub struct RecordSummary {
     pub packets_missed: u64,
     pub events: u64,
     pub events_missed: u64,
-    /// Of the file.
+    /// Size of the file.
     pub bytes: u64,
     /// Processor time of the recorder.
     pub cpu_seconds: f64,

@@ -80,7 +80,7 @@ fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(address(bytes.get(place)?)?, port))
 }
 
-/// Which events there are, and where their fields are.
+/// Kinds of events, with the places of their fields.
 #[derive(Debug)]
 enum EventKind {
     State { ends: PlainEnds, socket: FieldPlace, state: FieldPlace },
@@ -119,9 +119,9 @@ impl EventKind {
 #[derive(Debug)]
 pub(crate) struct SocketTable {
     kinds: HashMap<u16, EventKind>,
-    /// Of each socket, by its place in the kernel's memory.
+    /// Ends of each socket, by its address in the kernel's memory.
     known: HashMap<u64, SocketEnds>,
-    /// Connections of other addresses are nobody's business here.
+    /// Own addresses; connections of other addresses are not recorded.
     addresses: Vec<IpAddr>,
 }
 
@@ -137,7 +137,7 @@ impl SocketTable {
         true
     }
 
-    /// What a record says of a connection of ours.
+    /// Event that a record reports of a connection of ours.
     pub(crate) fn event(&mut self, record: &[u8]) -> Option<KernelEvent> {
         let id = u16::from_ne_bytes(*record.first_chunk()?);
         let ((local, remote), news) = match self.kinds.get(&id)? {

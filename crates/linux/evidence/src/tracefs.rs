@@ -17,9 +17,9 @@ use linux::LinkError;
 use crate::layout::EventLayout;
 use crate::leftovers::{InstanceName, remove_leftovers};
 
-/// Where Linux has a place for it.
+/// Mount point that Linux provides for tracefs.
 const TRACEFS: &str = "/sys/kernel/tracing";
-/// Of the ring buffer, for each processor.
+/// Size of the ring buffer of each processor, in kilobytes.
 const BUFFER_KB: &str = "8192";
 /// The largest page of a ring buffer that is read.
 const PAGE: usize = 64 << 10;
