@@ -85,7 +85,7 @@ pub struct LostPacketAnswer {
     pub tcp_seq: u32,
     pub len: u32,
     pub repaired_by: RepairKind,
-    /// From the loss to the copy; `None` if there was none.
+    /// Time from the loss to the copy; `None` if there was none.
     pub after_ns: Option<u64>,
     pub seen_by: LossWitness,
 }

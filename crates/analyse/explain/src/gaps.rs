@@ -264,7 +264,8 @@ impl GapContext {
         pieces.add(until, cause, side, sure);
     }
 
-    /// Until the data was handed over, the application; from then on, what held it back.
+    /// Adds the pieces of a gap: the application until the data was handed over; from then on, the cause that held the data
+    /// back.
     fn add_known(&self, pieces: &mut GapPieces, sender: &TrackedSender, handed: HandOver) {
         let side = sender.side;
         let free_until = match handed {

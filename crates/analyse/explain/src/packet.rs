@@ -45,7 +45,7 @@ impl SegmentOptions {
 pub(crate) struct CapturedSegment {
     /// Nanoseconds, by the capture's clock.
     pub at: u64,
-    /// In the file, from 1.
+    /// Number in the file, from 1.
     pub number: u64,
     pub source: SocketAddr,
     pub destination: SocketAddr,

@@ -106,7 +106,7 @@ fn by_server(notes: &[BareNote], resolve: &impl Fn(BareNote) -> ScannedConnectio
     }
 }
 
-/// In order, each once.
+/// Distinct values, in order.
 fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut all: Vec<T> = all.collect();
     all.sort_unstable();

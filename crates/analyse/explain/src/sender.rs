@@ -30,7 +30,7 @@ pub(crate) const USUAL_MSS: u32 = 1_448;
 pub(crate) enum LossPhase {
     #[default]
     Open,
-    /// Until all below this position is acknowledged.
+    /// Lasts until all below this position is acknowledged.
     Recovery(u64),
     Loss(u64),
 }

@@ -65,7 +65,7 @@ impl Ternary {
     }
 }
 
-/// From and to, both included; nothing if they are the wrong way round, as a flipped bit may leave them.
+/// Ports from `low` to `high`, both included; nothing if they are the wrong way round, as a flipped bit may leave them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PortRange {
     pub low: u16,
@@ -81,14 +81,14 @@ impl PortRange {
     }
 }
 
-/// One line of an access list. Which comes first decides.
+/// One line of an access list. The first one that matches decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AclRule {
     pub src: Ternary,
     pub dst: Ternary,
     pub src_ports: PortRange,
     pub dst_ports: PortRange,
-    /// In the lowest 8 bits.
+    /// Protocol number in the lowest 8 bits.
     pub protocol: Ternary,
     pub action: AclAction,
 }

@@ -116,7 +116,7 @@ struct LossPool {
 }
 
 impl LossPool {
-    /// With what came after it.
+    /// Joins this pool with a later one.
     fn with(mut self, later: Self) -> Self {
         if self.losses.is_empty() {
             return later;

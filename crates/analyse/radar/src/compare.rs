@@ -170,7 +170,7 @@ pub struct FlowLosses {
 pub struct Comparison {
     pub up: CaptureContents,
     pub down: CaptureContents,
-    /// In the order of UP.
+    /// Lost packets, in the order of UP.
     pub lost: Vec<MissingPacket>,
     /// Their flows, those with most losses first.
     pub flows: Vec<FlowLosses>,
@@ -189,7 +189,8 @@ pub struct Comparison {
     pub both_ways: bool,
     /// Packets of UP that go from DOWN's side to UP's: none of these could be lost on the way that is compared.
     pub other_way: u64,
-    /// By how much DOWN's clock, and the way there, is ahead: in the middle, and from the beginning to the end.
+    /// Time by which DOWN's clock, and the way there, is ahead: in the middle, and its change from the beginning to the
+    /// end.
     pub skew: Option<i64>,
     pub drift: i64,
     /// Packets were looked into so far, from the IP header on.

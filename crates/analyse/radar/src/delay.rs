@@ -41,7 +41,7 @@ pub struct DelayOptions<'a> {
     pub fields: Fields,
     /// Bytes for packets that wait for their counterpart in the other capture.
     pub memory: u64,
-    /// By how much the clocks may drift apart, and each from true time.
+    /// Drift by which the clocks may move apart, and each from true time.
     pub drift: OffsetDrift,
     /// Statements of either capture's clock about itself.
     pub up_clock: &'a [ClockStatement],
@@ -97,7 +97,7 @@ pub struct UnmeasuredCounts {
     pub only_down: u64,
     /// Alike to the last bit, so that nobody knows which is which.
     pub alike: u64,
-    /// In both captures, of hosts of which nothing shows on which side they are.
+    /// Packets in both captures, of hosts whose side nothing shows.
     pub undirected: u64,
 }
 
@@ -109,10 +109,10 @@ pub struct DelayAnalysis {
     /// Packets that were measured.
     pub packets: u64,
     pub unmeasured: UnmeasuredCounts,
-    /// By how much DOWN's clock is ahead of UP's, at this time of UP's clock, when that is known best.
+    /// Offset by which DOWN's clock is ahead of UP's, at the time of UP's clock at which it is known best.
     pub offset: OffsetInterval,
     pub offset_at: Timestamp,
-    /// By how much it gains on UP's, in parts per million, over the packets of both.
+    /// Drift by which it gains on UP's, in parts per million, over the packets of both.
     pub drift_ppm: Option<(f64, f64)>,
     pub directions: [DirectionDelays; 2],
     /// The direction in which packets take longer, as far as their medians prove it.
@@ -121,7 +121,7 @@ pub struct DelayAnalysis {
     pub flows: Vec<FlowDelays>,
     /// Flows that are not among them.
     pub more_flows: u64,
-    /// Over time, for charts.
+    /// Figures over time, for charts.
     pub slots: Vec<TimeSlot>,
 }
 
@@ -193,7 +193,7 @@ pub fn delays<'a>(
     }
 }
 
-/// By how much DOWN's clock is ahead of UP's, over time.
+/// Offset by which DOWN's clock is ahead of UP's, over time.
 pub fn offset<'a>(
     up: CaptureInput<'a>,
     down: CaptureInput<'a>,
@@ -240,7 +240,7 @@ impl SearchStop {
 struct SidesFound {
     flows: FlowTable,
     sides: HostSides,
-    /// From the first packet to the last that both have, by UP's clock.
+    /// Times of the first packet and the last that both have, by UP's clock.
     span: (i64, i64),
     begins: Option<i64>,
     unmeasured: UnmeasuredCounts,

@@ -40,7 +40,7 @@ pub struct DigestShape {
 }
 
 impl DigestShape {
-    /// With `cells` cells, but no fewer than a packet needs.
+    /// Shape with `cells` cells, but no fewer than a packet needs.
     pub fn new(cells: usize, seed: u64, fields: Fields) -> Self {
         Self { cells: cells.clamp(PLACES, Self::MOST_CELLS) as u32, seed, fields }
     }
@@ -78,7 +78,7 @@ fn check(hash: u64) -> u64 {
     fold(hash ^ 0xa54f_f53a_5f1d_36f1, 0xc2b2_ae3d_27d4_eb4f) >> (64 - LANE_BITS)
 }
 
-/// Sums over the packets in it. What IPv4 needs fits in the first 64 bytes.
+/// Sums over the packets in it. The lanes that IPv4 needs fit in the first 64 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(32))]
 pub(crate) struct DigestCell {

@@ -6,9 +6,9 @@
 //!           n+1         │█████ …      open
 //! ```
 //!
-//! A packet belongs to the batch that it carries from the meter upstream; where packets carry nothing, to that of the
-//! clock (§5.8). Two batches are open, since a batch lasts longer than a packet takes from meter to meter. What comes for a
-//! batch that is over is counted and not put anywhere: it would be taken for a loss.
+//! A packet belongs to the batch that it carries from the meter upstream; where packets carry nothing, to that of the clock
+//! (§5.8). Two batches are open, since a batch lasts longer than a packet takes from meter to meter. A packet of a batch
+//! that is over is counted and not put anywhere: it would be taken for a loss.
 
 use crate::digest::{Digest, DigestShape};
 use crate::signature::Signature;

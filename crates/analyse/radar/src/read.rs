@@ -1,8 +1,8 @@
-//! From the bytes of a frame to what a meter sees of its packet.
+//! Reads the bytes of a frame into the fields that a meter sees of its packet.
 //!
-//! IPv4 and IPv6, behind VLAN tags and extension headers. What is hashed as content begins at the transport header and
-//! leaves out what NAT rewrites (ports) and what a card fills in after a capture has seen the frame (checksums). Any
-//! bytes do: what is no IP is `None`, what is cut short is read as far as it goes.
+//! IPv4 and IPv6, behind VLAN tags and extension headers. The hash of the content begins at the transport header and leaves
+//! out fields that NAT rewrites (ports) and fields that a card fills in after a capture has seen the frame (checksums). Any
+//! bytes are accepted: a frame without IP is `None`, a frame that is cut short is read as far as it goes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

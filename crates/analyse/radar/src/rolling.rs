@@ -65,7 +65,7 @@ impl RollingDifference {
         Self { shape, difference: None, is_changed: false, waiting: BTreeMap::new(), stuck: None }
     }
 
-    /// For what is compared packet by packet.
+    /// The digest, for packets that are compared one by one.
     pub fn difference(&mut self) -> &mut Digest {
         self.is_changed = true;
         self.difference.get_or_insert_with(|| Digest::new(self.shape))

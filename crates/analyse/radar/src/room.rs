@@ -29,7 +29,7 @@ pub struct ClockRoom {
 }
 
 impl ClockRoom {
-    /// By how much the times of a packet differ at most, as the two meters see them.
+    /// Greatest difference between the times of a packet, as the two meters see them.
     pub fn spread(&self) -> Span {
         self.clock_error * 2 + self.way
     }

@@ -134,7 +134,8 @@ struct SegmentPath {
 
 /// Batches for which it is known what was called lost.
 const REMEMBERED: u64 = 1_000;
-/// Packets of each way that are remembered as lost. Of more, those that come after all are extra instead of late.
+/// Packets of each way that are remembered as lost. Lost packets beyond this number that come after all are extra instead
+/// of late.
 const MOST_CALLED: usize = 1 << 16;
 
 impl MeteredSegment {

@@ -106,7 +106,8 @@ impl Signature {
         Self(lanes)
     }
 
-    /// With what the packet itself carries from the upstream meter: when it passed there, and whether it could live on.
+    /// Adds the data that the packet itself carries from the upstream meter: the time at which it passed there, and a mark
+    /// if its time to live expired.
     #[must_use]
     #[inline]
     pub fn carrying(mut self, at: Timestamp, expired: bool) -> Self {

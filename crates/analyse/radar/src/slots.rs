@@ -32,7 +32,8 @@ impl FlowsetSlots {
         Self { length: length.max(1), number: None, flowset: Flowset::new(shape) }
     }
 
-    /// A packet passes. The slot that is over because of it, if one is. What comes late counts in the slot that is open.
+    /// Counts a packet. Returns the slot that is over because of it, if one is. A late packet counts in the slot that is
+    /// open.
     pub fn insert(&mut self, at: Timestamp, flow: Flow) -> Option<FlowsetSlot> {
         let number = at.0 / self.length;
         let over = if self.number.is_some_and(|open| open < number) { self.finish() } else { None };

@@ -74,7 +74,7 @@ impl TransportPart {
 /// One packet of a super-frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WirePacket<'a> {
-    /// From the IP header on, as far as it was kept.
+    /// Captured bytes, from the IP header on.
     pub bytes: &'a [u8],
     /// Length on the wire.
     pub len: usize,

@@ -35,7 +35,7 @@ pub const EXCHANGE_LONGEST: usize = HEADER + SYNC_LEN + CHECK;
 pub struct FrameTime {
     /// Never 0.
     pub number: u32,
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time_ns: u64,
 }
 
@@ -99,7 +99,7 @@ impl ExchangeFrame {
         bytes.extend_from_slice(&check.to_be_bytes());
     }
 
-    /// From bytes, which may go on behind the frame.
+    /// Reads a frame; the bytes may go on behind it.
     pub fn parse(bytes: &[u8]) -> Result<Self, MalformedExchange> {
         let mut rest = bytes.strip_prefix(&PREFIX).ok_or(MalformedExchange)?;
         let [first] = take(&mut rest)?;

@@ -1,4 +1,4 @@
-//! In-band telemetry of switches: what each hop writes on a packet.
+//! In-band telemetry of switches: records that hops write on a packet.
 //!
 //! HPCC (Li's thesis §2.5.1, Fig. 2.7). Behind UDP's header and before the base transport header stand
 //!
@@ -139,7 +139,7 @@ impl IntWord {
         (self.0 as u32 & Self::QUEUE_MAX) * Self::QUEUE_UNIT
     }
 
-    /// From another word of the same port to this one, if less than a wrap lies between.
+    /// Time from another word of the same port to this one, if less than a wrap lies between.
     pub fn time_since(self, before: Self) -> Span {
         Span::from_ns(self.time_ns().wrapping_sub(before.time_ns()) & Self::TIME_MASK)
     }

@@ -1,8 +1,8 @@
 //! The header of a protected link.
 //!
-//! LinkGuardian (SIGCOMM'23) §3.5 has three bytes on each protected frame and three for an
-//! acknowledgement that rides along; so have we. What is new beside the paper: a class and an epoch in
-//! the first byte, and the gaps still open in the acknowledgement.
+//! LinkGuardian (SIGCOMM'23) §3.5 has three bytes on each protected frame and three for an acknowledgement that rides
+//! along; so have we. Our format adds to the paper's: a class and an epoch in the first byte, and the gaps still open in
+//! the acknowledgement.
 //!
 //! ```text
 //!   tag       kind:3 class:1 era:1 feedback:1 epoch:2   number:16      (number only where a kind has one)
@@ -32,7 +32,7 @@ pub const OWN: u16 = 0x88b5;
 /// EtherType of a protected frame that lies inside whole.
 pub const WHOLE: u16 = 0x88b6;
 
-/// In place of a link header: the frame is not protected, only sealed. No header starts with it.
+/// Byte in place of a link header: the frame is not protected, only sealed. No header starts with it.
 pub const SEALED_BARE: u8 = 7 << 5;
 
 /// The version of this format; two ends must have the same.
@@ -76,7 +76,7 @@ impl Epoch {
         Self((number & 3) as u8)
     }
 
-    /// From 0 to 3.
+    /// Number from 0 to 3.
     pub const fn number(self) -> u8 {
         self.0
     }

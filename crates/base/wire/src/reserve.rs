@@ -43,12 +43,12 @@ pub const ATTEMPTS: u8 = 32;
 pub struct HostKey(u64);
 
 impl HostKey {
-    /// From a number; only its lowest 48 bits are kept.
+    /// Makes a key of a number; only its lowest 48 bits are kept.
     pub const fn new(number: u64) -> Self {
         Self(number & ((1 << 48) - 1))
     }
 
-    /// From a MAC address.
+    /// Makes a key of a MAC address.
     pub const fn from_mac(mac: [u8; 6]) -> Self {
         let [a, b, c, d, e, f] = mac;
         Self(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
@@ -106,9 +106,9 @@ pub struct Reservation {
 /// The answer: how long both ports are taken, from the moment when the switch answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// Until the sender's port is free; the paper's sendTimeslot.
+    /// Time until the sender's port is free; the paper's sendTimeslot.
     pub send: Span,
-    /// Until the receiver's port is free; the paper's recvTimeslot.
+    /// Time until the receiver's port is free; the paper's recvTimeslot.
     pub recv: Span,
     /// Time for which the switch kept the RSV before it answered.
     pub kept: Span,
@@ -182,7 +182,7 @@ pub struct ReserveMessage {
     pub about: Reservation,
 }
 
-/// On a frame that is part of a burst.
+/// Mark on a frame that is part of a burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataMark {
     /// The burst.

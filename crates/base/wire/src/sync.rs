@@ -25,7 +25,7 @@ const ELECTED: u8 = 1;
 /// The longest time in a field of 48 bits: four minutes.
 const LONGEST: u64 = (1 << 48) - 1;
 
-/// Whose time a message carries: the term of one root. The later one of two is believed.
+/// Term of one root: it identifies the time that a message carries. The later one of two is believed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SyncTerm {
     /// Counted up by whoever becomes the root. The first is 1: before it there was none.
@@ -41,7 +41,7 @@ impl SyncTerm {
     }
 }
 
-/// By which plan a root is one.
+/// Plan by which a root is a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SyncEpoch {
     /// The plan, by its number.
@@ -53,11 +53,11 @@ pub struct SyncEpoch {
 /// One message of a wave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncMessage {
-    /// Whose time it is.
+    /// Term of the time that it carries.
     pub term: SyncTerm,
     /// The roots of one line took the time over from each other. Two lines have nothing to do with each other.
     pub line: u32,
-    /// By which plan that root is one.
+    /// Plan by which that root is a root.
     pub epoch: SyncEpoch,
     /// Counted by the root, on over changes of root.
     pub wave: u64,
@@ -67,9 +67,9 @@ pub struct SyncMessage {
     pub timestamp: Time,
     /// Time that passed between the timestamp and the sending, by the sender's oscillator.
     pub correction: Span,
-    /// By how much the sender's clock may differ from the root's when it sent; at most four minutes.
+    /// Greatest difference between the sender's clock and the root's when it sent; at most four minutes.
     pub uncertainty: Span,
-    /// By how much all changes of root of this line may have moved the time, together; at most four minutes.
+    /// Time by which all changes of root of this line may have moved the time, together; at most four minutes.
     pub handover: Span,
 }
 
@@ -103,7 +103,7 @@ impl SyncMessage {
         bytes
     }
 
-    /// From bytes, which may go on behind the message.
+    /// Reads a message; the bytes may go on behind it.
     pub fn parse(bytes: &[u8]) -> Result<Self, MalformedSync> {
         let message = bytes.first_chunk::<SYNC_LEN>().ok_or(MalformedSync)?;
         let (body, check) = message.split_last_chunk::<4>().ok_or(MalformedSync)?;

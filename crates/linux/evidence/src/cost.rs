@@ -23,7 +23,7 @@ const PORT: u16 = 7_000;
 /// A request or an answer, and a write of a transfer.
 const SMALL: usize = 100;
 const LARGE: usize = 65_536;
-/// Until the recorder has its tracepoints.
+/// Wait until the recorder has its tracepoints.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// Load that both ends make.

@@ -14,7 +14,7 @@ const PREFIX: &str = "hitless-";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InstanceName {
     process: u32,
-    /// In ticks since boot; zero if the name does not say it.
+    /// Start of the process in ticks since boot; zero if the name does not have it.
     began: u64,
     /// Number that distinguishes several recordings of one process.
     number: u32,

@@ -37,7 +37,7 @@ const EVENTS: u32 = 1;
 pub struct RecordConfig {
     pub interface: String,
     pub out: PathBuf,
-    /// Until stopped, if there is none.
+    /// Duration of the recording; until stopped, if there is none.
     pub lasts: Option<Duration>,
 }
 

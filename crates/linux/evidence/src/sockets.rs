@@ -1,7 +1,7 @@
-//! Raw events as events of connections: whose socket it was.
+//! Turns raw events into events of connections, by their sockets.
 //!
-//! Calls name a socket by its place in memory only. Which connection has it, its change of state tells, and every segment
-//! that arrives.
+//! Calls name a socket by its place in memory only. The change of state of a socket shows which connection has it, and so
+//! does every segment that arrives.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -130,7 +130,7 @@ impl SocketTable {
         Self { kinds: HashMap::new(), known: HashMap::new(), addresses }
     }
 
-    /// From now on this kind of event is understood; false if it lacks a field that is needed.
+    /// Accepts this kind of event from now on; false if it lacks a field that is needed.
     pub(crate) fn learn(&mut self, name: &str, layout: &EventLayout) -> bool {
         let Some(kind) = EventKind::of(name, layout) else { return false };
         self.kinds.insert(layout.id, kind);

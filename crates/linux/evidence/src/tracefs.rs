@@ -75,7 +75,7 @@ impl TraceInstance {
         fs::write(&path, value).map_err(|error| trouble(&path, &error))
     }
 
-    /// From now on this event is recorded; where its fields are. `None` if this kernel does not have it.
+    /// Records this event from now on, and returns the places of its fields. `None` if this kernel does not have it.
     pub(crate) fn enable(
         &self,
         group: &str,

@@ -114,7 +114,7 @@ struct MeterState {
     numbers: [tag::BatchNumbers; 2],
     /// The first batch that is open.
     next: u64,
-    /// Missed, and not reported yet.
+    /// Missed packets that are not reported yet.
     untold: u64,
     /// Batches up to this one may miss packets.
     doubted: u64,
@@ -133,7 +133,7 @@ pub enum MeterNotice {
 }
 
 impl LiveMeter {
-    /// In the network namespace of the calling thread.
+    /// Opens a meter in the network namespace of the calling thread.
     pub fn open(config: MeterConfig) -> Result<Self, LinkError> {
         let netlink = Netlink::open()?;
         let name = &config.interface;
@@ -251,7 +251,7 @@ impl LiveMeter {
         Ok(stopped != poll::Readiness::Nothing)
     }
 
-    /// From beginnings to whole frames. What is in the old ring is not looked at any more.
+    /// Changes from the beginnings of frames to whole frames. The rest of the old ring is not read any more.
     fn take_whole_frames(&mut self) -> Result<(), LinkError> {
         if !std::mem::replace(&mut self.whole, true) {
             self.socket = open_socket(&self.config, self.index, true)?;

@@ -14,7 +14,7 @@ const SEALS: [usize; 3] = [0, 4, 16];
 pub(crate) struct TaggedFrame<'a> {
     /// Number of a frame that is sent in the order of its numbers; `None` for one that is sent again.
     pub number: Option<FrameNumber>,
-    /// From the IP header on; `None` if the frame carries no IP packet.
+    /// Packet from the IP header on; `None` if the frame carries no IP packet.
     pub packet: Option<&'a [u8]>,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct RequestNote {
 }
 
 impl RequestNote {
-    /// With the parts that most have.
+    /// Memory use, with the number of parts that most requests have.
     pub(super) const BYTES: usize = size_of::<Self>() + 4 * size_of::<(TimeCause, EndSide, u64)>();
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct ConnectionSummary {
     pub parts: PartSums,
     pub requests: Vec<RequestNote>,
     pub stalls: Vec<StallNote>,
-    /// With who sent them.
+    /// Losses, each with its sender.
     pub losses: Vec<(EndSide, LossNote, u32)>,
     pub timeouts: u32,
     pub probes: u32,

@@ -35,7 +35,7 @@ pub(crate) struct HiddenCopies {
     pub is_lone: bool,
     /// The same end had sent payload just before.
     pub goes_on: bool,
-    /// Since the sender's last packet of any kind.
+    /// Time since the sender's last packet of any kind.
     pub silence: u64,
     pub rtt: u64,
 }
@@ -289,7 +289,8 @@ impl TrackedSender {
     }
 }
 
-/// In units of the first, how long timeouts take until the segment leaves for this time: each takes twice as long as the one before.
+/// Time that timeouts take until the segment leaves for this time, in units of the first: each takes twice as long as the
+/// one before.
 fn timeouts_before(copy: u16) -> u64 {
     (1 << (copy - 1).min(16)) - 1
 }

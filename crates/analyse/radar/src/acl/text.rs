@@ -15,7 +15,7 @@ use super::{AclAction, AclRule, PortRange, RuleTable, Ternary};
 /// A line that is no rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AclError {
-    /// From 1; 0 for a rule that stands alone.
+    /// Line number, from 1; 0 for a rule that stands alone.
     pub line: usize,
     pub found: String,
     pub expected: &'static str,
@@ -37,7 +37,7 @@ impl fmt::Display for AclError {
 impl std::error::Error for AclError {}
 
 impl RuleTable {
-    /// Reads a list, first rule first. What no rule matches is accepted, as `otherwise` says, or not.
+    /// Reads a list, first rule first. `otherwise` is the action on packets that no rule matches.
     pub fn parse(text: &str, otherwise: AclAction) -> Result<Self, AclError> {
         let lines = text.lines().map(str::trim).zip(1..);
         let rules = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));

@@ -22,7 +22,7 @@ const BEFORE_SIMPLE: usize = HEAD + 4;
 /// Nobody has more of them in one section.
 const MOST_INTERFACES: usize = 1 << 16;
 
-/// From a block's own units to nanoseconds.
+/// Conversion from a block's own units to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Times(u64),

@@ -23,7 +23,7 @@ struct OffsetSlot {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ClockOffset {
-    /// From UP's time to DOWN's, now; zero as long as it is not known.
+    /// Offset from UP's time to DOWN's, now; zero as long as it is not known.
     pub offset: i64,
     /// The offset at the beginning, if packets near it showed it.
     begins: Option<i64>,
@@ -97,7 +97,7 @@ impl ClockOffset {
         if self.kept.len() < RECENT { self.begins } else { median(&mut self.kept.clone()) }
     }
 
-    /// From the beginning to the end.
+    /// Change of the offset from the beginning to the end.
     pub(crate) fn drift(&self) -> i64 {
         if self.kept.len() < 2 * RECENT { 0 } else { self.at_end().saturating_sub(self.at_beginning()) }
     }

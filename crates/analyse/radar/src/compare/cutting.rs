@@ -1,8 +1,8 @@
 //! Super-frames while captures are compared.
 //!
-//! Captures without super-frames never pay for this: their first long frame stops the attempt, both captures are surveyed for
-//! the sizes of their packets, and the next attempt cuts. What it cannot have known shows when it is compared: packets of
-//! both captures that overlap without being the same.
+//! Captures without super-frames never pay for this: their first long frame stops the attempt, both captures are surveyed
+//! for the sizes of their packets, and the next attempt cuts. The comparison shows errors that the survey cannot avoid:
+//! packets of both captures that overlap without being the same.
 //!
 //! ```text
 //!   watch ──long frame──▶ survey ──▶ cut ──misfits──▶ cut by what was seen ──misfits──▶ refused

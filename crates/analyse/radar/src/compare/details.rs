@@ -16,7 +16,7 @@ use crate::signature::{Signature, fold};
 
 #[derive(Debug, Default)]
 pub(crate) struct LossDetails {
-    /// In the order of UP, with those that may turn out to be outside of DOWN's capture.
+    /// Lost packets in the order of UP, with those that may turn out to be outside of DOWN's capture.
     pub lost: Vec<MissingPacket>,
     /// Places of those packets among the packets of UP that were compared, and the number of the latter.
     pub positions: Vec<u64>,

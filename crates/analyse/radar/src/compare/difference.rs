@@ -29,7 +29,7 @@ impl std::hash::Hash for SignatureKey {
     }
 }
 
-/// For what is a hash already.
+/// Hasher for keys that are hashes already.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IdentityHasher(u64);
 

@@ -144,7 +144,7 @@ impl<'a> CaptureSide<'a> {
     }
 }
 
-/// Captured bytes of a cut packet, if they are fewer than any comparison reads.
+/// Captured bytes of a cut packet, if they are fewer than `DEPTH`.
 fn kept(frame: &[u8], link: LinkType) -> Option<usize> {
     let kept = link.inside(frame)?.len();
     (FLOOR..DEPTH).contains(&kept).then_some(kept)

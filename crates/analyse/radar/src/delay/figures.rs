@@ -54,9 +54,9 @@ pub struct FlowDelays {
 pub struct TimeSlot {
     /// Its middle, by UP's clock.
     pub at: Timestamp,
-    /// By how much DOWN's clock is ahead then.
+    /// Time by which DOWN's clock is ahead then.
     pub offset: Option<(i64, i64)>,
-    /// From UP to DOWN, and back.
+    /// Delays from UP to DOWN, and back.
     pub delays: [Option<DelayPercentiles>; 2],
 }
 

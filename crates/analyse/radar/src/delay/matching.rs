@@ -77,7 +77,7 @@ impl FlowTable {
         &self.flows
     }
 
-    /// With the packets of each.
+    /// Numbers of the flows, with the packets of each.
     pub(super) fn numbers(&self) -> impl Iterator<Item = (FlowNumber, u64)> + '_ {
         self.packets.iter().enumerate().map(|(number, packets)| (FlowNumber(number as u32), *packets))
     }
@@ -115,7 +115,7 @@ impl WaitingPackets {
         }
     }
 
-    /// In order of time, of either capture.
+    /// Times in either capture, in order.
     fn times(&self) -> [Vec<i64>; 2] {
         [(self.up, 0), (self.down, 1)].map(|(first, side)| {
             let more = self.more.iter().flat_map(|more| &more[side]).copied();

@@ -28,7 +28,7 @@ pub struct ClockStatement {
 /// A line that is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockFileError {
-    /// From 1; 0 if it is about all of them.
+    /// Line number, from 1; 0 if it is about all of them.
     pub line: usize,
     pub what: String,
 }

@@ -1,4 +1,4 @@
-//! On which side of the way between the captures each host is, so that it is known which way its packets go.
+//! Side of the way between the captures on which each host is, so that the direction of its packets is known.
 //!
 //! Clocks need not agree, so a packet's times do not say which capture saw it first. Two hosts that send to each other do: the
 //! packets of one direction are ahead of those of the other by the round trip, whatever the clocks show. If their packets fit
@@ -37,7 +37,7 @@ impl DirectionExtremes {
 /// Evidence from the packets of a pair of hosts.
 #[derive(Clone, Copy, Debug, Default)]
 struct PairEvidence {
-    /// From the lower address to the higher, and back.
+    /// Ways from the lower address to the higher, and back.
     ways: [DirectionExtremes; 2],
     /// Contradictions that exclude that the packets of either way go from UP to DOWN.
     against: [Option<OffsetContradiction>; 2],
@@ -151,7 +151,7 @@ impl DirectionEvidence {
     }
 }
 
-/// On UP's side or on DOWN's; none if it was found on both, as a host between the captures' networks may be.
+/// Places a host on UP's side or on DOWN's; none if it was found on both, as a host between the captures' networks may be.
 fn place(sides: &mut HashMap<IpAddr, Option<bool>>, host: IpAddr, is_up: bool) {
     sides.entry(host).and_modify(|side| *side = side.filter(|side| *side == is_up)).or_insert(Some(is_up));
 }

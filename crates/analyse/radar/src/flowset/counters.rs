@@ -64,7 +64,7 @@ struct EquationBlock {
 }
 
 impl KnownEquations {
-    /// With what is left of the cells without the flows whose packets are known.
+    /// Builds the equations, and the rest of the cells without the flows whose packets are known.
     fn new(network: &FlowsetNetwork<'_>, numbers: &[f64], index: &[u32], unknowns: usize) -> (Self, Vec<f64>) {
         let (mut blocks, mut residual) = (Vec::new(), Vec::new());
         for switch in network.switches.iter().filter(|switch| switch.is_told) {

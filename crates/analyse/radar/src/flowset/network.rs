@@ -26,7 +26,7 @@ use super::{Flowset, counters};
 /// Other switches at which a flow that was seen at one switch may have been seen.
 #[derive(Clone, Copy)]
 pub enum CandidateSwitches<'a> {
-    /// At any neighbour: for each switch, which those are.
+    /// Any neighbour: for each switch, a list of its neighbours.
     Neighbours(&'a [Vec<usize>]),
     /// The hops before and after a switch, if routes are known as well.
     Routes(&'a [Vec<usize>], &'a dyn Fn(&FlowKey, usize) -> [Option<usize>; 2]),
@@ -167,7 +167,7 @@ impl<'a> FlowsetNetwork<'a> {
         }
     }
 
-    /// Takes out what neighbours know and this switch's filter has. Whether anything was found.
+    /// Takes out flows that neighbours know and this switch's filter has. True if any was found.
     fn borrow(&mut self, at: usize) -> bool {
         let before = self.switches[at].found.len();
         match self.ways {

@@ -10,7 +10,7 @@ use super::table::{FlowsetTable, SingletonCell};
 /// Contents found in a flowset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecodedFlowset {
-    /// With their packets, in no particular order.
+    /// Decoded flows with their packets, in no particular order.
     pub flows: Vec<(FlowKey, u32)>,
     /// The number of flows that could not be decoded. The decoded ones are right nevertheless.
     pub left: u64,

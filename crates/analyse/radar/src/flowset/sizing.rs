@@ -43,7 +43,7 @@ impl FlowsetShape {
 
 /// Flows for each cell that a large table can hold, for three rows and for four.
 const SINGLE_THRESHOLD: [f64; 2] = [0.8185, 0.7723];
-/// By how much less small tables hold: this factor times cells^(−2/3).
+/// Share by which small tables hold less: this factor times cells^(−2/3).
 const SHIFT: [f64; 2] = [1.05, 0.82];
 /// The deviation of the number of flows at which a table fails: this factor times the root of cells.
 const DEVIATION: [f64; 2] = [0.5, 0.4];

@@ -13,7 +13,7 @@ pub trait Matrix {
     fn transpose(&self, y: &[f64], sums: &mut [f64]);
 }
 
-/// On its way to the `x` that explains the equations best.
+/// Descent to the `x` that explains the equations best.
 #[derive(Debug)]
 pub struct Descent {
     pub x: Vec<f64>,
@@ -27,7 +27,7 @@ pub struct Descent {
 }
 
 impl Descent {
-    /// From a first guess, and what it does not explain.
+    /// Starts from a first guess `x`, with the part of the sums that it does not explain.
     pub fn new(matrix: &impl Matrix, x: Vec<f64>, residual: Vec<f64>) -> Self {
         let (equations, unknowns) = matrix.size();
         let mut gradient = vec![0.0; unknowns];
@@ -36,12 +36,12 @@ impl Descent {
         Self { x, residual, direction: gradient.clone(), gradient, slope, sums: vec![0.0; equations] }
     }
 
-    /// The square of what is not explained.
+    /// The square of the unexplained part.
     pub fn unexplained(&self) -> f64 {
         square(&self.residual)
     }
 
-    /// One step. How far it moved the unknown that it moved most: zero at the end of the way.
+    /// Makes one step. Returns the distance by which it moved the unknown that it moved most: zero at the end of the way.
     pub fn step(&mut self, matrix: &impl Matrix) -> f64 {
         self.sums.fill(0.0);
         matrix.apply(&self.direction, &mut self.sums);

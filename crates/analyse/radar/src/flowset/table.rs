@@ -27,7 +27,7 @@ pub(super) struct FlowsetTable {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SingletonCell {
     pub key: FlowKey,
-    /// At this switch.
+    /// Hash at this switch.
     pub hash: u64,
     pub places: CellPlaces,
     pub packets: u32,
@@ -57,7 +57,7 @@ impl FlowsetTable {
         self.cells[at].flows.unsigned_abs() == 1
     }
 
-    /// The one flow of a cell. What several make together is hardly ever a flow that belongs there.
+    /// The one flow of a cell. The sum of several flows hardly ever looks like a flow that belongs there.
     #[inline]
     pub(crate) fn alone(&self, at: usize) -> Option<SingletonCell> {
         let cell = &self.cells[at];

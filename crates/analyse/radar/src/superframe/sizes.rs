@@ -74,7 +74,7 @@ struct FlowSizes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PacketLimit {
     len: usize,
-    /// From what was seen, and not from a handshake.
+    /// True if it comes from sizes that were seen, and not from a handshake.
     is_inferred: bool,
 }
 

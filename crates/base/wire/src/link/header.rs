@@ -5,8 +5,8 @@ use crate::Seq;
 
 /// A header, packed about as tightly as on the wire.
 ///
-/// Every frame in flight carries one, and it is moved several times on its way; two words move at no
-/// cost, where a struct of many small fields stalls the processor on each move. What is rare is boxed.
+/// Every frame in flight carries one, and it is moved several times on its way; two words move at no cost, where a struct
+/// of many small fields stalls the processor on each move. Rare fields are boxed.
 ///
 /// ```text
 ///   bits   code:3 class:1 number and era:17 epoch:2 has feedback:1 | hold:1 class:1 latest and era:17

@@ -4,8 +4,8 @@
 //!   111:3 kind:5   proved:1 0:4 paths:3   token:16   instance:32   heard:32
 //! ```
 //!
-//! A question (kind 8) is sent several times with one token, each time to another address. Which address it was is what its
-//! frame says, not the question itself:
+//! A question (kind 8) is sent several times with one token, each time to another address. The frame shows which address it
+//! was, not the question itself:
 //!
 //! | path | to | from | arrives |
 //! | --- | --- | --- | --- |
@@ -36,11 +36,11 @@ pub struct ProbePaths(u8);
 impl ProbePaths {
     /// Only the plain one, to the peer's own address.
     pub const NONE: Self = Self(0);
-    /// To an address that no bridge passes on.
+    /// Path to an address that no bridge passes on.
     pub const RESERVED: Self = Self(1);
-    /// To the sender's own address.
+    /// Path to the sender's own address.
     pub const RETURN: Self = Self(2);
-    /// With the addresses of a stamp.
+    /// Path with the addresses of a stamp.
     pub const STAMPED: Self = Self(4);
     /// Those that lead to the other end of a cable and to nobody else.
     pub const CABLE: Self = Self(1 | 2);

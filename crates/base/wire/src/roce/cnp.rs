@@ -11,7 +11,7 @@ use crate::udp;
 /// Says that packets of a queue pair arrived with a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CongestionNotification {
-    /// Whose packets were marked, at the host that this goes to; 24 bits.
+    /// Queue pair whose packets were marked, at the host that this goes to; 24 bits.
     pub queue_pair: u32,
 }
 
@@ -19,7 +19,7 @@ pub struct CongestionNotification {
 const BECN: u32 = 0x4000_0000;
 
 impl CongestionNotification {
-    /// In place of those of a reliable connection.
+    /// Opcode in place of those of a reliable connection.
     pub(crate) const OPCODE: u8 = 0x81;
     /// Zeros behind the base header.
     pub(crate) const RESERVED: usize = 16;

@@ -1,9 +1,9 @@
 //! RoCEv2 out of a real Ethernet frame.
 //!
-//! Looked through: two VLAN tags, IPv4 with options, IPv6. Not looked through, so that what is behind counts as
-//! something else: IPv6 extension headers, fragments after the first, tunnels. Of a first fragment the headers count;
-//! its payload is what is there. Lengths must agree with each other; checksums are not looked at, and neither is
-//! whether payload and pad make whole words: the receiver of the packet checks that.
+//! The parser reads through two VLAN tags, IPv4 with options, and IPv6. It does not read through IPv6 extension headers,
+//! fragments after the first, and tunnels: their contents count as something else. The headers of a first fragment count;
+//! its payload is as much as the fragment has. Lengths must agree with each other. Checksums are not verified, and neither
+//! is that payload and pad make whole words: the receiver of the packet checks that.
 
 use std::fmt;
 

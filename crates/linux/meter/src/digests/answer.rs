@@ -112,7 +112,7 @@ pub(crate) struct ReportAnswers {
 
 #[derive(Debug, Default)]
 struct AnswerBooks {
-    /// With the number of the latest report.
+    /// Answers by incarnation, each with the number of the latest report.
     lives: BTreeMap<u64, (ReportAnswer, u64)>,
     count: u64,
     changed: BTreeSet<u64>,

@@ -164,7 +164,8 @@ impl Collector {
         self.refusal.as_deref()
     }
 
-    /// To be called now and then: who is silent, and what could not be compared.
+    /// Returns the events since the last look: silent ends, and reports that could not be compared; to be called now and
+    /// then.
     pub fn look(&mut self, now: Timestamp) -> Vec<CollectorEvent> {
         let mut news: Vec<CollectorEvent> = self.segments.values_mut().flat_map(|watched| watched.look(now)).collect();
         if let Some((bytes, segment)) = self.largest.take() {

@@ -9,8 +9,8 @@
 //!                       length:32  answer …, and with a key  tag:64
 //! ```
 //!
-//! Numbers are little-endian; `length` is that of everything behind it. Answers are in `answer`; an end that knows nothing of
-//! them has a zero there, and is sent none. What proofs and tags are is in `seal`.
+//! Numbers are little-endian; `length` is that of everything behind it. Answers are in `answer`; an end that knows nothing
+//! of them has a zero there, and is sent none. Proofs and tags are described in `seal`.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ use super::seal::{ReportSession, TAG};
 
 const GREETING: [u8; 8] = *b"HLRM\x01\0\0\0";
 const HEAD: usize = 16;
-/// The longest report. What a peer announces beyond that is not read.
+/// The longest report. Longer ones that a peer announces are not read.
 pub const LONGEST: usize = 2 << 20;
 
 /// Why a peer is not listened to any longer.

@@ -91,7 +91,7 @@ impl ReportGate<'_> {
         self.stop.is_stopped()
     }
 
-    /// Since it was opened.
+    /// Time since it was opened.
     pub(crate) fn now(&self) -> Duration {
         self.clock.elapsed()
     }

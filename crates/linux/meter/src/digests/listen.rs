@@ -19,9 +19,9 @@ use super::seal::{NONCE, ReportSession, TAG};
 use super::tcp::is_timeout;
 use bus::key::nonce;
 
-/// From the connection to the end of the first report: meters connect when they have one.
+/// Longest time from the connection to the end of the first report: meters connect when they have one.
 const FIRST_REPORT: Duration = Duration::from_secs(5);
-/// From the first byte of a report to its last.
+/// Longest time from the first byte of a report to its last.
 const ONE_REPORT: Duration = Duration::from_secs(10);
 /// A meter reports idle batches too; one that is silent for this long is gone.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -94,7 +94,7 @@ struct ConnectedMeters {
 #[derive(Debug)]
 struct ConnectedMeter {
     peer: SocketAddr,
-    /// To end it with.
+    /// Handle that ends the connection.
     stream: Option<TcpStream>,
     /// It has sent a report.
     is_meter: bool,

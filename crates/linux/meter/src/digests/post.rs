@@ -64,9 +64,9 @@ struct HeardVerdict {
 pub struct ReportCounts {
     pub reports: u64,
     pub bytes: u64,
-    /// Found no room, because the other side was away or too slow.
+    /// Reports that found no room, because the other side was away or too slow.
     pub dropped: u64,
-    /// Taken by a collector, as far as it has said so.
+    /// Reports taken by a collector, as far as it has answered.
     pub taken: u64,
     pub refused: u64,
     /// Why the latest of those was refused.
