@@ -1,7 +1,8 @@
 //! Seals of reports between meters and collector that share a key: tags that nobody else can make, for bytes that cannot be
 //! replayed.
 //!
-//! **Over TCP** each side draws a number for this connection, and both prove that they have the key. Every tag covers both numbers and the count of tags before it, so recorded bytes fit no other connection and no other place in this one.
+//! **Over TCP** each side draws a number for this connection, and both prove that they have the key. Every tag covers both
+//! numbers and the count of tags before it, so recorded bytes fit no other connection and no other place in this one.
 //!
 //! **Over Redis** a tag covers the incarnation of the meter and the number of the report in it. The collector takes
 //! each number of an incarnation once, and no report of a batch that was more than a minute ago.
