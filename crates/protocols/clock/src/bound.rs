@@ -1,4 +1,4 @@
-//! What a clock may be wrong by: ε over time (Eq. 3.1), and intervals that contain the truth.
+//! Clock error: ε over time (Eq. 3.1), and intervals that contain the truth.
 //!
 //! ```text
 //!   ε(now) = ε_base + (now − last message) × drift         ε_base = per hop × depth
@@ -13,7 +13,7 @@
 
 use units::{Span, Time};
 
-/// How fast two oscillators of a network drift apart at most.
+/// Maximum rate at which two oscillators of a network drift apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriftBound {
     parts_per_billion: u32,
@@ -48,7 +48,7 @@ impl DriftBound {
     }
 }
 
-/// What each hop of a wave adds to ε_base.
+/// Contribution of each hop of a wave to ε_base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerHop {
     /// By how much the measured way of a message may be wrong: 5 ns (§3.4.1.3).
@@ -58,7 +58,7 @@ pub struct PerHop {
 }
 
 impl PerHop {
-    /// What one hop adds, with the drift while the message is on its way.
+    /// Contribution of one hop, with the drift while the message is on its way.
     pub const fn total(self, drift: DriftBound) -> Span {
         Span::from_ps(self.measurement.as_ps() + drift.over(self.dwell).as_ps())
     }
@@ -69,7 +69,7 @@ impl PerHop {
 pub struct ErrorBound {
     /// ε_base.
     pub base: Span,
-    /// When the last message was applied, by the node's own oscillator.
+    /// Time at which the last message was applied, by the node's own oscillator.
     pub since: Time,
 }
 
@@ -113,7 +113,7 @@ impl ClockInterval {
         Span::from_ps(self.latest.since(self.earliest).as_ps().div_ceil(2))
     }
 
-    /// What is in both, unless nothing is: then one of them does not contain the truth.
+    /// Intersection of both intervals. `None` if they are disjoint: then one of them does not contain the truth.
     pub fn intersection(self, other: Self) -> Option<Self> {
         let both = Self { earliest: self.earliest.max(other.earliest), latest: self.latest.min(other.latest) };
         (both.earliest <= both.latest).then_some(both)

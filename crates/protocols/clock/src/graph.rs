@@ -1,9 +1,10 @@
-//! Who is linked to whom: nodes, links and failure domains, as compressed adjacency.
+//! Graph of nodes, links and failure domains, as compressed adjacency.
 //!
 //! Nodes are clocks: switch chips and NICs. Links are undirected; two nodes may have several. A failure domain is a set of nodes and
 //! links that fail together (§3.4.2.1, property 4). A node that fails takes its links with it, so a domain need not list them.
 //!
-//! What has failed stays in the graph with its number and its name, but has no neighbours: plans of before and after can be compared.
+//! Failed nodes and links stay in the graph with their numbers and names, but have no neighbours, so that plans from before
+//! and after a failure can be compared.
 //!
 //! Invariants: names are unique; a link joins two different nodes; [`Graph::neighbours`] of a node are those over links that work.
 //!
@@ -59,9 +60,9 @@ pub struct Graph {
     text: String,
     name_ends: Vec<u32>,
     ends: Vec<[GraphNode; 2]>,
-    /// Where each node's neighbours begin; one more at the end.
+    /// Index of each node's first neighbour; one more entry at the end.
     starts: Vec<u32>,
-    /// How many of them work; those that do not are behind them.
+    /// Number of each node's neighbours over working links; the other neighbours follow them.
     degrees: Vec<u32>,
     neighbours: Vec<(GraphNode, GraphLink)>,
     failed_nodes: Vec<bool>,
@@ -69,19 +70,19 @@ pub struct Graph {
     domains: Domains,
     /// Interfaces at both ends of each link; empty if they are not known.
     ports: Vec<Option<[Box<str>; 2]>>,
-    /// Of the links that are not the first between their ends, which they are: 2 for the second.
+    /// Ordinal of each parallel link after the first (2, 3, …).
     parallel: HashMap<GraphLink, u32>,
     name_digests: Vec<u64>,
     usual_roots: Vec<GraphNode>,
 }
 
 impl Graph {
-    /// How many nodes there are, those that failed included.
+    /// Number of nodes, failed ones included.
     pub fn node_count(&self) -> usize {
         self.name_ends.len()
     }
 
-    /// How many links there are, those that failed included.
+    /// Number of links, failed ones included.
     pub fn link_count(&self) -> usize {
         self.ends.len()
     }
@@ -96,7 +97,7 @@ impl Graph {
         (0..self.link_count() as u32).map(GraphLink)
     }
 
-    /// What a node is called.
+    /// Name of a node.
     pub fn name(&self, node: GraphNode) -> &str {
         let begin = node.index().checked_sub(1).map_or(0, |before| self.name_ends[before]);
         &self.text[begin as usize..self.name_ends[node.index()] as usize]
@@ -107,7 +108,7 @@ impl Graph {
         self.nodes().find(|node| self.name(*node) == name)
     }
 
-    /// What a link is called: `a--b`, with `#2` for the second of parallel ones.
+    /// Name of a link: `a--b`, with `#2` for the second of parallel ones.
     pub fn link_name(&self, link: GraphLink) -> GraphLinkName<'_> {
         GraphLinkName { graph: self, link }
     }
@@ -135,7 +136,7 @@ impl Graph {
         Self { ports, ..self }
     }
 
-    /// Who is at the other ends of the links that work, one entry for each link.
+    /// Neighbours over links that work, one entry for each link.
     pub fn neighbours(&self, node: GraphNode) -> &[(GraphNode, GraphLink)] {
         let begin = self.starts[node.index()] as usize;
         &self.neighbours[begin..begin + self.degrees[node.index()] as usize]
@@ -146,7 +147,7 @@ impl Graph {
         self.neighbours(one).iter().filter(move |(there, _)| *there == other).map(|(_, link)| *link)
     }
 
-    /// Whether more than one link joins the ends of this one.
+    /// True if more than one link joins the ends of this one.
     pub fn is_parallel(&self, link: GraphLink) -> bool {
         let [a, b] = self.ends(link);
         !self.parallel.is_empty() && self.links_between(a, b).nth(1).is_some()
@@ -162,7 +163,7 @@ impl Graph {
         self.name_digests[node.index()]
     }
 
-    /// Which of the links between its ends this is; 1 for the first.
+    /// Ordinal of this link among the links between its ends; 1 for the first.
     pub(crate) fn link_number(&self, link: GraphLink) -> u32 {
         self.parallel.get(&link).copied().unwrap_or(1)
     }
@@ -198,12 +199,12 @@ impl Graph {
         links.into_iter().for_each(|link| self.fail_link(link));
     }
 
-    /// Whether a node has failed.
+    /// True if a node has failed.
     pub fn is_failed(&self, node: GraphNode) -> bool {
         self.failed_nodes[node.index()]
     }
 
-    /// Whether a link has failed, alone or with one of its ends.
+    /// True if a link has failed, alone or with one of its ends.
     pub fn is_link_failed(&self, link: GraphLink) -> bool {
         self.failed_links[link.index()]
     }

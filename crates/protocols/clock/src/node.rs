@@ -1,4 +1,4 @@
-//! What a node does when a message comes, and when none comes (§3.4.1, §3.4.2.2, §3.4.3).
+//! State machine of a node: its reactions to a message, and to the lack of one (§3.4.1, §3.4.2.2, §3.4.3).
 //!
 //! The root sends a wave every interval, by its own oscillator. Everybody else sends *only because it has just received*, so
 //! who hears anything knows that its whole way to the root was alive a moment ago, and who hears nothing turns to its backup
@@ -43,7 +43,7 @@ pub use events::{NodeNote, NodeOut, NodeState, SyncArrival, SyncRejection};
 pub use params::{DepthRule, Neighbour, NodeParams, PlanPart, PlannedRole, TimeoutRule, Upstream, ValidityRule};
 use terms::Rivals;
 
-/// What the node's time is, at `bound.since`.
+/// Reading of the node's clock at `bound.since`.
 #[derive(Clone, Copy, Debug)]
 struct TimeAnchor {
     reading: Time,
@@ -58,7 +58,7 @@ pub struct ClockNode {
     part: PlanPart,
     state: NodeState,
     anchor: Option<TimeAnchor>,
-    /// When the last valid message came, or when the node began to listen.
+    /// Time at which the last valid message came, or at which the node began to listen.
     heard: Time,
     next_wave: Time,
     term: SyncTerm,
@@ -67,7 +67,7 @@ pub struct ClockNode {
     wave: u64,
     depth: u16,
     handover: Span,
-    /// Of other roots.
+    /// Knowledge of other roots.
     rivals: Rivals,
     /// The latest time that the node was called at.
     latest: Time,
@@ -147,12 +147,12 @@ impl ClockNode {
         self.part
     }
 
-    /// Whom it listens to.
+    /// Neighbour that the node listens to.
     pub fn listens_to(&self) -> Option<Neighbour> {
         self.upstream().map(|upstream| upstream.neighbour)
     }
 
-    /// What its clock shows; nothing before the first message.
+    /// Reading of its clock; `None` before the first message.
     #[inline]
     pub fn reading(&self, now: Time) -> Option<Time> {
         self.anchor.map(|anchor| anchor.reading + now.since(anchor.bound.since))
@@ -168,12 +168,12 @@ impl ClockNode {
         }
     }
 
-    /// Where the root's clock is, by this node.
+    /// Interval that contains the root's clock, as far as this node knows.
     pub fn interval(&self, params: &NodeParams, now: Time) -> Option<ClockInterval> {
         Some(ClockInterval::around(self.reading(now)?, self.epsilon(params, now)?))
     }
 
-    /// When the node wants [`Self::on_time`] to be called, unless a message comes before.
+    /// Time at which the node wants [`Self::on_time`] to be called, unless a message comes before.
     #[inline]
     pub fn deadline(&self, params: &NodeParams) -> Option<Time> {
         let backup = |chosen: fn(Option<Upstream>, bool) -> bool| match self.part.role {
@@ -268,7 +268,7 @@ impl ClockNode {
         }
     }
 
-    /// Whether it is the root of this plan by election.
+    /// True if the node is the root of this plan by election.
     fn has_taken_over(&self, plan: u32) -> bool {
         self.state == NodeState::Root && self.epoch == SyncEpoch { plan, elected: true }
     }
@@ -289,7 +289,7 @@ impl ClockNode {
         self.next_wave = now;
     }
 
-    /// As if a root had sent so many waves more: for simulations that leave out quiet ones.
+    /// Advances a root by `waves` waves without sending them: for simulations that leave out quiet ones.
     pub fn skip_waves(&mut self, params: &NodeParams, waves: u64) {
         if self.state == NodeState::Root {
             self.next_wave += params.interval * waves;

@@ -1,4 +1,4 @@
-//! How far two clocks are apart, as an interval that contains the truth: no median, no estimate.
+//! Offset of two clocks, as an interval that contains the truth: no median, no estimate.
 //!
 //! The offset `D(t)` is what the other clock shows beyond this one's `t`. Nothing is known of it but hard facts: at some
 //! times it is at most, or at least, a value (a packet does not arrive before it was sent; a clock states its own bound), and
@@ -40,7 +40,7 @@ impl OffsetDrift {
         f64::from(self.ppb) / 1e3
     }
 
-    /// What the offset changes at most in `elapsed` nanoseconds, of either sign.
+    /// Maximum change of the offset in `elapsed` nanoseconds, of either sign.
     #[inline]
     pub fn over(self, elapsed: i64) -> i64 {
         let change = u128::from(elapsed.unsigned_abs()) * u128::from(self.ppb);
@@ -48,7 +48,7 @@ impl OffsetDrift {
     }
 }
 
-/// What is known of a number: some value between these, either of which may be missing.
+/// Interval that contains a number; either end may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OffsetInterval {
     /// At least this.
@@ -63,7 +63,7 @@ impl OffsetInterval {
         Self { low: Some(low), high: Some(high) }
     }
 
-    /// What is true if both are. Without a value if `low` is above `high`.
+    /// Intersection of both intervals. It contains no value if `low` is above `high`.
     #[must_use]
     pub fn intersect(self, other: Self) -> Self {
         let high = match (self.high, other.high) {
@@ -73,7 +73,7 @@ impl OffsetInterval {
         Self { low: self.low.max(other.low), high }
     }
 
-    /// Whether there is no such value.
+    /// True if the interval contains no value.
     pub fn is_empty(self) -> bool {
         matches!((self.low, self.high), (Some(low), Some(high)) if low > high)
     }
@@ -138,7 +138,7 @@ pub struct OffsetContradiction {
 }
 
 impl OffsetContradiction {
-    /// When the clocks did what they should not: between these times.
+    /// Start and end of the time in which the clocks broke their bounds.
     pub fn between(&self) -> (i64, i64) {
         (self.most.at.min(self.least.at), self.most.at.max(self.least.at))
     }
@@ -186,7 +186,7 @@ impl FactSlot {
 #[derive(Clone, Debug)]
 pub struct OffsetFacts {
     drift: OffsetDrift,
-    /// How long a slot is: a power of two.
+    /// Length of a slot: a power of two.
     shift: u32,
     most_slots: usize,
     slots: BTreeMap<i64, FactSlot>,
@@ -232,7 +232,7 @@ impl OffsetFacts {
         }
     }
 
-    /// What follows for every time; or two facts that exclude each other, as close in time as any such pair.
+    /// Band of the offset at every time; or two facts that exclude each other, as close in time as any such pair.
     pub fn band(&self) -> Result<OffsetBand, OffsetContradiction> {
         let mut points: Vec<BandPoint> = Vec::with_capacity(2 * self.slots.len());
         for slot in self.slots.values() {
@@ -317,12 +317,12 @@ impl OffsetBand {
             .fold(OffsetInterval::default(), |known, point| known.intersect(point.interval(at, self.drift)))
     }
 
-    /// Whether it has an upper and a lower edge.
+    /// True if the band has an upper and a lower edge.
     pub fn is_bounded(&self) -> bool {
         self.points.first().is_some_and(|point| point.most.is_some() && point.least.is_some())
     }
 
-    /// When it is narrowest, and between what.
+    /// Time at which the band is narrowest, and its two edges then.
     pub fn narrowest(&self) -> Option<(i64, i64, i64)> {
         let known = self.points.iter().filter_map(|point| {
             let (low, high) = point.interval(point.at, self.drift).ends()?;

@@ -55,7 +55,7 @@ pub use file::{PlanFile, PlanFileError, PlanRow, UncoveredRow};
 pub use request::{PlanError, PlanRequest, plan};
 pub use survive::{FailureOutcome, SingleFailure, Survival};
 
-/// Whom a node listens to, and over which link.
+/// Neighbour that a node listens to, and the link to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uplink {
     /// The parent, or the backup parent.
@@ -64,12 +64,12 @@ pub struct Uplink {
     pub link: GraphLink,
 }
 
-/// Who listens to whom, now and after a failure. Lists have an entry for every node of the graph.
+/// Parents and backup parents of all nodes. Lists have an entry for every node of the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockPlan {
-    /// Where waves begin.
+    /// Node at which waves begin.
     pub root: GraphNode,
-    /// Who elects itself when the root is dead.
+    /// Node that elects itself when the root is dead.
     pub backup_root: GraphNode,
     /// The root has none; nor has a node that failed or is cut off.
     pub parent: Vec<Option<Uplink>>,
@@ -85,22 +85,22 @@ pub struct ClockPlan {
     pub uncovered: Vec<(GraphNode, UncoveredReason)>,
     /// A number that differs between different plans: messages of another plan are not believed.
     pub epoch: u32,
-    /// How it was found.
+    /// Statistics of the search.
     pub search: SearchSummary,
 }
 
-/// How a plan was found.
+/// Statistics of the search for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchSummary {
     /// Backup edges that the first primary tree allowed.
     pub first_score: usize,
     /// Changes of the primary tree until the last.
     pub iterations: usize,
-    /// What gave the answer.
+    /// Method that gave the answer.
     pub method: PlanMethod,
 }
 
-/// What gave the answer.
+/// Method that gave the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanMethod {
     /// Alg. 2 to 5.
@@ -129,17 +129,17 @@ pub enum UncoveredReason {
     BehindDomain(String),
     /// Nothing forbids one, but none was found.
     NotFound,
-    /// As a file says.
+    /// Another reason, in the words of a file.
     Other(String),
 }
 
 impl UncoveredReason {
-    /// Whether it is certain that no plan with this root covers the node.
+    /// True if it is certain that no plan with this root covers the node.
     pub fn is_proof(&self) -> bool {
         matches!(self, Self::CutOff | Self::BehindNode(_) | Self::BehindDomain(_))
     }
 
-    /// As a sentence.
+    /// Describes the reason in words.
     pub fn describe(&self, graph: &Graph, node: GraphNode) -> String {
         match self {
             Self::CutOff => "cut off: no link that works leads to it".to_owned(),
@@ -155,7 +155,7 @@ impl UncoveredReason {
 }
 
 impl ClockPlan {
-    /// Whether every node has a backup parent that can have one.
+    /// True if every node that can have a backup parent has one.
     pub fn is_complete(&self) -> bool {
         self.uncovered.iter().all(|(_, reason)| reason.is_proof())
     }

@@ -22,7 +22,7 @@ use std::fmt::Write;
 use crate::graph::{Graph, GraphLink, GraphNode};
 use crate::plan::ClockPlan;
 
-/// Which linuxptp.
+/// Version of linuxptp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ptp4lVersion {
     /// 3.1, as in Debian 12.
@@ -73,7 +73,7 @@ pub fn ptp4l_config(graph: &Graph, plan: &ClockPlan, node: GraphNode, version: P
     text
 }
 
-/// How many Announces of its backup parent a node may miss, where that is not the usual number.
+/// Setting for the number of Announces of its backup parent that a node may miss, where that is not the usual number.
 fn patience_with_backup(plan: &ClockPlan, node: GraphNode) -> &'static str {
     let backup_of = |node: GraphNode| plan.backup[node.index()].map(|uplink| uplink.node);
     let is_mutual = backup_of(node).and_then(backup_of) == Some(node);
@@ -88,7 +88,7 @@ fn port_name(graph: &Graph, node: GraphNode, link: GraphLink, number: usize) -> 
     graph.port(link, node).map_or_else(|| format!("p{number}"), str::to_owned)
 }
 
-/// What to know before these files are used.
+/// README that comes with these files.
 pub const PTP4L_README: &str = "\
 # ptp4l along a plan of `hitless clock plan`
 

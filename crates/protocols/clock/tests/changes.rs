@@ -21,7 +21,7 @@ fn planned(graph: &Graph, backup_root: Option<u32>) -> Option<PlanFile> {
     plan(graph, &request).ok().map(|plan| PlanFile::of(&plan, graph))
 }
 
-/// What is wrong with a state, by the code that checks plans: only what failures do, and nodes that hear nobody now.
+/// Violations in a state, by the code that checks plans: only effects of failures, and nodes that hear nobody now.
 fn wrong(stage: &PlanFile, graph: &Graph) -> Vec<String> {
     let found = stage.check(&GraphNames::of(graph)).into_iter().map(|violation| violation.to_string());
     found.filter(|line| line.starts_with("failure ") || line.starts_with("form: ")).collect()
@@ -86,7 +86,7 @@ proptest! {
     }
 }
 
-/// Of a ring there are two plans, one for each backup root, and nothing in between.
+/// A ring has two plans, one for each backup root, and nothing in between.
 #[test]
 fn a_ring_is_turned_around_at_once_and_that_is_proven() {
     let graph = graph(5, &[]);

@@ -44,7 +44,7 @@ fn file(rows: &[Row]) -> PlanFile {
     file
 }
 
-/// What is found in a plan that differs in some rows from the sound one. Depths are not said, so they are not wrong.
+/// Violations in a plan that differs in some rows from the sound one. Depths are not given, so they are not wrong.
 fn found(domains: &[&[&str]], changed: &[Row]) -> Vec<String> {
     let rows = SOUND.map(|row| changed.iter().find(|other| other[0] == row[0]).copied().unwrap_or(row));
     lines(&graph(domains), &file(&rows))
@@ -55,7 +55,7 @@ fn lines(graph: &Graph, file: &PlanFile) -> Vec<String> {
     lines.filter(|line| !line.starts_with("depth: ")).collect()
 }
 
-/// That a line begins so, and that a failure is not survived either.
+/// Expects a violation of `property`, and that `failure` is not survived either.
 fn expect(found: &[String], property: &str, failure: &str) {
     assert!(found.iter().any(|line| line.starts_with(property)), "{property} in {found:#?}");
     assert!(found.iter().any(|line| line.starts_with(&format!("failure {failure}"))), "{failure} in {found:#?}");

@@ -19,14 +19,14 @@ use wire::sync::{SyncMessage, SyncTerm};
 
 const PARAMS: NodeParams = NodeParams::THESIS;
 const PARTS_PER_MILLION: [i64; 4] = [-100, 100, -60, 100];
-/// Who hears what a node sends.
+/// Nodes that hear the messages of each node.
 const LISTENERS: [&[usize]; 4] = [&[1, 3], &[2], &[1, 3], &[2]];
 const ROOT: usize = 0;
 const BACKUP_ROOT: usize = 1;
 /// The first wave reaches everybody: who never heard a root does not become one.
 const WAVES_WITH_CHOICES: std::ops::RangeInclusive<u64> = 2..=6;
 
-/// What an oscillator shows at a true time.
+/// Reading of an oscillator at a true time.
 fn local(node: usize, at: u64) -> Time {
     let drift = at as i64 * PARTS_PER_MILLION[node] / 1_000_000;
     Time::from_ps((1_000_000_000_000 * (node as i64 + 1) + at as i64 + drift) as u64)
@@ -72,7 +72,7 @@ struct Ring {
     lost_in_a_row: u32,
 }
 
-/// Which messages are lost, in the order in which the question arises.
+/// Decisions on which messages are lost, in the order in which the question arises.
 #[derive(Default)]
 struct LossChoices {
     made: Vec<bool>,

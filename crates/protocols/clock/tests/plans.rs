@@ -79,11 +79,11 @@ struct World<'a> {
     domains: &'a [Members],
 }
 
-/// Of each node its parent (or backup parent) and the link to it; the root (0) has none.
+/// For each node, its parent (or backup parent) and the link to it; the root (0) has none.
 type Uplinks = Vec<Option<(usize, usize)>>;
 
 impl World<'_> {
-    /// Whether everybody who works hears the root, or the backup root if the root is dead, and no second root arises.
+    /// True if every working node hears the root, or the backup root if the root is dead, and no second root arises.
     fn survives(
         &self,
         parent: &Uplinks,
@@ -233,7 +233,7 @@ fn world_with_domains(
     })
 }
 
-/// What the planner says: is there a plan for everybody? And every plan must hold.
+/// True if the planner finds a plan that covers every node. Every plan must hold.
 fn planned(graph: &Graph) -> bool {
     match plan(graph, &request(0)) {
         Ok(plan) => {
@@ -339,7 +339,7 @@ proptest! {
     }
 }
 
-/// Whether some single failure leaves no way to a node from the root, or from the backup root if the root is dead.
+/// True if some single failure leaves no way to a node from the root, or from the backup root if the root is dead.
 fn is_behind(graph: &Graph, plan: &ClockPlan, node: GraphNode) -> bool {
     let nodes = graph.nodes().filter(|other| *other != node).map(SingleFailure::Node);
     let domains = (0..graph.domains().len() as u32).map(|number| SingleFailure::Domain(clock::graph::DomainId(number)));

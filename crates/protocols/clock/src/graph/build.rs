@@ -17,9 +17,9 @@ pub enum GraphError {
     Shape(&'static str),
     /// More nodes or links than are allowed.
     TooLarge {
-        /// How many nodes.
+        /// Number of nodes.
         nodes: u64,
-        /// How many links.
+        /// Number of links.
         links: u64,
     },
     /// With this many nodes there is nobody to listen to.
@@ -30,14 +30,14 @@ pub enum GraphError {
     DuplicateName(String),
     /// A link to a node that there is not.
     NoSuchNode {
-        /// Which link.
+        /// Index of the link.
         link: usize,
         /// The number at one of its ends.
         number: u32,
     },
     /// A link from a node to itself.
     SelfLoop {
-        /// Which link.
+        /// Index of the link.
         link: usize,
         /// The node's name.
         node: String,
@@ -174,7 +174,7 @@ fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Of the links that are not the first between their ends, which they are.
+/// Ordinal of each parallel link after the first (2, 3, …).
 fn parallel(nodes: usize, starts: &[u32], neighbours: &[(GraphNode, GraphLink)]) -> HashMap<GraphLink, u32> {
     let mut numbers = HashMap::new();
     // By node, who saw it last and how many links led there.

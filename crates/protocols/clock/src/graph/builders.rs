@@ -5,7 +5,7 @@
 use super::build::check_size;
 use super::{Graph, GraphError, GraphNode};
 
-/// How hosts are linked to their ToRs (edge switches).
+/// Links from hosts to their ToRs (edge switches).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostLinks {
     /// There are no hosts.
@@ -23,7 +23,7 @@ impl HostLinks {
         std::iter::once(tor).chain(second)
     }
 
-    /// How many hosts there are if so many would fit.
+    /// Number of hosts where there is room for `hosts`.
     fn count(self, hosts: u32) -> u32 {
         if self == Self::None { 0 } else { hosts }
     }

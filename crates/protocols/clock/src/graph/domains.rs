@@ -1,7 +1,7 @@
 //! Failure domains (§3.4.2.1, property 4): nodes and links that fail together.
 //!
-//! What matters to a plan is which domains a node or a link belongs to. Few different answers exist, so each is kept once, and nodes
-//! and links have its number: a [`DomainSet`]. Number 0 is the empty one.
+//! A plan only needs the domains that a node or a link belongs to. Few different sets of domains exist, so each is kept
+//! once, and nodes and links have its number: a [`DomainSet`]. Number 0 is the empty set.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ pub struct DomainId(pub u32);
 /// Nodes and links that fail together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailureDomain {
-    /// What it is called.
+    /// Name of the domain.
     pub name: String,
     /// In order; a node takes all its links with it.
     pub nodes: Vec<GraphNode>,
@@ -32,7 +32,7 @@ impl DomainSet {
     pub(crate) const EMPTY: Self = Self(0);
 }
 
-/// What is wrong with a domain.
+/// Errors in the description of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainError {
     /// It has no members.

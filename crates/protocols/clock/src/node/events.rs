@@ -1,4 +1,4 @@
-//! What comes to a node, what it does, and what it notes.
+//! Inputs, actions and notes of a node.
 
 use wire::sync::SyncMessage;
 
@@ -23,8 +23,9 @@ pub enum NodeState {
 pub struct SyncArrival {
     /// The message.
     pub message: SyncMessage,
-    /// What the sender's clock shows now. Where the way is known, one reading, and [`super::NodeParams::per_hop`] has its error;
-    /// where it is measured ([`super::DepthRule::Measured`]), a hard interval.
+    /// Reading of the sender's clock now. Where the length of the way is known, this is one reading, and
+    /// [`super::NodeParams::per_hop`] has its error; where it is measured ([`super::DepthRule::Measured`]), it is a hard
+    /// interval.
     pub sender: ClockInterval,
 }
 
@@ -66,7 +67,7 @@ pub enum NodeNote {
     ClockStep,
 }
 
-/// What a node can do to the world.
+/// Actions that a node can take.
 pub trait NodeOut {
     /// Sends to all children and backup children, at once. What passes until then belongs into the correction.
     fn send(&mut self, message: SyncMessage);

@@ -1,4 +1,4 @@
-//! What a node is told: its part of a plan, and the intervals and rules of the network.
+//! Parameters of a node: its part of a plan, and the intervals and rules of the network.
 
 use units::Span;
 
@@ -13,11 +13,11 @@ pub struct Neighbour(pub u32);
 pub struct PlanPart {
     /// The plan's number, another one for every plan. It decides nothing but how a backup root that has taken over reads a plan.
     pub plan: u32,
-    /// What the node is in it.
+    /// Role of the node in the plan.
     pub role: PlannedRole,
 }
 
-/// What a plan makes of a node.
+/// Role that a plan gives a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlannedRole {
     /// Its clock is the time.
@@ -28,7 +28,7 @@ pub enum PlannedRole {
         parent: Upstream,
         /// To whom if the parent falls silent; none if the plan could not cover the node.
         backup: Option<Upstream>,
-        /// Whether it becomes the root if the backup parent is silent as well.
+        /// The node becomes the root if the backup parent is silent as well.
         backup_root: bool,
     },
 }
@@ -36,13 +36,13 @@ pub enum PlannedRole {
 /// Somebody to listen to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Who.
+    /// The neighbour.
     pub neighbour: Neighbour,
     /// The node's depth while it listens there; the plan's bound on it for a backup parent.
     pub depth: u16,
 }
 
-/// Where a node's ε_base comes from.
+/// Source of a node's ε_base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DepthRule {
     /// The plan's depth, or more if the message has come over more hops: the thesis's way.
@@ -50,11 +50,11 @@ pub enum DepthRule {
     Planned,
     /// The hops that the message has come over.
     Carried,
-    /// What the sender says of itself and the width of the interval that was measured: for real networks.
+    /// The uncertainty that the sender states and the width of the interval that was measured: for real networks.
     Measured,
 }
 
-/// What happens to ε when a node turns to its backup parent.
+/// Treatment of ε when a node turns to its backup parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeoutRule {
     /// The larger ε_base of both parents counts until the first valid message of the new one.
@@ -65,7 +65,7 @@ pub enum TimeoutRule {
     Thesis,
 }
 
-/// Which messages a node believes.
+/// Criterion by which a node believes a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValidityRule {
     /// The node's interval and the sender's overlap: an honest message is never rejected.
@@ -76,7 +76,7 @@ pub enum ValidityRule {
     OwnBound,
 }
 
-/// What all nodes of a network have in common.
+/// Parameters that all nodes of a network share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeParams {
     /// Between waves, by the root's oscillator.
@@ -85,15 +85,15 @@ pub struct NodeParams {
     pub first_timeout: Span,
     /// After that, until the backup root makes itself the root.
     pub second_timeout: Span,
-    /// How fast oscillators drift apart at most.
+    /// Maximum rate at which oscillators drift apart.
     pub drift: DriftBound,
-    /// What each hop adds to ε_base.
+    /// Contribution of each hop to ε_base.
     pub per_hop: PerHop,
-    /// Where ε_base comes from.
+    /// Source of ε_base.
     pub depth: DepthRule,
-    /// What ε is after a timeout.
+    /// Rule for ε after a timeout.
     pub timeout: TimeoutRule,
-    /// Which messages are believed.
+    /// Rule by which messages are believed.
     pub validity: ValidityRule,
 }
 

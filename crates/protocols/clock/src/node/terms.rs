@@ -29,14 +29,15 @@ use super::{
 /// Waves in a row of a later root whose time does not fit, until it is believed.
 const CONFIRMS: u32 = 3;
 
-/// What a node knows of other roots than its own.
+/// Knowledge that a node has of other roots than its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rivals {
     /// The latest term that there is.
     pub(super) known: SyncTerm,
-    /// Of a root: the neighbour that has a later root's time. Of a planned root that is none: whom it heard last.
+    /// At a root: the neighbour that has a later root's time. At a planned root that does not act as root: the neighbour
+    /// that it heard last.
     successor: Option<Neighbour>,
-    /// When a node that is to be the root becomes it, even if it has not heard the one that is.
+    /// Time at which a planned root becomes the root, even if it has not heard the current one.
     pub(super) claim: Option<Time>,
     /// Until when its plan overrules roots that it hears of.
     overrules: Time,
@@ -85,7 +86,7 @@ impl ClockNode {
         }
     }
 
-    /// Whether it is to be the root and listens to its neighbours instead, to all of them.
+    /// True if the node is the planned root and listens to its neighbours instead, to all of them.
     pub fn is_guest(&self) -> bool {
         self.part.role == PlannedRole::Root && self.state == NodeState::Following
     }
@@ -116,12 +117,13 @@ impl ClockNode {
         }
     }
 
-    /// When a planned root that is none becomes it: later than a backup root, so that one of both does.
+    /// Time at which a planned root that does not act as root becomes it: later than a backup root, so that only one of
+    /// both does.
     pub(super) fn returns(&self, params: &NodeParams) -> Time {
         self.rivals.claim.unwrap_or(self.heard + params.first_timeout + params.second_timeout * 2)
     }
 
-    /// How the node listens to this neighbour, if it does.
+    /// Upstream entry of this neighbour if the node listens to it.
     pub(super) fn upstream_of(&self, from: Neighbour) -> Option<Upstream> {
         match self.is_guest() {
             true => Some(Upstream { neighbour: from, depth: 0 }),
@@ -129,12 +131,12 @@ impl ClockNode {
         }
     }
 
-    /// Whether it has heard nobody of its term for so long that it takes what there is.
+    /// True if the node has heard nobody of its term for so long that it accepts any root.
     pub(super) fn is_forsaken(&self, params: &NodeParams, now: Time) -> bool {
         self.state != NodeState::Root && now.since(self.heard) >= params.first_timeout + params.second_timeout
     }
 
-    /// Whether it began this term, and so cannot hear it from anybody else.
+    /// True if the node began this term, and so cannot hear it from anybody else.
     pub(super) fn is_own(&self, term: SyncTerm) -> bool {
         self.state == NodeState::Root && term == self.term
     }

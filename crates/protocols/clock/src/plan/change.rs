@@ -24,7 +24,7 @@ use self::steps::{in_words, top_down_steps};
 use super::{PlanFile, PlanFileError};
 use crate::graph::Graph;
 
-/// What happens to a node.
+/// Change of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
@@ -77,9 +77,9 @@ pub enum GroupReason {
 /// Steps that are made at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepGroup {
-    /// As the steps have it, from 1.
+    /// Number of the group in the list of steps, from 1.
     pub number: usize,
-    /// Who changes.
+    /// Nodes that change.
     pub nodes: Vec<String>,
     /// Why.
     pub because: GroupReason,
@@ -88,9 +88,9 @@ pub struct StepGroup {
 /// All steps, in an order in which everybody hears the root after each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanChange {
-    /// Of the old plan.
+    /// Epoch of the old plan.
     pub old_epoch: Option<u32>,
-    /// Of the new plan.
+    /// Epoch of the new plan.
     pub epoch: Option<u32>,
     /// Nodes that stay as they are.
     pub unchanged: usize,
@@ -138,7 +138,7 @@ fn uplinks(file: &PlanFile) -> UplinkTable<'_> {
 const MOST_PLAYED: usize = 2_000_000;
 
 impl PlanChange {
-    /// What leads from one plan to another.
+    /// Computes the steps that lead from one plan to another.
     pub fn between(old: &PlanFile, new: &PlanFile) -> Result<Self, PlanFileError> {
         old.check_tree()?;
         new.check_tree()?;

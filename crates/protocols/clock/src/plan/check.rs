@@ -1,4 +1,4 @@
-//! Whether a plan holds what it promises: every property and every single failure.
+//! Verifies a plan: every property and every single failure.
 //!
 //! Works on a plan as its file has it, by other code than the planner's: ways are walked node by node, domains are looked up in
 //! their lists of members, loops are followed. What is found is a list of violations; an empty one is the proof.
@@ -13,12 +13,13 @@ use super::survive::{SingleFailure, Survival};
 use super::{ClockPlan, PlanFile, Uplink};
 use crate::graph::{DomainId, Graph, GraphNames, GraphNode};
 
-/// What does not hold, in one line.
+/// Violation of a property, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanViolation {
-    /// Which: `form`, `property 1` to `property 7`, `uncovered`, `complete`, `depth`, `epoch`, or the failure that is not survived.
+    /// Name of the property: `form`, `property 1` to `property 7`, `uncovered`, `complete`, `depth`, `epoch`, or the
+    /// failure that is not survived.
     pub what: String,
-    /// How.
+    /// Description of the violation.
     pub how: String,
 }
 
@@ -266,7 +267,7 @@ impl<'a> PlanCheck<'a> {
         }
     }
 
-    /// What the file says of depths and of itself.
+    /// Checks the depths and the epoch that the file states.
     fn figures(&mut self, file: &PlanFile) {
         let numbers: BTreeMap<&str, GraphNode> = self.graph.nodes().map(|node| (self.graph.name(node), node)).collect();
         for row in &file.plan {

@@ -1,4 +1,4 @@
-//! How deep nodes are, now and after failures (§3.4.2.1, "Calculating ε"), and what ε follows (§3.4.1.3).
+//! Depths of nodes, now and after failures (§3.4.2.1, "Calculating ε"), and the ε that follows from them (§3.4.1.3).
 //!
 //! Off the loop a node's backup depth is one more than the larger depth of its backup parent, top-down. On the loop every number of
 //! steps along it, and then a primary way, is possible; and with the root dead the way to the backup root.
@@ -8,7 +8,7 @@ use crate::graph::GraphNode;
 
 /// ε of each level: what a hop's time stamps may be wrong by.
 const NS_PER_LEVEL: u32 = 5;
-/// How far two clocks may drift apart.
+/// Maximum drift between two clocks.
 const DRIFT_PPM: u32 = 200;
 
 /// µs without a message when nothing fails, after a failure, and after the root's failure (§3.4.1, §3.4.2).
@@ -17,7 +17,7 @@ const WITHOUT_MESSAGE_US: [u32; 3] = [90, 270, 365];
 /// ε of the deepest node, as the thesis adds it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanBounds {
-    /// When nothing fails.
+    /// Bound without a failure.
     pub normal_ns: u32,
     /// After a failure that spares the root.
     pub failure_ns: u32,

@@ -61,7 +61,7 @@ impl ClockPlan {
         way
     }
 
-    /// Whether a neighbour could be the backup parent.
+    /// Says whether a neighbour could be the backup parent, and if not, why.
     fn suitability(&self, graph: &Graph, node: GraphNode, uplink: Uplink) -> String {
         let other = uplink.node;
         let parent = self.parent[node.index()].map(|up| up.node);

@@ -49,7 +49,7 @@ pub struct PlanFile {
     pub eps_failure_ns: u32,
     #[serde(default)]
     pub eps_root_ns: u32,
-    /// Of a file without one it is computed.
+    /// The plan's epoch. It is computed if the file has none.
     #[serde(default)]
     pub epoch: Option<u32>,
     pub plan: Vec<PlanRow>,
@@ -100,12 +100,12 @@ pub struct UncoveredRow {
     pub parent_link: Option<String>,
 }
 
-/// What is wrong with a plan's file. The line is that of the node it is about, where there is one.
+/// Error in a plan's file. The line is that of the node concerned, where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanFileError {
     /// The first is 1.
     pub line: Option<usize>,
-    /// What was expected.
+    /// Description of what was expected.
     pub problem: String,
 }
 

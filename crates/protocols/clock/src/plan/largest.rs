@@ -12,7 +12,7 @@ use crate::graph::{DomainId, Graph, GraphLink, GraphNode};
 
 #[derive(Clone, Debug)]
 pub(super) struct BackupGraph {
-    /// Of each node its backup parent and the link to it.
+    /// For each node, its backup parent and the link to it.
     pub(super) backup: Vec<(u32, u32)>,
     pub(super) depth: Vec<u32>,
     /// From the backup root on; empty if there is none that closes.
@@ -23,7 +23,7 @@ pub(super) struct BackupGraph {
     pub(super) reached: Vec<GraphNode>,
 }
 
-/// What a backup graph is made for.
+/// Inputs of the search for a backup graph.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Largest<'a> {
     pub(super) graph: &'a Graph,
@@ -94,7 +94,7 @@ impl Largest<'_> {
         ring.iter().map(|(node, _)| self.tree.depth[node.index()]).collect()
     }
 
-    /// What a loop costs: links to be avoided, then depth, then length.
+    /// Cost of a loop: links to be avoided, then depth, then length.
     fn cost(&self, ring: &[(GraphNode, GraphLink)], avoided: &HashSet<GraphLink>) -> (usize, u32, usize) {
         let deepest = ring_depths(&self.depths(ring)).into_iter().max().unwrap_or_default();
         (ring.iter().filter(|(_, link)| avoided.contains(link)).count(), deepest, ring.len())

@@ -9,7 +9,7 @@
 use super::tree::{NONE, Tree};
 use crate::graph::{Graph, GraphNode};
 
-/// What the depth-first search found. Lists have an entry for every node.
+/// Result of the depth-first search. Lists have an entry for every node.
 #[derive(Clone, Debug)]
 pub(super) struct NodeBlocks {
     root: GraphNode,
@@ -160,7 +160,7 @@ impl NodeBlocks {
 
 /// A list into which nodes are inserted beside others.
 struct NodeList {
-    /// Of each node the one before it and the one behind it.
+    /// For each node, the node before it and the node behind it.
     beside: Vec<[u32; 2]>,
 }
 

@@ -1,4 +1,4 @@
-//! What is asked for, what no plan can be made of, and the choice of the roots.
+//! Requests for a plan, reasons for which no plan can be made, and the choice of the roots.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use super::tree::{NONE, Tree};
 use super::{ClockPlan, PlanMethod, SearchSummary, UncoveredReason, Uplink};
 use crate::graph::{DomainId, Graph, GraphLink, GraphNode};
 
-/// What a plan is to look like. All is chosen that is not said.
+/// Wishes for a plan. The planner chooses everything that is not given.
 #[derive(Clone, Debug, Default)]
 pub struct PlanRequest {
-    /// Where waves begin.
+    /// Node at which waves begin.
     pub root: Option<GraphNode>,
-    /// Who elects itself when the root is dead: a neighbour of the root.
+    /// Node that elects itself when the root is dead: a neighbour of the root.
     pub backup_root: Option<GraphNode>,
     /// Links that are used only where nothing else is.
     pub avoid: Vec<GraphLink>,
@@ -395,7 +395,7 @@ impl Answer {
     }
 }
 
-/// Whether a domain is on every way to a node.
+/// Finds domains that are on every way to a node.
 struct DomainCuts<'a> {
     graph: &'a Graph,
     root: GraphNode,

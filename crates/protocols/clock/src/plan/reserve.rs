@@ -1,4 +1,4 @@
-//! Which of the root's children the backup graph gets.
+//! Choice of the root's children that the backup graph gets.
 //!
 //! In a Clos fabric few links lead from the root's neighbourhood into each pod. If the primary tree takes them all, every way into the
 //! pod is below the node that would have to be its backup. So the root's children are divided: nobody is hung below those that are
@@ -44,7 +44,7 @@ impl Sides {
         &self.children
     }
 
-    /// Who speaks for a child's group, and on which side of it the child is.
+    /// Representative of a child's group, and true if the child is on the other side of it.
     fn find(&self, child: u32) -> (u32, bool) {
         let (mut here, mut other_side) = (child, false);
         loop {
@@ -77,7 +77,7 @@ impl Sides {
         (0..self.children.len()).filter(|child| is_held(*child)).map(|child| self.children[child]).collect()
     }
 
-    /// Whether the child is on the side that is usually held.
+    /// True if the child is on the side that is usually held.
     pub(super) fn is_second(&self, child: GraphNode) -> bool {
         self.children.binary_search(&child).is_ok_and(|place| self.competes[place] && self.find(place as u32).1)
     }

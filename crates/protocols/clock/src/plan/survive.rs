@@ -1,4 +1,4 @@
-//! What becomes of a plan after each single failure: link, node, root, domain.
+//! Effects of each single failure on a plan: link, node, root, domain.
 //!
 //! Nodes whose way to the root is broken turn to their backup parents, all at once. A node that then reaches neither an unaffected node
 //! nor, with the root dead, the backup root, is *stranded*. Only what is below a failure is looked at, so all failures of a large
@@ -7,7 +7,7 @@
 use super::ClockPlan;
 use crate::graph::{DomainId, Graph, GraphLink, GraphNode};
 
-/// What fails.
+/// Single failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SingleFailure {
     /// A link alone.
@@ -18,7 +18,7 @@ pub enum SingleFailure {
     Domain(DomainId),
 }
 
-/// What a failure does.
+/// Effects of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailureOutcome {
     /// Nodes that work, had a backup parent and hear nobody, in order.
@@ -34,10 +34,10 @@ pub struct FailureOutcome {
 pub struct Survival<'a> {
     graph: &'a Graph,
     plan: &'a ClockPlan,
-    /// Of each node where its children begin, and all children.
+    /// For each node, the index of its first child; `children` lists all children.
     begins: Vec<u32>,
     children: Vec<GraphNode>,
-    /// Of each node the failure that concerned it last, and how.
+    /// For each node, the failure that concerned it last, and its fate then.
     stamps: Vec<(u32, NodeFate)>,
     stamp: u32,
     failed_links: Vec<GraphLink>,
@@ -63,7 +63,7 @@ impl SingleFailure {
         links.chain(plan.nodes().map(Self::Node)).chain(domains)
     }
 
-    /// As a simulation names it: `link:a--b`, `node:x`, `domain:d`.
+    /// Names the failure as a simulation does: `link:a--b`, `node:x`, `domain:d`.
     pub fn describe(self, graph: &Graph) -> String {
         match self {
             Self::Link(link) => format!("link:{}", graph.link_name(link)),
@@ -101,7 +101,7 @@ impl<'a> Survival<'a> {
         deepest.unwrap_or_default().max(self.plan.max_depth())
     }
 
-    /// What one failure does.
+    /// Computes the effects of one failure.
     pub fn after(&mut self, failure: SingleFailure) -> FailureOutcome {
         self.stamp += 1;
         self.failed_links.clear();

@@ -13,7 +13,7 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub(super) root: GraphNode,
-    /// Of each node its parent and the link to it.
+    /// For each node, its parent and the link to it.
     pub(super) parent: Vec<(u32, u32)>,
     pub(super) depth: Vec<u32>,
     /// Parents before children.
@@ -202,7 +202,7 @@ impl Tree {
         self.depth[node.index()] != NONE
     }
 
-    /// Whether a node is on the other's way to the root, or is the other.
+    /// True if a node is on the other's way to the root, or is the other.
     pub(super) fn is_above(&self, node: GraphNode, other: GraphNode) -> bool {
         let (begin, end) = self.range[node.index()];
         let place = self.range[other.index()].0;
@@ -226,7 +226,7 @@ impl Tree {
         self.is_apart(graph, of_x, y) && self.is_apart(graph, of_link, y)
     }
 
-    /// Whether no domain of the set is on the node's way, unless it holds the node itself.
+    /// True if no domain of the set is on the node's way, unless it holds the node itself.
     fn is_apart(&self, graph: &Graph, set: DomainSet, node: GraphNode) -> bool {
         let own = graph.domains_of(node);
         set == DomainSet::EMPTY
@@ -240,6 +240,6 @@ impl Tree {
 
 struct Growth {
     children: Vec<u32>,
-    /// Whether a node may still move to a parent with fewer children.
+    /// True if a node may still move to a parent with fewer children.
     spread: bool,
 }

@@ -30,7 +30,7 @@ const MOST_PAIRS: usize = 4_000_000;
 /// Chains that are followed before everything that is left becomes one group.
 const MOST_WORK: u64 = 400_000_000;
 
-/// What one node does.
+/// Move of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StageMove {
     Listen(u32, ListenSetting),
@@ -42,11 +42,11 @@ pub(super) enum StageMove {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StageStep {
     pub(super) moves: Vec<StageMove>,
-    /// Of a group: whether a search through all states showed that there is no order of single steps.
+    /// For a group: true if a search through all states showed that there is no order of single steps.
     pub(super) is_proven: bool,
 }
 
-/// Where everybody stands: of each player the number of its option.
+/// State of all players: the number of each player's current option.
 type PlayerState = Vec<u8>;
 
 /// A node that changes, or the role of the backup root, and what it may be in between.
@@ -100,7 +100,7 @@ impl<'a> ChangeOrder<'a> {
         }
     }
 
-    /// What is not as in the new plan yet.
+    /// Moves that are still missing to reach the new plan.
     fn pending(&self) -> Vec<StageMove> {
         let nodes = self.changed.iter().filter(|node| self.stage.setting(**node) != self.new[**node as usize]);
         let mut pending: Vec<StageMove> =
@@ -183,7 +183,7 @@ impl<'a> ChangeOrder<'a> {
         true
     }
 
-    /// Of everybody who changes at all.
+    /// Moves of all nodes that change.
     fn all_moves(&self) -> Vec<StageMove> {
         let role =
             (self.backup_roots[0] != self.backup_roots[1]).then_some(StageMove::BackupRoot(self.backup_roots[1]));
@@ -191,7 +191,7 @@ impl<'a> ChangeOrder<'a> {
         nodes.chain(role).collect()
     }
 
-    /// What a node may listen to in between: any two of its old and new parents.
+    /// Options of a node in between: any two of its old and new parents.
     fn player(&self, what: StageMove) -> ChangePlayer {
         let StageMove::Listen(node, new) = what else {
             let options: Vec<StageMove> = self.backup_roots.map(StageMove::BackupRoot).to_vec();
@@ -228,7 +228,7 @@ impl<'a> ChangeOrder<'a> {
         ChangePlayer { options, old, new }
     }
 
-    /// As few of the moves as are found that keep the rule at once: whoever can stay behind does.
+    /// Smallest found subset of the moves that keeps the rule at once: every node that can stay behind does.
     fn shrunk(&mut self, pending: &[StageMove]) -> Vec<StageMove> {
         let before: BTreeMap<u32, ListenSetting> = pending.iter().filter_map(|what| self.before(*what)).collect();
         let backup_root = self.stage.backup_root;
@@ -271,7 +271,7 @@ impl<'a> ChangeOrder<'a> {
     }
 }
 
-/// Whether parent and backup parent are different neighbours.
+/// True if parent and backup parent are different neighbours.
 fn is_sound(setting: ListenSetting) -> bool {
     match (setting.parent, setting.backup) {
         (Some(parent), Some(backup)) => parent.node != backup.node,
@@ -300,7 +300,7 @@ fn load(stage: &mut ChangeStage, players: &[ChangePlayer], state: &PlayerState) 
 
 /// States that single steps reach from one.
 struct StateSearch {
-    /// Of each state where it was reached from, and by whose move.
+    /// For each state, the state from which it was reached, and the player that moved.
     trail: BTreeMap<PlayerState, Option<(PlayerState, usize)>>,
     moves: HashMap<PlayerState, StageMove>,
     /// There are no others.

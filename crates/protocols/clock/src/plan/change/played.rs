@@ -1,4 +1,4 @@
-//! How many nodes single failures would strand after each step, by the code that checks plans.
+//! Number of nodes that single failures would strand after each step, by the code that checks plans.
 
 use super::order::{StageMove, StageStep};
 use super::stage::{ListenSetting, StageUplink};

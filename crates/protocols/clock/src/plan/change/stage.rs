@@ -9,7 +9,7 @@
 //! same nodes too, and their chains change at most at v. So it is enough to follow the chains of v, and, for failures that v did not depend
 //! on before, those of the nodes below v. A node without this guarantee may end without a root if no other node's chain leads over it.
 
-/// Whom a node listens to, and over which link, by numbers.
+/// Neighbour that a node listens to, and the link to it, by numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StageUplink {
     pub(super) node: u32,
@@ -35,15 +35,15 @@ impl StageFailure {
     }
 }
 
-/// Whom everybody listens to at some point between the two plans.
+/// Parents and backup parents of all nodes at some point between the two plans.
 #[derive(Clone, Debug)]
 pub(super) struct ChangeStage {
     root: u32,
     pub(super) backup_root: u32,
-    /// Whether the backup root must be a child of the root: so it is in both plans.
+    /// True if the backup root must be a child of the root: it is one in both plans.
     keeps_child: bool,
     settings: Vec<ListenSetting>,
-    /// Of each node who has it as parent, and who has it as backup parent.
+    /// For each node, the nodes that have it as parent, and those that have it as backup parent.
     children: Vec<Vec<u32>>,
     followers: Vec<Vec<u32>>,
     /// Nodes that do not survive every failure in one of the plans.
@@ -113,7 +113,7 @@ impl ChangeStage {
         holds
     }
 
-    /// Whether the rule holds, for everybody and every failure.
+    /// True if the rule holds, for every node and every failure.
     pub(super) fn holds(&mut self) -> bool {
         let nodes = 0..self.settings.len() as u32;
         // Ways first: chains are followed over trees only.
@@ -177,7 +177,7 @@ impl ChangeStage {
         here != self.root
     }
 
-    /// Whether a node hears a root after a failure.
+    /// True if a node hears a root after a failure.
     fn survives(&mut self, node: u32, failure: StageFailure) -> bool {
         let root_is_dead = failure == StageFailure::Node(self.root);
         let mut here = node;
@@ -224,7 +224,7 @@ impl ChangeStage {
         below
     }
 
-    /// Whether a node survives a failure, or need not and nobody depends on it who must.
+    /// True if a node survives a failure, or if neither the node nor any node that depends on it must survive.
     fn keeps(&mut self, node: u32, failure: StageFailure) -> bool {
         if self.survives(node, failure) {
             return true;

@@ -10,7 +10,7 @@ use super::super::{UncoveredReason, Uplink};
 use super::PlanCheck;
 use crate::graph::{DomainId, Graph, GraphNode};
 
-/// What may fail.
+/// Failure to be considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum WayBreak {
     Nothing,
@@ -18,7 +18,7 @@ enum WayBreak {
     Domain(DomainId),
 }
 
-/// Who is reached after each failure that was asked for.
+/// Nodes that are reached after each failure that was asked for.
 #[derive(Debug, Default)]
 struct ReachAfter(HashMap<WayBreak, Vec<bool>>);
 
@@ -126,7 +126,7 @@ impl PlanCheck<'_> {
 }
 
 impl ReachAfter {
-    /// Whether a way leads to a node after a failure that spares it.
+    /// True if a way leads to a node after a failure that spares it.
     fn reaches(&mut self, check: &PlanCheck<'_>, failure: WayBreak, node: GraphNode) -> bool {
         let reached = self.0.entry(failure).or_insert_with(|| {
             let mut rest = check.graph.clone();
