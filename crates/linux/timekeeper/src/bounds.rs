@@ -1,4 +1,4 @@
-//! What a neighbour's messages say of the time: it is no less than this, and no more than that.
+//! Bounds on the time from a neighbour's messages: the earliest and the latest that it can be.
 //!
 //! ```text
 //!   neighbour     E at sending             L at arrival
@@ -30,7 +30,7 @@ pub(crate) struct TimeBound {
     pub time_ns: u64,
 }
 
-/// What the drift bound allows over so many nanoseconds, rounded up.
+/// Change that the drift bound allows over so many nanoseconds, rounded up.
 fn drift_over(drift: DriftBound, ns: u64) -> u64 {
     // The unit does not matter to a share.
     drift.over(Span::from_ps(ns)).as_ps()
@@ -70,7 +70,7 @@ struct RecentFrames {
 impl RecentFrames {
     const NONE: Self = Self { frames: [None; KEPT], next: 0 };
 
-    /// Of a frame that is known already, the later time.
+    /// Records a frame. For a frame that is known already, the later time counts.
     fn note(&mut self, number: u32, local_ns: u64) {
         if let Some((_, known_ns)) = self.frames.iter_mut().flatten().find(|(known, _)| *known == number) {
             *known_ns = local_ns.max(*known_ns);
@@ -85,7 +85,7 @@ impl RecentFrames {
     }
 }
 
-/// What one neighbour has said of the time.
+/// Bounds on the time from one neighbour.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NeighbourBounds {
     drift: DriftBound,
@@ -115,7 +115,7 @@ impl NeighbourBounds {
         self.waves.note(number, local_ns);
     }
 
-    /// When a wave of this number left, the time was not before `time_ns`.
+    /// Takes the neighbour's statement that the time was not before `time_ns` when it sent the wave of this number.
     pub(crate) fn wave_left(&mut self, number: u32, time_ns: u64) {
         let Some(local_ns) = self.waves.find(number) else { return };
         let (new, drift) = (TimeBound { local_ns, time_ns }, self.drift);
@@ -125,7 +125,7 @@ impl NeighbourBounds {
         }
     }
 
-    /// When a request of this number arrived, the time was not after `time_ns`.
+    /// Takes the neighbour's statement that the time was not after `time_ns` when the request of this number arrived there.
     pub(crate) fn request_arrived(&mut self, number: u32, time_ns: u64) {
         let Some(local_ns) = self.requests.find(number) else { return };
         let (new, drift) = (TimeBound { local_ns, time_ns }, self.drift);

@@ -1,4 +1,4 @@
-//! What a clock's daemon is told.
+//! Configuration of a clock's daemon.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -49,14 +49,15 @@ pub struct ClockConfig {
     pub links: Vec<ClockLink>,
     /// Timeouts and bounds.
     pub params: NodeParams,
-    /// What its oscillator runs faster than the machine's, in parts per billion: other than zero only to try out drift.
+    /// Frequency by which the node's oscillator is made faster than the machine's, in parts per billion: other than zero
+    /// only to try out drift.
     pub oscillator_ppb: i64,
-    /// Where Prometheus finds it.
+    /// Address at which Prometheus finds the daemon.
     pub metrics: Option<SocketAddr>,
     /// The page; in the run directory if not given.
     pub page: Option<PathBuf>,
     /// The file with the key that waves are sealed with, if they are.
     pub key: Option<PathBuf>,
-    /// Whether the system's clock follows.
+    /// The system's clock follows.
     pub sets_system_clock: bool,
 }

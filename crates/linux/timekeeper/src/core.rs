@@ -29,10 +29,10 @@ use crate::neighbour::NeighbourState;
 
 /// A root listens for so long before it begins; a node waits for its parent for so long before it takes its backup parent.
 const LISTENS_NS: u64 = 50_000_000;
-/// Who has asked for waves gets them for so long, and for so many intervals.
+/// Time, and number of intervals, for which a neighbour that has asked for waves gets them.
 const ASKED_NS: u64 = 100_000_000;
 const ASKED_INTERVALS: u64 = 4;
-/// How many times longer than a backup root waits a node has to follow its parent until it is as planned.
+/// Factor on the waiting time of a backup root: a node that follows for this long is as planned.
 const SETTLES: u64 = 5;
 
 /// One clock.
@@ -44,7 +44,7 @@ pub(crate) struct ClockCore {
     instance: u32,
     sender: u32,
     node: ClockNode,
-    /// When a root has listened for long enough.
+    /// Time at which a root has listened for long enough.
     begins_ns: Option<u64>,
     pub(crate) neighbours: Vec<NeighbourState>,
     next_request_ns: u64,
@@ -170,7 +170,7 @@ impl ClockCore {
         self.look_for_other_roots(port, frame, arrived_ns, now_ns);
     }
 
-    /// What a frame says of whose time its sender has.
+    /// Handles a frame's statement of whose time its sender has.
     fn look_for_other_roots(&mut self, port: usize, frame: &ExchangeFrame, arrived_ns: u64, now_ns: u64) {
         let (own, is_synchronized) = (self.node.term(), self.node.reading(ticks(now_ns)).is_some());
         let (neighbour, from) = (&mut self.neighbours[port], Neighbour(port as u32));
@@ -239,7 +239,7 @@ impl ClockCore {
         }
     }
 
-    /// Whether the node does what its plan says, for longer than a change of roots takes.
+    /// Ends the settling of a node that has heard and followed a parent for longer than a change of roots takes.
     fn settle_in(&mut self, now_ns: u64) {
         let Some(since_ns) = &mut self.settling_ns else { return };
         let lasts_ns = ns_of(self.params.first_timeout + self.params.second_timeout) * SETTLES;
@@ -343,7 +343,7 @@ impl ClockCore {
         }
     }
 
-    /// Whether it listens to this neighbour, or may have to.
+    /// True if the node listens to this neighbour, or may have to.
     fn asks(&self, port: usize) -> bool {
         let listens = self.node.listens_to() == Some(Neighbour(port as u32));
         self.neighbours[port].is_heard || listens || self.node.is_guest()
@@ -364,7 +364,7 @@ impl ClockCore {
         is_there && named(self.duties.parent()).is_none_or(is_silent)
     }
 
-    /// When [`Self::on_time`] wants to be called.
+    /// Time at which [`Self::on_time`] wants to be called.
     pub(crate) fn deadline_ns(&self, now_ns: u64) -> u64 {
         let node = self.node.deadline(&self.params).filter(|_| self.may_act(now_ns)).map_or(u64::MAX, Time::as_ps);
         node.min(self.begins_ns.unwrap_or(u64::MAX)).min(self.next_request_ns)

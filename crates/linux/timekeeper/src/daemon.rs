@@ -18,11 +18,11 @@ use crate::status::ClockStatus;
 
 /// A clock that is about to run.
 pub struct ClockDaemon<'a> {
-    /// What it is.
+    /// Configuration of the clock.
     pub config: ClockConfig,
-    /// Where its control socket and its page are.
+    /// Directory of its control socket and its page.
     pub directory: &'a RunDirectory,
-    /// What it says first, once it keeps the time.
+    /// First line that it reports, once it keeps the time.
     pub begun: String,
     /// Hears what happens, a line each.
     pub tell: &'a mut dyn FnMut(&str),

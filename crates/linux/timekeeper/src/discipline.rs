@@ -6,16 +6,16 @@
 
 /// Between two adjustments.
 const EVERY_NS: u64 = 10_000_000;
-/// What is further off than this is set, not slewed.
+/// Offset above which the clock is set, not slewed.
 const STEP_NS: i64 = 10_000_000;
 /// The kernel's own limit, in parts per billion.
 const MOST_PPB: f64 = 500_000.0;
-/// What is off is to be gone after about so many seconds.
+/// Time constant, in seconds, with which an offset disappears.
 const CONSTANT_S: f64 = 0.5;
-/// Of the integral part, relative to the proportional one's square: critically damped.
+/// Factor of the integral part, relative to the proportional one's square: critically damped.
 const DAMPING: f64 = 4.0;
 
-/// What is to be done to the system's clock.
+/// Adjustment of the system's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ClockAdjustment {
     /// Set it forward, or back, by this much.
@@ -28,15 +28,15 @@ pub(crate) enum ClockAdjustment {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClockDiscipline {
     adjusted_ns: Option<u64>,
-    /// What the system's clock runs too slow by itself, in parts per billion, as far as is known.
+    /// Frequency by which the system's clock by itself is too slow, in parts per billion, as far as is known.
     slow_ppb: f64,
-    /// What the system's clock was behind at the last adjustment.
+    /// Time by which the system's clock was behind at the last adjustment.
     pub(crate) behind_ns: Option<i64>,
 }
 
 impl ClockDiscipline {
-    /// What is to be done now: the time is between `earliest` and `latest` while the system's clock shows `system`; `now` is of
-    /// the node's oscillator.
+    /// Computes the adjustment that is due now: the time is between `earliest` and `latest` while the system's clock shows
+    /// `system`; `now` is the reading of the node's oscillator.
     pub(crate) fn adjust(
         &mut self,
         now_ns: u64,

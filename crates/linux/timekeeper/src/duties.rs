@@ -1,4 +1,4 @@
-//! What a plan asks of one node: whom it listens to, and who listens to it.
+//! Duties of one node in a plan: whom it listens to, and who listens to it.
 
 use clock::node::{Neighbour, PlanPart, PlannedRole, Upstream};
 use clock::plan::{PlanFile, PlanRow};
@@ -14,7 +14,7 @@ impl std::fmt::Display for DutyError {
     }
 }
 
-/// Whom a node listens to, and how deep that puts it.
+/// Neighbour that a node listens to, and the node's depth while it does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListensTo {
@@ -30,7 +30,7 @@ pub struct ClockDuties {
     pub node: String,
     /// The plan's own number.
     pub epoch: u32,
-    /// Whether waves begin here.
+    /// True if waves begin here.
     pub is_root: bool,
     is_backup_root: bool,
     parent: Option<ListensTo>,
@@ -40,7 +40,7 @@ pub struct ClockDuties {
 }
 
 impl ClockDuties {
-    /// What a plan says of a node.
+    /// Extracts a node's duties from a plan.
     pub fn of(plan: &PlanFile, node: &str) -> Result<Self, DutyError> {
         let rows = rows(plan);
         let row = rows.iter().find(|row| row.node == node).ok_or_else(|| {
@@ -63,7 +63,7 @@ impl ClockDuties {
         duties.check(node).map(|()| duties)
     }
 
-    /// Whether this can be asked of the node.
+    /// Verifies that the node can have these duties.
     pub(crate) fn check(&self, node: &str) -> Result<(), DutyError> {
         let refuse = |what: String| Err(DutyError(what));
         if self.node != node {

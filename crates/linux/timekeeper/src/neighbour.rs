@@ -45,7 +45,7 @@ pub(crate) struct NeighbourState {
     term: SyncTerm,
     /// Frames that said that it has a later root's time: when the first came, and how many.
     later: Option<(u64, u32)>,
-    /// Of the last frame sent to it.
+    /// Number of the last frame sent to it.
     number: u32,
     left: Option<LocalFrame>,
     arrived: Option<LocalFrame>,
@@ -85,7 +85,7 @@ impl NeighbourState {
         }
     }
 
-    /// Whether the frame is of this neighbour and not of somebody else on its link.
+    /// True if the frame is from this neighbour and not from another node on its link.
     pub(crate) fn sent(&self, frame: &ExchangeFrame) -> bool {
         frame.sender == self.digest
     }
@@ -125,17 +125,17 @@ impl NeighbourState {
         }
     }
 
-    /// Who has not asked for so long does not listen any more.
+    /// Marks the neighbour as not listening if it has not asked for so long.
     pub(crate) fn forget_request(&mut self, now_ns: u64, lately_ns: u64) {
         self.listens &= now_ns.saturating_sub(self.asked_ns) <= lately_ns;
     }
 
-    /// What is known of its time, if it is that of this term.
+    /// Bounds on its time, if it is that of this term.
     pub(crate) fn bounds_in(&self, term: SyncTerm, now_ns: u64) -> Option<(u64, u64)> {
         self.bounds.at(now_ns).filter(|_| self.term == term)
     }
 
-    /// Whether it has said often enough that it has the time of a later root than `own`'s; none if it does not say so.
+    /// True if it has said often enough that it has the time of a later root than `own`'s; `None` if it does not say so.
     pub(crate) fn has_later(
         &mut self,
         frame: &ExchangeFrame,
@@ -153,13 +153,15 @@ impl NeighbourState {
         Some(frames >= LATER_FRAMES && passed_ns >= interval_ns * LATER_HALVES / 2)
     }
 
-    /// What it is told next of its frame that came at `arrived_ns`, when the time is not after this.
+    /// Records the echo for its frame that came at `arrived_ns`, when the time is not after `most`. The next frame to it
+    /// carries the echo.
     pub(crate) fn note_arrival(&mut self, number: u32, arrived_ns: u64, most: TimeBound, drift: DriftBound) {
         let time_ns = most.most_at(arrived_ns, drift);
         self.arrived = Some(LocalFrame::new(number, arrived_ns, time_ns)).filter(|_| number != 0);
     }
 
-    /// What it is told next of a frame that left, not before `left_ns`, when the time is not before this.
+    /// Records a statement about a frame that left, not before `left_ns`, when the time is not before `least`. The next
+    /// frame to it carries the statement.
     pub(crate) fn note_departure(&mut self, number: u32, left_ns: u64, least: Option<TimeBound>, drift: DriftBound) {
         self.bounds.request_sent(number, left_ns);
         if let Some(least) = least {
@@ -190,7 +192,7 @@ impl NeighbourState {
         ExchangeFrame { to, number: self.number, left: told(self.left), arrived: told(self.arrived), ..frame }
     }
 
-    /// Of the last frame sent to it.
+    /// Number of the last frame sent to it.
     #[cfg(test)]
     pub(crate) fn sent_number(&self) -> u32 {
         self.number

@@ -8,12 +8,12 @@ use linux::clock::KernelClock;
 /// A billion.
 const BILLION: i128 = 1_000_000_000;
 
-/// What a node measures time with, in nanoseconds.
+/// Oscillator of a node, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Oscillator {
     raw_start: u64,
     local_start: u64,
-    /// What it runs faster than the machine's, in 2⁻³².
+    /// Frequency by which it is faster than the machine's, in 2⁻³².
     pub(crate) faster_q32: i64,
 }
 
@@ -24,7 +24,7 @@ impl Oscillator {
         Self { raw_start, local_start, faster_q32: ((i128::from(ppb) << 32) / BILLION) as i64 }
     }
 
-    /// What it shows when CLOCK_MONOTONIC_RAW shows this.
+    /// Reading of the oscillator when CLOCK_MONOTONIC_RAW shows `raw_ns`.
     pub(crate) fn at(&self, raw_ns: u64) -> u64 {
         let elapsed = i128::from(raw_ns) - i128::from(self.raw_start);
         let passed = elapsed + ((elapsed * i128::from(self.faster_q32)) >> 32);

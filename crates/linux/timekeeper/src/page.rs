@@ -38,12 +38,12 @@ const BOOT_AT: usize = 3;
 const TIME_NAMESPACE_AT: usize = 4;
 const SLOTS_AT: usize = 8;
 const SLOT_WORDS: usize = 16;
-/// Of a slot, those in use.
+/// Words of a slot that are in use.
 const FIELDS: usize = 14;
 /// The daemon writes a thousand times a second; a reader that meets it so often in a row is not looking at a page of ours.
 const ATTEMPTS: usize = 1_000;
 
-/// What a node's clock is doing.
+/// State of a node's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockState {
@@ -84,7 +84,7 @@ impl std::fmt::Display for ClockState {
     }
 }
 
-/// What the daemon says at one moment.
+/// Contents of the page at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockPageEntry {
     /// CLOCK_MONOTONIC_RAW at which the interval held.
@@ -95,17 +95,18 @@ pub struct ClockPageEntry {
     pub earliest_ns: u64,
     /// The time was not after this.
     pub latest_ns: u64,
-    /// What the interval gains on each side, in 2⁻³² of what passes on the oscillator.
+    /// Growth of the interval on each side, in 2⁻³² of the time that passes on the oscillator.
     pub drift_q32: u64,
-    /// What the oscillator runs faster than CLOCK_MONOTONIC_RAW, in 2⁻³²; other than zero only where drift is tried out.
+    /// Frequency by which the oscillator is faster than CLOCK_MONOTONIC_RAW, in 2⁻³²; other than zero only where drift is
+    /// tried out.
     pub oscillator_q32: i64,
-    /// What the clock is doing.
+    /// State of the clock.
     pub state: ClockState,
     /// Hops to the root.
     pub depth: u64,
-    /// Of the plan.
+    /// Epoch of the plan.
     pub epoch: u64,
-    /// Whether the time is that of the plan's backup root, which has taken over.
+    /// True if the time is that of the plan's backup root, which has taken over.
     pub elected: bool,
     /// By how much all changes of root so far may have moved the time.
     pub handover_ns: u64,
@@ -145,7 +146,7 @@ impl ClockPageEntry {
         Some(Self { state, depth, epoch, elected: elected != 0, handover_ns, heard_ns, term, line, ..interval })
     }
 
-    /// Whether there is a time.
+    /// Checks that there is a time.
     pub fn check(&self) -> Result<(), ReadingError> {
         match self.state {
             ClockState::Unsynchronized => Err(ReadingError::Unsynchronized),
@@ -183,13 +184,13 @@ pub struct ClockReading {
     pub earliest_ns: u64,
     /// It is not after this.
     pub latest_ns: u64,
-    /// What the clock is doing.
+    /// State of the clock.
     pub state: ClockState,
     /// Hops to the root.
     pub depth: u64,
-    /// Of the plan.
+    /// Epoch of the plan.
     pub epoch: u64,
-    /// Whether the time is that of the plan's backup root. The times of two roots are not the same time.
+    /// True if the time is that of the plan's backup root. The times of two roots are not the same time.
     pub elected: bool,
     /// By how much all changes of root of this line may have moved the time, together.
     pub handover_ns: u64,
@@ -215,7 +216,7 @@ pub enum ReadingError {
     Evicted,
     /// The page was written when this machine's clocks showed more than they do: before a reboot, or in another time namespace.
     Ahead,
-    /// What is on the page makes no sense.
+    /// The contents of the page make no sense.
     Damaged,
 }
 
@@ -276,7 +277,7 @@ impl ClockPageWriter {
         }
     }
 
-    /// What all read from now on.
+    /// Publishes an entry; all programs read it from now on.
     pub fn publish(&mut self, entry: &ClockPageEntry) {
         let serial = self.serial.wrapping_add(1);
         // Who sees anything of what follows in this slot also sees that readers were sent to the other one.
@@ -306,7 +307,7 @@ fn existing(path: &Path) -> io::Result<Option<SharedPage>> {
 
 const FOREIGN: &str = "a file that is not the page of a clock: name another one, or remove it";
 
-/// Where a page was written; otherwise its version.
+/// Origin of a page; for a page of another version, the error is that version.
 fn origin_of(page: &SharedPage) -> Result<PageOrigin, u64> {
     let word = |at| page.load(at, Ordering::Relaxed);
     match word(VERSION_AT) {
@@ -355,12 +356,12 @@ impl ClockReader {
         }
     }
 
-    /// Whether this is still the page of that name: a daemon that ends removes its page, and the next one makes another.
+    /// True if this is still the page of that name: a daemon that ends removes its page, and the next one makes another.
     pub fn is_at(&self, path: &Path) -> bool {
         self.page.is_at(path)
     }
 
-    /// What the daemon wrote last.
+    /// Latest entry that the daemon wrote.
     pub fn entry(&self) -> Result<ClockPageEntry, ReadingError> {
         for _ in 0..ATTEMPTS {
             let serial = self.page.load(SERIAL_AT, Ordering::Acquire);

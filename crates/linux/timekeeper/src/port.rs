@@ -152,7 +152,7 @@ impl ClockPort {
         }
     }
 
-    /// What has come.
+    /// Hands over the frames that have come.
     pub(crate) fn receive(&mut self, mut each: impl FnMut(PortArrival)) {
         let mut buffer = [0; ETHERNET + LONGEST_SEALED + 64];
         for _ in 0..BATCH {

@@ -1,5 +1,5 @@
-//! What a clock's daemon says of what happens, and how often it says it: a neighbour that comes and goes a hundred times a second makes
-//! a few lines a minute ([`link::limiter`]).
+//! Reports of a clock's daemon, limited in number: a neighbour that comes and goes a hundred times a second makes a few
+//! lines a minute ([`link::limiter`]).
 
 use link::limiter::{LogLimiter, ReportTopic};
 use units::Time;
@@ -7,7 +7,7 @@ use units::Time;
 use crate::core::{ClockCore, CoreEvent};
 use crate::seal::FrameRefusal;
 
-/// What a line is about. Each is limited on its own.
+/// Subject of a line. Each is limited on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClockTopic {
     Synchronized,
@@ -19,11 +19,11 @@ pub(crate) enum ClockTopic {
     Reigns,
     ClockStep,
     SystemClock,
-    /// Of the neighbour with this number.
+    /// The link to the neighbour with this number.
     Link(usize, LinkTopic),
 }
 
-/// What a line about one link is about.
+/// Subject of a line about one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkTopic {
     /// It goes down, or comes up.

@@ -48,7 +48,7 @@ pub(crate) struct Timekeeper {
     departures: Vec<(usize, PortDeparture)>,
     /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC_RAW at the last turn.
     boot_ahead: i64,
-    /// What the page shows.
+    /// Term and epoch that the page shows.
     published: (SyncTerm, SyncEpoch),
     reports: ClockReports,
     /// None if the system's clock is left alone.
@@ -224,7 +224,7 @@ impl Timekeeper {
         }
     }
 
-    /// What the kernel says of frames that were sent, with a reading of both clocks after it.
+    /// Hands over the kernel's time stamps of frames that were sent, with a reading of both clocks after it.
     fn hand_over_departures(&mut self) {
         let Self { ports, departures, .. } = self;
         for (number, port) in ports.iter_mut().enumerate() {
@@ -268,7 +268,7 @@ impl Timekeeper {
         self.core.heard_ns().map(|heard| self.oscillator.now().saturating_sub(heard))
     }
 
-    /// Of what it has, what others must not name before the page shows it.
+    /// Current term and epoch, which no frame may name before the page shows them.
     fn shown(&self) -> (SyncTerm, SyncEpoch) {
         (self.core.node().term(), self.core.epoch())
     }

@@ -6,12 +6,13 @@
 //!   greeting        prefix 02:68:69 00:05   sender:32   receiver:32   111:3 kind:5   own:128 echo:128 latest:64 tag:64
 //! ```
 //!
-//! Sessions, tags and counters are those of links ([`link::seal`]): a frame opens once, in one session of two daemons, in one direction.
-//! What was recorded in an earlier session opens nothing, whatever clocks show, because a session begins with random numbers of both
-//! ends, each echoed by the other. Where links have the addresses of interfaces, nodes have their names: a frame that was sealed for one
-//! neighbour is no other's. The key is one for waves alone, derived from the one that is shared.
+//! Sessions, tags and counters are those of links ([`link::seal`]): a frame opens once, in one session of two daemons, in
+//! one direction. A recording of an earlier session opens nothing, whatever clocks show, because a session begins with
+//! random numbers of both ends, each echoed by the other. Seals of links contain the addresses of interfaces, seals of
+//! nodes their names: a frame that was sealed for one neighbour is no other's. Waves have a key of their own, derived from
+//! the shared key.
 //!
-//! Who has a key believes nothing without a seal, and sends nothing before there is a session.
+//! A node with a key believes nothing without a seal, and sends nothing before there is a session.
 
 use link::frame::{ETHERNET, Mac, OWN};
 use link::seal::SealError;
@@ -30,7 +31,7 @@ const SEALED: u8 = 0;
 const SEAL: usize = 16;
 /// The longest that is sent behind an Ethernet header.
 pub(crate) const LONGEST_SEALED: usize = NAMES + 1 + SEAL + EXCHANGE_LONGEST;
-/// What was wrong is forgotten if frames opened within this time, or a few intervals.
+/// Trouble is forgotten if frames opened within this time, or a few intervals.
 const PATIENCE: Span = Span::from_ms(1_000);
 
 /// Why a frame is not believed.
@@ -53,7 +54,7 @@ pub(crate) enum FrameRefusal {
 }
 
 impl FrameRefusal {
-    /// Whether somebody should look after it if it goes on.
+    /// True if somebody should look after it if it goes on.
     pub(crate) fn is_trouble(self) -> bool {
         matches!(self, Self::Forged | Self::Replayed | Self::Unsealed | Self::Sealed)
     }
@@ -68,11 +69,11 @@ struct SealEnd {
     peer: Mac,
 }
 
-/// How frames to and from one neighbour are written.
+/// Writes and reads frames to and from one neighbour.
 #[derive(Debug)]
 pub(crate) struct WaveSeal {
     end: Option<SealEnd>,
-    /// Of what is sent: sender and receiver.
+    /// Sender and receiver of the frames that are sent.
     names: [u32; 2],
     now: Time,
     patience: Span,
@@ -96,7 +97,7 @@ impl WaveSeal {
         Self { end, names, now: Time::ZERO, patience, opened_at: Time::ZERO, trouble: None }
     }
 
-    /// What time it is; call before anything else in a turn.
+    /// Sets the current time; call before anything else in a turn.
     pub(crate) fn set_time(&mut self, now: Time) {
         self.now = now;
         if let Some(end) = &mut self.end {
@@ -104,17 +105,17 @@ impl WaveSeal {
         }
     }
 
-    /// Whether frames can be sent, or heard.
+    /// Readiness of the seal for frames in both directions.
     pub(crate) fn readiness(&self) -> SealReadiness {
         self.end.as_ref().map_or(SealReadiness::Open, |end| end.keyed.opening())
     }
 
-    /// Whether there is a session; none without a key.
+    /// True if there is a session; `None` without a key.
     pub(crate) fn has_session(&self) -> Option<bool> {
         self.end.as_ref().map(|end| end.keyed.opening() == SealReadiness::Open)
     }
 
-    /// When [`Self::greet`] has something to send.
+    /// Time at which [`Self::greet`] has something to send.
     pub(crate) fn greets_at(&self) -> Time {
         self.end.as_ref().map_or(Time::NEVER, |end| end.keyed.greets_at())
     }
@@ -156,7 +157,7 @@ impl WaveSeal {
         true
     }
 
-    /// What came behind an Ethernet header; no frame if it was a greeting.
+    /// Reads the bytes behind an Ethernet header; `None` if they were a greeting.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<Option<ExchangeFrame>, FrameRefusal> {
         let read = self.open(bytes);
         match &read {

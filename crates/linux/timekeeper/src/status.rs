@@ -1,4 +1,4 @@
-//! How a clock is doing.
+//! Status of a clock.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use crate::page::ClockState;
 use crate::run::Timekeeper;
 
-/// How a clock is doing.
+/// Status of a clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClockStatus {
     /// The node.
     pub node: String,
     /// The process.
     pub pid: u32,
-    /// What it is doing.
+    /// State of the clock.
     pub state: ClockState,
     /// Hops to the root.
     pub depth: u32,
-    /// Of the plan whose root's time it has.
+    /// Epoch of the plan whose root's time it has.
     pub epoch: u32,
-    /// Whether that plan's backup root has taken over.
+    /// True if that plan's backup root has taken over.
     pub elected: bool,
     /// By how much it may be wrong; none if it does not know the time.
     pub eps_ns: Option<u64>,
@@ -31,20 +31,20 @@ pub struct ClockStatus {
     pub heard_us_ago: Option<f64>,
     /// The longest time between two such messages since it was given its plan.
     pub silence_us: f64,
-    /// What the system's clock was behind when it was adjusted last; none if it is left alone.
+    /// Time by which the system's clock was behind when it was adjusted last; none if it is left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_behind_ns: Option<i64>,
-    /// Whom it listens to.
+    /// Neighbour that it listens to.
     pub listens_to: Option<String>,
-    /// As planned.
+    /// Parent in the plan.
     pub parent: Option<String>,
-    /// As planned.
+    /// Backup parent in the plan.
     pub backup: Option<String>,
     /// Between waves.
     pub interval_us: f64,
     /// Since it began.
     pub up_seconds: f64,
-    /// What programs read the time from.
+    /// Page from which programs read the time.
     #[serde(default)]
     pub page: PathBuf,
     /// One for each neighbour.
@@ -53,20 +53,20 @@ pub struct ClockStatus {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// How one link of a clock is doing.
+/// Status of one link of a clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClockLinkStatus {
-    /// Who is at its other end.
+    /// Node at its other end.
     pub neighbour: String,
     /// The interface here.
     pub interface: String,
-    /// What is wrong with it.
+    /// Problem of the link, if it has one.
     pub problem: Option<String>,
-    /// Whether this node may listen to the neighbour.
+    /// True if this node may listen to the neighbour.
     pub is_heard: bool,
-    /// Whether the neighbour may listen to this node.
+    /// True if the neighbour may listen to this node.
     pub listens: bool,
-    /// Whether the two ends have agreed on a session; none without a key.
+    /// True if the two ends have agreed on a session; none without a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<bool>,
 }
@@ -118,7 +118,7 @@ impl ClockStatus {
         }
     }
 
-    /// Whether it knows the time.
+    /// True if it knows the time.
     pub(crate) fn is_synchronized(&self) -> bool {
         self.eps_ns.is_some()
     }

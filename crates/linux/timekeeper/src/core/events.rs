@@ -1,4 +1,4 @@
-//! What the clock counts and reports, and what its machine wants done.
+//! Counters and events of the clock, and actions that its state machine wants.
 
 use clock::node::{NodeNote, NodeOut};
 use units::counters;
@@ -7,7 +7,7 @@ use wire::sync::SyncMessage;
 use crate::seal::FrameRefusal;
 
 counters! {
-    /// What has happened.
+    /// Counters of a clock.
     ClockCounters:
     /// Messages that were believed.
     synchronized,
@@ -62,7 +62,7 @@ counters! {
 }
 
 impl ClockCounters {
-    /// Where frames are counted that are not believed for this.
+    /// Counter of frames that are not believed for this reason.
     pub(crate) fn of_refusal(&mut self, refusal: FrameRefusal) -> &mut u64 {
         match refusal {
             FrameRefusal::Malformed => &mut self.malformed,
@@ -76,7 +76,7 @@ impl ClockCounters {
     }
 }
 
-/// What happened that somebody should hear of.
+/// Event that is worth a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CoreEvent {
     /// It knows the time for the first time, or again.
@@ -96,7 +96,7 @@ pub(crate) enum CoreEvent {
     OtherPlan(String, u32),
 }
 
-/// What the machine wants done.
+/// Actions that the state machine wants.
 #[derive(Debug, Default)]
 pub(super) struct CoreOut {
     pub(super) wave: Option<SyncMessage>,

@@ -24,7 +24,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const PPM: [i64; 4] = [100, -100, 60, -30];
 const MS: u64 = 1_000_000;
 const STEP: u64 = 10_000;
-/// Where many milliseconds are run through.
+/// Step for tests that run through many milliseconds.
 const LONG_STEP: u64 = 100_000;
 
 struct FlyingFrame {
@@ -40,14 +40,14 @@ struct MemoryNetwork {
     clocks: Vec<Option<ClockCore>>,
     flying: Vec<FlyingFrame>,
     cut: Vec<(usize, usize)>,
-    /// Of each term: its root, and how much its time is ahead of its oscillator.
+    /// For each term, its root, and how much its time is ahead of its oscillator.
     roots: Vec<(SyncTerm, usize, i64)>,
     runs: u32,
     seed: u64,
     reads: u64,
     /// Does not run for now.
     stalled: Option<usize>,
-    /// What came to one that does not run, and when, as its socket keeps it.
+    /// Frames for a clock that does not run, with the time of arrival, as its socket keeps them.
     socket: Vec<(usize, usize, ExchangeFrame, u64)>,
     loss_percent: u64,
     step: u64,

@@ -1,4 +1,4 @@
-//! Which clocks the numbers of a page are readings of: those of one boot, as one time namespace shows them.
+//! Origin of a page: the boot and the time namespace whose clocks its numbers are readings of.
 //!
 //! After a reboot the kernel's clocks begin anew, and in a time namespace they are ahead or behind by what it was made with. So a page
 //! says where it was written, and is only read there.
@@ -18,7 +18,7 @@ pub(super) struct PageOrigin {
 }
 
 impl PageOrigin {
-    /// Where this process is.
+    /// Boot and time namespace of this process.
     pub(super) fn here() -> io::Result<Self> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{BOOT_ID}: {error}"));
         let boot = digest(DIGEST_OF_NOTHING, &fs::read(BOOT_ID).map_err(named)?);

@@ -194,7 +194,7 @@ fn forged_frames_do_not_remove_a_root_while_its_neighbour_is_heard() {
     }
 }
 
-/// Who can silence a neighbour and speak in its place can move a root, but not for longer than it speaks.
+/// An attacker that silences a neighbour and speaks in its place can move a root, but only for as long as it speaks.
 #[test]
 fn a_root_that_hears_no_further_sign_of_a_successor_comes_back_by_itself() {
     let mut network = MemoryNetwork { step: LONG_STEP, ..MemoryNetwork::new() };
