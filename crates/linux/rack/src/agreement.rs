@@ -1,4 +1,4 @@
-//! What the switch and the hosts of a live rack must agree on.
+//! Settings on which the switch and the hosts of a live rack must agree.
 //!
 //! Both sides are given the same few settings; everything else follows from them here, so that it is the same at both.
 
@@ -19,11 +19,11 @@ const PER_DESTINATION: u16 = 32;
 /// The settings that a rack has in common.
 #[derive(Clone, Copy, Debug)]
 pub struct RackAgreement {
-    /// Who decides when a burst may go.
+    /// Scheduler that decides when a burst may leave.
     pub scheduler: SchedulerKind,
-    /// Of every port.
+    /// Rate of every port.
     pub rate: Rate,
-    /// Of the interfaces that the cables are plugged into.
+    /// MTU of the interfaces that the cables are plugged into.
     pub wire_mtu: u32,
     /// The most full frames of a burst.
     pub k: u8,
@@ -73,7 +73,7 @@ impl RackAgreement {
         params.check().map(|()| params)
     }
 
-    /// As a host sees it, which does not know how many ports the switch has, nor what they can hold.
+    /// The parameters at a host, which does not know how many ports the switch has, nor what they can hold.
     pub fn at_host(&self) -> Result<RackParams, RackParamError> {
         self.at_switch(2, Bytes::new(u64::MAX / 2))
     }

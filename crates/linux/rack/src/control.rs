@@ -11,8 +11,8 @@ use linux::serve;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Who has a control socket, by what the names of sockets end with: not as those of links, so that nobody takes one for
-/// another.
+/// Owner of a control socket, known by the suffix of the socket's name. Links have other suffixes, so that nobody takes one
+/// for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RackRole {
     /// A switch.
@@ -30,10 +30,10 @@ impl RackRole {
     }
 }
 
-/// What can be asked of a running loop, which answers with its status.
+/// Request to a running loop, which answers with its status.
 #[derive(Debug)]
 pub enum RackRequest<S> {
-    /// How it is doing.
+    /// Asks for the status.
     Status(Sender<S>),
     /// Peaks begin again at what waits now; a host has none.
     ResetPeaks,
@@ -41,21 +41,21 @@ pub enum RackRequest<S> {
     Stop,
 }
 
-/// What can be asked from another process.
+/// Request from another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RackControlRequest {
-    /// How it is doing.
+    /// Asks for the status.
     Status,
     /// Ends it.
     Down,
 }
 
-/// What is answered.
+/// Answer to a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RackControlReply<S> {
-    /// How it is doing.
+    /// The status.
     Status(Box<S>),
     /// It will.
     Done,
@@ -63,12 +63,12 @@ pub enum RackControlReply<S> {
     Refused(String),
 }
 
-/// Where the control socket of a name is.
+/// Path of the control socket of a name.
 pub fn control_path(directory: &RunDirectory, role: RackRole, name: &str) -> PathBuf {
     directory.path().join(format!("{name}{}", role.end()))
 }
 
-/// What seems to run in this network namespace.
+/// Names that seem to run in this network namespace.
 pub fn names(directory: &RunDirectory, role: RackRole) -> io::Result<Vec<String>> {
     directory.sockets(role.end())
 }

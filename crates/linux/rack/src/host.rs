@@ -5,7 +5,7 @@
 //!   kernel ◀── join ◀────────────────────────────────── ReservingHost ◀── cable      GRTs, marked frames
 //! ```
 //!
-//! What exceeds a host's share is refused in its own queue, and nowhere else: that is the promise. The queue is fair
+//! Frames that exceed a host's share are refused in its own queue, and nowhere else: that is the promise. The queue is fair
 //! among flows ([`link::queue`]) and stands before the reservation.
 
 mod daemon;
@@ -24,5 +24,5 @@ pub use self::datapath::JoinedHost;
 pub use self::run::HostLoop;
 pub use self::status::{HostStatus, JoinIdentity};
 
-/// What can be asked of a host that has joined.
+/// Request to a host that has joined.
 pub type HostRequest = RackRequest<HostStatus>;

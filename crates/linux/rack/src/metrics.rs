@@ -1,4 +1,4 @@
-//! How Prometheus asks a switch, or a host that has joined: the loop gives its status, and that becomes a page.
+//! Metrics of a switch, or of a host that has joined, for Prometheus: the loop gives its status, which becomes a page.
 
 use std::io::{self, PipeReader};
 use std::net::TcpListener;

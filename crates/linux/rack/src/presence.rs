@@ -1,4 +1,4 @@
-//! How a host says that it is there, or that it leaves.
+//! Messages with which a host says that it is there, or that it leaves.
 //!
 //! A switch takes marks off frames for hosts that could not read them. A host that has joined may have nothing to send for
 //! hours, one that has left or was killed sends as anybody does. So hosts that have joined say so twice a second, and those
@@ -9,19 +9,19 @@ use wire::reserve::{BurstId, Demand, Reservation, ReserveMessage, ReserveVerb};
 
 /// No host has this context.
 const NO_CONTEXT: u16 = u16::MAX;
-/// How often a host says that it is there.
+/// Interval at which a host says that it is there.
 pub(crate) const SAID_EVERY: Span = Span::from_ms(500);
 /// After how long without a word a host counts as gone.
 pub(crate) const GONE_AFTER: Span = Span::from_ms(2_000);
 
-/// What a host says of itself.
+/// Message of a host about its own presence.
 pub(crate) fn presence(host_epoch: u16, is_there: bool) -> ReserveMessage {
     let id = BurstId { host_epoch, context: NO_CONTEXT, burst: 0 };
     let demand = Demand { frames: u8::from(is_there), bytes: 0 };
     ReserveMessage { verb: ReserveVerb::Release, about: Reservation { id, demand, ..Reservation::default() } }
 }
 
-/// Whether the host is there; none if the message is about something else.
+/// True if the host is there; `None` if the message is about something else.
 pub(crate) fn is_there(message: &ReserveMessage) -> Option<bool> {
     let about_itself = message.verb == ReserveVerb::Release && message.about.id.context == NO_CONTEXT;
     about_itself.then_some(message.about.demand.frames > 0)

@@ -28,10 +28,10 @@ pub use self::status::{PortStatus, SwitchStatus};
 /// Frames that the ring of a port holds.
 pub(crate) const RING_FRAMES: usize = 4_096;
 
-/// What a switch is made with.
+/// Configuration of a switch.
 #[derive(Clone, Debug)]
 pub struct SwitchConfig {
-    /// What it is called.
+    /// Name of the switch.
     pub name: String,
     /// At least two.
     pub ports: Vec<PortConfig>,
@@ -39,9 +39,9 @@ pub struct SwitchConfig {
     pub aging: Span,
     /// Addresses that belong to a port for good, with its number.
     pub bound: Vec<([u8; 6], usize)>,
-    /// What hosts that reserve and the switch agree on; without it nobody can reserve.
+    /// Parameters on which hosts that reserve and the switch agree; without them nobody can reserve.
     pub reserve: Option<RackParams>,
 }
 
-/// What can be asked of a running switch.
+/// Request to a running switch.
 pub type SwitchRequest = RackRequest<SwitchStatus>;

@@ -35,12 +35,12 @@ const RATE_IF_UNKNOWN: Rate = Rate::gbps(1);
 /// To check parameters by, before the interface is there.
 const ANY_MTU: u32 = 1_500;
 
-/// What a host joins with.
+/// Configuration with which a host joins.
 #[derive(Clone, Debug)]
 pub struct JoinConfig {
     /// The stand-in; what concerns protection is ignored.
     pub link: LinkConfig,
-    /// As at the switch.
+    /// Scheduler, the same as at the switch.
     pub scheduler: SchedulerKind,
     /// The most full frames of a burst.
     pub k: u8,
@@ -49,7 +49,7 @@ pub struct JoinConfig {
 }
 
 impl JoinConfig {
-    /// What was agreed on, on a wire of this MTU and rate.
+    /// Settings that the host shares with the switch, on a wire of this MTU and rate.
     fn agreement(&self, wire_mtu: u32, rate: Option<Rate>) -> RackAgreement {
         let rate = rate.unwrap_or(RATE_IF_UNKNOWN);
         RackAgreement { scheduler: self.scheduler, rate, wire_mtu, k: self.k, contexts: self.contexts }
@@ -84,9 +84,9 @@ pub fn bring_up(
 
 /// A host that is about to join.
 pub struct HostDaemon<'a> {
-    /// How.
+    /// Configuration of the host.
     pub config: &'a JoinConfig,
-    /// Where its control socket, its lock and its notes are.
+    /// Directory of its control socket, its lock and its notes.
     pub directory: &'a RunDirectory,
     /// A program that calls [`link::keeper::keep`].
     pub keeper: KeeperProgram<'a>,
@@ -100,10 +100,10 @@ impl fmt::Debug for HostDaemon<'_> {
     }
 }
 
-/// How one incarnation ended.
+/// End of one incarnation.
 enum ServeEnd {
     Left(Box<HostStatus>),
-    /// Who asks can go on to ask.
+    /// The interface is gone; requests can still be made.
     InterfaceGone(MailboxReader<HostRequest>),
 }
 

@@ -21,8 +21,8 @@ use super::framing::{FrameFromSwitch, HostFrame, read};
 use super::shell::HostShell;
 use crate::presence::{SAID_EVERY, presence};
 
-/// How often an RSV is sent before the switch counts as one without reservations: a third of a second, since what a switch in
-/// software shares its processor with may keep it that long.
+/// Number of times that an RSV is sent before the switch counts as one without reservations: a third of a second, because
+/// other programs on its processor may delay a switch in software for that long.
 const ATTEMPTS: u8 = 32;
 /// The same for a switch that has answered before: a second, in which one that was killed is back.
 const ATTEMPTS_KNOWN: u8 = 100;
@@ -41,7 +41,7 @@ pub struct JoinedHost {
     own: [u8; 6],
     epoch: u16,
     pull_at: Time,
-    /// When to say next that the host is there; never once it has left.
+    /// Time at which to say next that the host is there; never once it has left.
     say_at: Time,
 }
 
@@ -68,7 +68,7 @@ impl JoinedHost {
         })
     }
 
-    /// What keeps the carrier of the stand-in up as long as anybody has it.
+    /// Descriptor that keeps the carrier of the stand-in up as long as any process has it.
     pub(super) fn carrier(&self) -> Option<OwnedFd> {
         self.host.carrier()
     }
@@ -167,7 +167,7 @@ impl JoinedHost {
         self.shell.close();
     }
 
-    /// Whether nothing waits any more.
+    /// True if no frames wait any more.
     pub(super) fn is_drained(&self) -> bool {
         self.shell.queued() == Bytes::ZERO && self.machine.held_frames() == 0
     }

@@ -7,7 +7,7 @@ use wire::reserve::{DataMark, HostKey, MARK_LEN, OUI_EXTENDED, ReserveHeader, Re
 
 use crate::switch::reserving::SWITCH_ADDRESS;
 
-/// What the frame check adds.
+/// Bytes that the frame check adds.
 const CHECK: u32 = 4;
 
 /// A frame in the pool, and between whom it is.
@@ -97,7 +97,7 @@ pub(super) fn write_message(own: [u8; 6], message: &ReserveMessage, frame: &mut 
     ReserveHeader::Message(*message).emit(frame);
 }
 
-/// What goes before a frame's own type if it is marked, into an empty buffer.
+/// Writes the bytes that stand before a marked frame's own type, into an empty buffer.
 pub(super) fn write_mark(frame: &[u8], mark: DataMark, head: &mut Vec<u8>) {
     head.extend(frame[..TYPE].iter().chain(&OUI_EXTENDED.to_be_bytes()));
     ReserveHeader::Mark(mark).emit(head);

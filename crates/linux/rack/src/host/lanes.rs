@@ -1,4 +1,4 @@
-//! Which context each destination has.
+//! Assignment of contexts to destinations.
 
 use std::collections::BTreeMap;
 

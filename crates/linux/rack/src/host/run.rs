@@ -12,31 +12,32 @@ use super::HostRequest;
 use super::datapath::JoinedHost;
 use super::status::{HostStatus, JoinIdentity};
 
-/// How long the loop stays awake after the last frame.
+/// Time for which the loop stays awake after the last frame.
 const AWAKE: Span = Span::from_us(200);
-/// How long it sleeps at most.
+/// Longest sleep of the loop.
 const LOOK_EVERY: Span = Span::from_ms(1_000);
 /// The same while the host leaves.
 const LOOK_WHILE_LEAVING: Span = Span::from_ms(5);
-/// Turns between two looks at requests while there is much to do.
+/// Iterations between two polls for requests while the loop is busy.
 const TURNS: u32 = 16;
-/// How long a host that leaves waits for grants for what is queued. To send all of it at once would overflow a port.
+/// Time for which a host that leaves waits for grants for its queued frames. Sending all of them at once would overflow a
+/// port.
 const DRAIN_AT_MOST: Span = Span::from_ms(500);
-/// How long a host that leaves still receives: frames with marks may be on their way to it.
+/// Time for which a host that leaves still receives: frames with marks may be on their way to it.
 const FAREWELL: Span = Span::from_ms(100);
 
-/// How far a host has left.
+/// Progress of a host that leaves.
 #[derive(Clone, Copy, Debug)]
 enum HostLeaving {
     No,
-    /// What is queued goes out as it is granted, until then.
+    /// Queued frames leave as they are granted, until then.
     Draining(Time),
     /// Frames with marks may still be on their way to it, until then.
     Farewell(Time),
 }
 
 impl HostLeaving {
-    /// When to look again, at the latest.
+    /// Longest time until the loop must look again.
     fn look_after(self, now: Time) -> Span {
         match self {
             Self::No => LOOK_EVERY,
@@ -51,7 +52,7 @@ pub struct HostLoop<'a> {
     identity: JoinIdentity,
     clock: Clock,
     tell: &'a mut dyn FnMut(&str),
-    /// What was last reported of the switch.
+    /// Last report about the switch.
     guaranteed: bool,
     down: bool,
     keeper: Option<&'a KeeperWatch<'a>>,
@@ -109,7 +110,7 @@ impl<'a> HostLoop<'a> {
         }
     }
 
-    /// How far the host has left, given whether it was asked to.
+    /// Advances the host's leaving; `stop` says that it was asked to leave.
     fn leave(&mut self, now: Time, leaving: HostLeaving, stop: bool) -> HostLeaving {
         match leaving {
             HostLeaving::No if stop => {

@@ -1,4 +1,4 @@
-//! What surrounds the machine of a host: memory, queues above it, timers, and frames on their way.
+//! Surroundings of the host's state machine: memory, queues above it, timers, and frames on their way.
 //!
 //! The machine acts through this ([`Out`]); nothing here waits or talks to the kernel.
 
@@ -46,7 +46,7 @@ pub(super) struct HostShell {
     scratch: Vec<u8>,
     /// The host leaves: nothing more is taken from the kernel.
     closing: bool,
-    /// What was therefore refused.
+    /// Frames that were therefore refused.
     refused: u64,
 }
 
@@ -74,7 +74,7 @@ impl HostShell {
         }
     }
 
-    /// What time it is; call before anything else in a turn.
+    /// Sets the current time; call before anything else in a turn.
     pub(super) fn set_time(&mut self, now: Time) {
         self.now = now;
     }
@@ -94,7 +94,7 @@ impl HostShell {
         self.closing = true;
     }
 
-    /// What still waits is refused.
+    /// Refuses all frames that still wait.
     pub(super) fn refuse_all(&mut self) {
         for lane in &mut self.lanes {
             while let Some(frame) = lane.pop(self.now, &mut self.pool) {
@@ -115,7 +115,7 @@ impl HostShell {
         self.timers[0].min(self.timers[1])
     }
 
-    /// When the cable takes the next frame, if that is not now.
+    /// Time at which the cable takes the next frame, if that is not now.
     pub(super) fn busy_until(&self, now: Time) -> Option<Time> {
         self.pace.as_ref()?.busy_until(now)
     }

@@ -1,4 +1,4 @@
-//! How a host that has joined is doing.
+//! Status of a host that has joined.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use units::Time;
 
 use super::datapath::JoinedHost;
 
-/// What does not change while a host has joined.
+/// Properties that do not change while a host has joined.
 #[derive(Clone, Debug)]
 pub struct JoinIdentity {
     /// The stand-in.
     pub name: String,
-    /// What it stands in for.
+    /// Interface that it stands in for.
     pub interface: String,
-    /// Of the stand-in.
+    /// MTU of the stand-in.
     pub mtu: u32,
-    /// How the two are opened.
+    /// Backends with which the two are opened.
     pub backends: [String; 2],
-    /// What was agreed on.
+    /// Parameters of the reservations.
     pub rack: RackParams,
 }
 
-/// How a host that has joined is doing.
+/// Status of a host that has joined.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HostStatus {
     /// The stand-in interface.
@@ -33,11 +33,11 @@ pub struct HostStatus {
     pub interface: String,
     /// The daemon's process.
     pub pid: u32,
-    /// Of the stand-in.
+    /// MTU of the stand-in.
     pub mtu: u32,
-    /// How the kernel's side is opened.
+    /// Backend of the kernel's side.
     pub host_backend: String,
-    /// How the cable's side is opened.
+    /// Backend of the cable's side.
     pub wire_backend: String,
     /// By whom the switch is expected to decide.
     pub scheduler: String,
@@ -45,7 +45,7 @@ pub struct HostStatus {
     pub k: u8,
     /// Reservations that this host may have open.
     pub contexts: u16,
-    /// Whether the switch answers, so that frames wait for their turn and not in the switch.
+    /// True if the switch answers, so that frames wait for their turn and not in the switch.
     pub guaranteed: bool,
     /// If not, why.
     pub problem: Option<String>,
@@ -56,7 +56,7 @@ pub struct HostStatus {
     pub keeper: KeeperStatus,
     /// Since it began.
     pub up_seconds: f64,
-    /// What waits for a reservation.
+    /// Bytes that wait for a reservation.
     pub queued_bytes: u64,
     /// Frames that are asked for or granted and have not left.
     pub held_frames: u64,
@@ -70,13 +70,13 @@ pub struct HostStatus {
 pub(super) const REFUSED: [&str; 4] = ["queue_dropped", "host_overflow", "no_buffer", "wire_refused"];
 
 impl HostStatus {
-    /// Of a host that waits for its interface.
+    /// Status of a host that waits for its interface.
     pub(super) fn waiting(name: &str, interface: &str) -> Self {
         let (name, interface) = (name.to_owned(), interface.to_owned());
         Self { name, interface, pid: std::process::id(), ..Self::default() }
     }
 
-    /// Whether it waits for its interface: nothing else is known of it then.
+    /// True if it waits for its interface: nothing else is known of it then.
     pub fn is_waiting(&self) -> bool {
         self.mtu == 0
     }

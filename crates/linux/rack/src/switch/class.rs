@@ -1,4 +1,4 @@
-//! What a frame is to a switch: where it goes, where it comes from, and how urgent it is.
+//! Classification of a frame by a switch: its destination, its source and its urgency.
 
 use wire::ethernet::{ETHERNET, TYPE, is_tag};
 

@@ -25,7 +25,7 @@ use super::reserving::{Reservations, ReserveFrame, SWITCH_ADDRESS, emit};
 use super::table::{AddressTable, SourceCheck};
 
 units::counters! {
-    /// What a port did: first as an input, then as an output. Frames, unless it says bytes.
+    /// Counters of a port: first as an input, then as an output. They count frames, unless they say bytes.
     SwitchPortCounters:
     /// Came in.
     received,
@@ -255,7 +255,7 @@ impl SwitchCore {
         self.queue(now, to, header.class, QueuedFrame { bytes, charge });
     }
 
-    /// What a frame's place in the queue is charged with; none if it goes no further.
+    /// Charge for a frame's place in the queue; `None` if the frame goes no further.
     fn admission(
         &mut self,
         now: Time,
@@ -331,7 +331,7 @@ impl SwitchCore {
         Ok(any)
     }
 
-    /// When the next frame leaves any port, or the next answer is due.
+    /// Time at which the next frame leaves any port, or the next answer is due.
     pub fn next_event(&self) -> Time {
         let answer = self.reserving.as_ref().map_or(Time::NEVER, |reserving| reserving.switch.wake_at());
         self.ports.iter().map(|port| port.output.next_departure()).fold(answer, Time::min)
@@ -366,7 +366,7 @@ impl SwitchCore {
         counters.malformed += 1;
     }
 
-    /// What a port did so far.
+    /// Counters of a port.
     pub fn counters(&self, port: usize) -> SwitchPortCounters {
         self.ports[port].counters
     }
@@ -382,7 +382,7 @@ impl SwitchCore {
         self.table.count(port)
     }
 
-    /// How many ports there are.
+    /// Number of ports.
     pub fn ports(&self) -> usize {
         self.ports.len()
     }

@@ -19,7 +19,7 @@ use super::{PortConfig, RING_FRAMES, RackSwitch, SwitchConfig, SwitchRequest, Sw
 use crate::control::{self, RackRole};
 use crate::metrics::serve_status;
 
-/// What may be on its way out of an interface; the port's own buffer is before it.
+/// Bytes that may be on their way out of an interface; the port's own buffer is before it.
 const SEND_BUFFER: usize = 4 << 20;
 
 /// The ports on these interfaces: what each can do, and its socket, in the namespace of the calling thread. All are opened
@@ -52,13 +52,13 @@ fn open_port(interface: &InterfaceInfo, rate: Rate, buffer: Bytes) -> Result<(Po
 
 /// A switch that is about to run.
 pub struct SwitchDaemon<'a> {
-    /// What it is.
+    /// Configuration of the switch.
     pub config: SwitchConfig,
     /// On the interfaces of its ports, in their order.
     pub sockets: Vec<PacketSocket>,
-    /// Where its control socket is.
+    /// Directory of its control socket.
     pub directory: &'a RunDirectory,
-    /// Where Prometheus finds it.
+    /// Address at which Prometheus finds the switch.
     pub metrics: Option<SocketAddr>,
     /// Hears what happens, a line each.
     pub tell: &'a mut dyn FnMut(&str),

@@ -1,4 +1,4 @@
-//! Which moves of addresses are logged: hosts can cause any number of them.
+//! Limit on the log lines about moves of addresses: hosts can cause any number of them.
 
 use units::{Span, Time};
 

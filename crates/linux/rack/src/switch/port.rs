@@ -22,18 +22,18 @@ use wire::ethernet::on_wire;
 
 use super::class::TrafficClass;
 
-/// What a port can do.
+/// Properties of a port.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
     /// The interface.
     pub name: String,
-    /// How fast frames leave.
+    /// Rate at which frames leave.
     pub rate: Rate,
-    /// What may wait, as it is on the wire, the frame that is leaving included.
+    /// Bytes that may wait, in their size on the wire, the frame that is leaving included.
     pub buffer: Bytes,
     /// The longest frame that it carries, frame check not counted.
     pub longest: usize,
-    /// Whether priorities of the frames that come in are believed.
+    /// True if priorities of the frames that come in are believed.
     pub trusts_priority: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct OutputPort {
     departed: VecDeque<QueuedFrame>,
 }
 
-/// What a frame occupies, frame check included.
+/// Size of a frame on the wire, frame check included.
 pub(super) fn wire_size(frame: &[u8]) -> Bytes {
     Bytes::new(u64::from(on_wire(frame.len() as u32 + 4)))
 }
@@ -112,12 +112,12 @@ impl OutputPort {
         self.departed.pop_front()
     }
 
-    /// When the frame on the wire has left; never if there is none.
+    /// Time at which the frame on the wire has left; never if there is none.
     pub(super) fn next_departure(&self) -> Time {
         self.sending.as_ref().map_or(Time::NEVER, |(end, _)| *end)
     }
 
-    /// What waits now, as of the last time it was served.
+    /// Bytes that wait, as of the last time that the port was served.
     pub(super) fn held(&self) -> Bytes {
         self.held
     }

@@ -11,14 +11,14 @@ use wire::reserve::{DataMark, HostKey, OUI_EXTENDED, ReserveHeader, ReserveMessa
 use super::class::HostAddress;
 use crate::presence;
 
-/// Where answers come from and messages go to: locally administered, and of no host.
+/// Source of answers and destination of messages: a locally administered address that no host has.
 pub const SWITCH_ADDRESS: [u8; 6] = [0x02, 0x68, 0x69, 0x00, 0x02, 0x00];
 
 /// The reservations of a switch.
 #[derive(Debug)]
 pub(super) struct Reservations {
     pub switch: ReservingSwitch,
-    /// When each port was last heard of reservations, if its host has not left since.
+    /// Time at which a frame about reservations last came in at each port, if its host has not left since.
     heard: Vec<Option<Time>>,
 }
 
@@ -55,7 +55,7 @@ impl Reservations {
         }
     }
 
-    /// Whether the host behind a port reserves, as far as is known.
+    /// True if the host behind a port reserves, as far as is known.
     pub(super) fn has_joined(&self, now: Time, port: usize) -> bool {
         self.heard[port].is_some_and(|heard| now.since(heard) < presence::GONE_AFTER)
     }
@@ -73,7 +73,7 @@ impl Reservations {
     }
 }
 
-/// Whether what begins with an EtherType is a mark or a message.
+/// True if these bytes, from an EtherType on, are a mark or a message.
 fn is_ours(rest: &[u8]) -> bool {
     rest.split_first_chunk().is_some_and(|(ethertype, inner)| {
         u16::from_be_bytes(*ethertype) == OUI_EXTENDED && ReserveHeader::parse(inner).is_ok()

@@ -19,11 +19,11 @@ use super::port::PortConfig;
 use super::status::{PortRates, SwitchStatus};
 use super::{RING_FRAMES, SwitchConfig, SwitchRequest};
 
-/// How long the loop stays awake after the last frame.
+/// Time for which the loop stays awake after the last frame.
 const AWAKE: Span = Span::from_us(200);
 /// Between two looks at what changes slowly.
 const LOOK_EVERY: Span = Span::from_ms(1_000);
-/// Turns between two looks at requests while there is much to do.
+/// Iterations between two polls for requests while the loop is busy.
 const TURNS: u32 = 16;
 
 /// A switch on real interfaces.
@@ -31,7 +31,7 @@ pub struct RackSwitch {
     pub(super) core: SwitchCore,
     pub(super) config: SwitchConfig,
     sockets: Vec<PacketSocket>,
-    /// When each ring was last found empty.
+    /// Time at which each ring was last found empty.
     empty_at: Vec<Time>,
     /// Ports whose interface is down.
     pub(super) down: Vec<bool>,
@@ -160,7 +160,7 @@ impl RackSwitch {
         }
     }
 
-    /// What changes slowly.
+    /// Updates everything that changes slowly.
     fn look(&mut self, now: Time, tell: &mut dyn FnMut(&str)) {
         self.count_overflow();
         self.core.age(now);

@@ -1,4 +1,4 @@
-//! How a switch is doing.
+//! Status of a switch.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use units::Time;
 use super::core::SwitchPortCounters;
 use super::run::RackSwitch;
 
-/// How a switch is doing.
+/// Status of a switch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SwitchStatus {
-    /// What it is called.
+    /// Name of the switch.
     pub name: String,
     /// The process.
     pub pid: u32,
     /// Bits a second that each port carries.
     pub rate_bps: u64,
-    /// What may wait at each port.
+    /// Bytes that may wait at each port.
     pub buffer_bytes: u64,
     /// Since it began.
     pub up_seconds: f64,
     /// Processor time of the loop's turns that had something to do.
     pub busy_seconds: f64,
-    /// Who decides when hosts that reserve may send; none if nobody can reserve.
+    /// Scheduler that decides when hosts that reserve may send; none if nobody can reserve.
     pub scheduler: Option<String>,
     /// The most that waits at a port if all hosts reserve, or if there is a share for those that do not; none if nobody can
     /// reserve, or if the scheduler gives no bound.
@@ -32,18 +32,18 @@ pub struct SwitchStatus {
     /// Part of each port that is kept for what nobody reserved.
     #[serde(default)]
     pub ingress_share: f64,
-    /// What came of reservations, by name.
+    /// Counters of reservations, by name.
     pub reservations: BTreeMap<String, u64>,
     /// In the order in which they were given.
     pub ports: Vec<PortStatus>,
 }
 
-/// How a port is doing.
+/// Status of a port.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PortStatus {
     /// The interface.
     pub interface: String,
-    /// Whether frames can leave by it.
+    /// True if frames can leave by it.
     pub up: bool,
     /// Addresses known behind it.
     pub addresses: usize,

@@ -1,4 +1,4 @@
-//! Which address is behind which port.
+//! Table of addresses and the ports behind which they are.
 //!
 //! An address belongs to the port that it was first heard at, its *home*, until it has been silent there for `aging`; a port
 //! that goes down keeps its addresses for as long. Hosts do move (a virtual machine, a standby router, a cable that is put
@@ -31,7 +31,7 @@ const SILENT_BEFORE_MOVE: Span = Span::from_ms(1_000);
 const MOST_MOVES: u8 = 3;
 const MOVES_WITHIN: Span = Span::from_ms(60_000);
 
-/// What was made of a frame's source address.
+/// Result of the check of a frame's source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SourceCheck {
     Known,
@@ -47,7 +47,7 @@ pub(super) enum SourceCheck {
 pub(super) struct AddressTable {
     aging: Span,
     entries: HashMap<HostAddress, AddressEntry>,
-    /// How many addresses each port has.
+    /// Number of addresses of each port.
     counts: Vec<usize>,
 }
 
@@ -67,7 +67,7 @@ impl AddressEntry {
         Self { port, last_heard: now, home: None, moves: (0, now), is_bound: false }
     }
 
-    /// Where it returns to as soon as it is heard there.
+    /// Home port to which the address returns as soon as it is heard there, and since when it is away.
     fn home(&self, now: Time, aging: Span) -> Option<(usize, Time)> {
         self.home.filter(|(_, left)| now.since(*left) < aging)
     }
@@ -76,7 +76,7 @@ impl AddressEntry {
         !self.is_bound && now.since(self.last_heard) >= aging
     }
 
-    /// Whether another port may have it, and, if so, what its home is then.
+    /// Counts a move to another port and returns the home of the address after it; the outer `None` if the address must stay.
     fn away(&mut self, now: Time, to: usize, aging: Span) -> Option<Option<(usize, Time)>> {
         let home = self.home(now, aging);
         if home.is_some_and(|(home, _)| home == to) {
