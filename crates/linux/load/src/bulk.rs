@@ -26,16 +26,16 @@ use crate::{BytePattern, context, interrupted, now};
 /// Large enough that system calls cost little beside the copying.
 const BLOCK: usize = 256 * 1024;
 
-/// What a receiver waits for before it reads.
+/// Bytes for which a receiver waits before it reads.
 const READ_AT_LEAST: i32 = 16 << 10;
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
-/// How long the last sample may be overdue before the link counts as silent.
+/// Time by which the last sample may be overdue before the link counts as silent.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bulk {
-    /// What is measured, after the warm-up.
+    /// Time that is measured, after the warm-up.
     pub duration: Duration,
     pub warmup: Duration,
     pub congestion: KernelCongestion,
@@ -57,7 +57,7 @@ impl BulkThroughput {
     }
 }
 
-/// What the sink had received, and when by its own clock.
+/// Bytes that the sink had received, and the time by its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BulkSample {
     at: Duration,
@@ -191,7 +191,7 @@ pub(crate) fn sink(connection: &LoadConnection, over: &dyn Fn() -> bool, total: 
     Ok(())
 }
 
-/// What the far end of a checked transfer found.
+/// Findings of the far end of a checked transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferCheck {
     pub received: u64,

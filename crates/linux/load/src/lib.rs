@@ -40,7 +40,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Connections are few and none is timed from its first packet: asking now and then is enough.
 const ACCEPT_EVERY: Duration = Duration::from_millis(5);
 
-/// What a server saw while it ran.
+/// Totals of a server for the time that it ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerTotals {
     pub connections: u64,

@@ -84,7 +84,8 @@ impl RoundTrips {
         if above > self.nanoseconds.high() { 0 } else { self.nanoseconds.count_between(above, self.nanoseconds.high()) }
     }
 
-    /// How long the last message had waited for its echo when the run ended without it. No quantile knows of it.
+    /// Time for which the last message had waited for its echo when the run ended without it. The quantiles do not contain
+    /// it.
     pub fn unanswered(&self) -> Option<Duration> {
         self.unanswered
     }

@@ -70,7 +70,7 @@ impl FromStr for KernelCongestion {
     }
 }
 
-/// What a client asks of the server for the rest of a connection.
+/// Request of a client to the server for the rest of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoadRequest {
     PingPong { size: usize },
@@ -112,7 +112,7 @@ fn decode(preamble: &[u8; PREAMBLE]) -> io::Result<(LoadRequest, KernelCongestio
     Ok((request, String::from_utf8_lossy(name).parse()?))
 }
 
-/// How a read of a whole message ended, errors aside.
+/// End of the read of a whole message, errors aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageRead {
     Whole,
@@ -215,7 +215,7 @@ impl LoadConnection {
         Ok(u32::from_ne_bytes(info[AT..AT + 4].try_into().expect("four bytes")).into())
     }
 
-    /// What has arrived: `Some(0)` at the end of the stream, `None` when nothing came within a tick.
+    /// Reads arrived bytes: `Some(0)` at the end of the stream, `None` when nothing came within a tick.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         or_tick((&self.stream).read(buffer))
     }
@@ -266,8 +266,8 @@ fn connect(to: SocketAddr, congestion: KernelCongestion, late: &dyn Fn() -> bool
     }
 }
 
-/// What is accepted begins without pacing ([`connect`]), until its client says which congestion control it uses. Where Reno is
-/// not allowed it may be paced; that matters little, since a server mostly acknowledges.
+/// Makes accepted connections begin without pacing ([`connect`]), until their client says which congestion control it uses.
+/// If Reno is not allowed, they may be paced; that matters little, since a server mostly acknowledges.
 pub(crate) fn begin_unpaced(listener: &TcpListener) {
     _ = SockRef::from(listener).set_tcp_congestion(KernelCongestion::Reno.name().as_bytes());
 }

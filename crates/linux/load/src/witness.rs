@@ -26,7 +26,7 @@ const HEADER: usize = 16;
 
 /// A header and enough of the pattern to vouch for it.
 pub const SMALLEST: usize = HEADER + 8;
-/// What one UDP datagram can carry over IPv4.
+/// Maximum payload of one UDP datagram over IPv4.
 pub const LARGEST: usize = 65_507;
 
 /// Ten seconds at 100,000 datagrams a second: later than that, nobody waits.
@@ -49,7 +49,7 @@ pub struct WitnessReport {
     /// Distinct datagrams that arrived whole.
     pub received: u64,
     pub duplicates: u64,
-    /// Of those received, how many came after one that was sent later.
+    /// Received datagrams that came after one that was sent later.
     pub out_of_order: u64,
     /// Came so late that they could be duplicates; not among those received.
     pub too_old: u64,
@@ -59,12 +59,12 @@ pub struct WitnessReport {
     /// The longest time between two arrivals, a pause of the sender or of this thread included. An outage that lasts to
     /// the end shows as missing instead.
     pub longest_silence: Duration,
-    /// How much longer the slowest took than the fastest.
+    /// Difference between the delays of the slowest and the fastest datagram.
     pub delay_spread: Duration,
 }
 
 impl WitnessReport {
-    /// How many of `sent` datagrams never arrived whole.
+    /// Number of the `sent` datagrams that never arrived whole.
     pub fn missing(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.received)
     }
@@ -76,7 +76,7 @@ pub fn send(socket: &UdpSocket, to: SocketAddr, rate_per_second: u32, size: usiz
     send_each(socket, to, rate_per_second, size, stop, |_| ())
 }
 
-/// How a datagram left.
+/// Outcome of sending a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
     Taken,
@@ -275,7 +275,7 @@ enum ArrivalKind {
     TooOld,
 }
 
-/// Which of the last [`WINDOW`] numbers have come: a ring of bits that ends at the highest.
+/// Bitmap of the last [`WINDOW`] numbers that have come: a ring of bits that ends at the highest.
 #[derive(Debug)]
 struct NumberBitmap {
     bits: Vec<u64>,
@@ -348,7 +348,7 @@ mod tests {
         tally.report
     }
 
-    /// What the kernel holds for the socket (`SK_MEMINFO_RMEM_ALLOC`).
+    /// Memory that the kernel holds for the socket (`SK_MEMINFO_RMEM_ALLOC`).
     fn queued(socket: &UdpSocket) -> u32 {
         meminfo(socket).expect("the socket's memory")[0]
     }
