@@ -17,7 +17,7 @@ pub struct DirectionConfig {
     pub delay: Span,
 }
 
-/// What a direction did.
+/// Counters of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DirectionCounters {
     /// Frames put into the wire.
@@ -50,7 +50,7 @@ pub(super) struct WireDirection {
     rate: Option<Rate>,
     delay: Span,
     free_at: Time,
-    /// When the port was last found empty.
+    /// Time at which the port was last found empty.
     pub empty_at: Time,
     /// Frames on the wire, each with when it comes out.
     pub in_flight: VecDeque<(Time, Vec<u8>)>,
@@ -76,7 +76,7 @@ impl WireDirection {
         self.rate.is_none() && self.delay == Span::ZERO
     }
 
-    /// When a frame that came then comes out; none if the queue before the wire is full.
+    /// Time at which a frame that came at `arrived` comes out; `None` if the queue before the wire is full.
     fn admit(&mut self, arrived: Time, len: usize, queue: Bytes) -> Option<Time> {
         let Some(rate) = self.rate else { return Some(arrived + self.delay) };
         let waiting = rate.bytes_in(self.free_at.since(arrived));

@@ -1,4 +1,4 @@
-//! Where a direction of the wire ends: what a frame meets there before it reaches the interface.
+//! End of a direction of the wire: the stages that a frame passes there before it reaches the interface.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub(super) struct RouterState {
     pub scratch: Vec<u8>,
 }
 
-/// Where a direction ends: an interface, and before it the repeater if that is on this side, and the router.
+/// End of a direction: an interface, and before it the repeater if that is on this side, and the router.
 pub(super) struct Exit<'a> {
     pub sink: &'a mut PacketSocket,
     pub repeat: Option<&'a mut Repeat>,

@@ -37,7 +37,7 @@ impl<'a> KernelWire<'a> {
         Ok(wire)
     }
 
-    /// What the wire did since it was laid.
+    /// Counters of the wire since it was laid.
     pub fn counters(&self) -> net::Result<[DirectionCounters; 2]> {
         let now = self.seen()?;
         let since = |lane: usize| {

@@ -86,9 +86,9 @@ impl std::fmt::Debug for Medium {
     }
 }
 
-/// How long it stays awake after the last frame.
+/// Time for which it stays awake after the last frame.
 const AWAKE: Span = Span::from_us(200);
-/// How long before a frame is due it does not sleep any more: the kernel wakes a sleeper late.
+/// Time before a frame is due in which it does not sleep any more: the kernel wakes a sleeper late.
 const EARLY: Span = Span::from_us(100);
 const LOOK_EVERY: Span = Span::from_ms(1_000);
 const BATCH: usize = 64;

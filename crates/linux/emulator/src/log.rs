@@ -27,7 +27,7 @@ impl CorruptionLog {
         self.failure = self.capture.write(interface, time_of_day(), frame).err().or(self.failure.take());
     }
 
-    /// What went wrong since the last time, with the file.
+    /// Writes the capture out and returns the failure since the last call, with the file's name.
     pub(super) fn flush(&mut self) -> Option<String> {
         let failure = self.capture.flush().err().or(self.failure.take())?;
         Some(format!("{}: {failure}", self.path.display()))

@@ -17,7 +17,7 @@ use roce::Psn;
 use roce::repeat::{self, PacketView, PortPair, Repeater};
 use wire::roce::{self as format, ExtensionHeader, Opcode, ParsedRoce, Syndrome};
 
-/// What the repeater saw and did.
+/// Counters of the repeater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RepeatCounters {
     /// RoCEv2 frames of any transport, both ways, malformed ones included.
@@ -41,7 +41,7 @@ impl Repeat {
         Self { repeater: Repeater::new(config), seen: 0, malformed: 0 }
     }
 
-    /// How many of a frame that the hosts send are to enter the wire: itself and its copies.
+    /// Number of times that a frame of the hosts enters the wire: itself and its copies.
     #[inline]
     pub fn on_leaving(&mut self, frame: &[u8]) -> u32 {
         self.on_frame(frame, PortPair { from_host: true, to_host: false })
@@ -73,7 +73,7 @@ impl Repeat {
     }
 }
 
-/// What a switch makes of a packet.
+/// View that a switch has of a packet.
 fn seen(header: &format::RoceHeader) -> PacketView {
     let psn = Psn::new(header.psn);
     match (header.opcode, header.extended) {

@@ -8,7 +8,7 @@ use wire::checksum;
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion, Layers};
 
-/// What is rewritten in what comes out.
+/// Changes that are made to frames that come out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
     /// A router forwards: the time to live becomes less by one.
@@ -23,7 +23,7 @@ pub struct Rewrite {
 pub struct Nat {
     pub inside: Ipv4Addr,
     pub outside: Ipv4Addr,
-    /// What is added to its ports.
+    /// Offset that is added to its ports.
     pub port_shift: u16,
 }
 
@@ -60,7 +60,7 @@ impl Rewrite {
 
 struct Ip<'a> {
     bytes: &'a mut [u8],
-    /// Where the checksum of what it carries is, if that covers addresses.
+    /// Position of the checksum of the payload's protocol, if that covers addresses.
     inner: Option<usize>,
     transport: usize,
 }
@@ -148,7 +148,7 @@ mod tests {
         frame
     }
 
-    /// What the checksum of UDP covers: addresses, protocol, length, all of the datagram.
+    /// Bytes that the checksum of UDP covers: addresses, protocol, length, all of the datagram.
     fn inside(frame: &[u8]) -> Vec<u8> {
         let packet = &frame[14..];
         [&packet[12..20], &[0, packet[9]], &packet[24..26], &packet[20..]].concat()
