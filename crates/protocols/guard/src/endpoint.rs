@@ -223,13 +223,13 @@ impl<B: FrameBody> Endpoint<B> {
         self.life.epoch()
     }
 
-    /// What distinguishes the frames of this epoch from those of any other session.
+    /// Identity that distinguishes the frames of this epoch from those of any other session.
     #[inline]
     pub fn identity(&self) -> SessionIdentity {
         self.life.identity()
     }
 
-    /// What the peer would agree to, as it last said. It shows why the peer refused, or was refused.
+    /// Agreement that the peer last offered. It shows why the peer refused, or was refused.
     pub fn peer_agreement(&self) -> Option<LinkAgreement> {
         self.life.theirs()
     }

@@ -102,7 +102,7 @@ pub struct SessionIdentity {
     pub epoch: u32,
 }
 
-/// How long the life cycle waits.
+/// Timing of the life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionTiming {
     /// Between two tries of a message that has to be answered.
@@ -217,13 +217,13 @@ impl Lifecycle {
         Epoch::new(self.epoch)
     }
 
-    /// What distinguishes the frames of this epoch from all others.
+    /// Identity that distinguishes the frames of this epoch from all others.
     #[inline]
     pub fn identity(&self) -> SessionIdentity {
         SessionIdentity { instance: self.instance, peer: self.peer, epoch: self.epoch }
     }
 
-    /// Where sequence numbers begin in this epoch, counted from those of the first.
+    /// First sequence number of this epoch, counted from those of the first.
     pub(crate) fn first_number(&self) -> u32 {
         epoch::first_number(self.epoch)
     }

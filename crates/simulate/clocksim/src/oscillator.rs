@@ -135,8 +135,8 @@ impl Oscillators {
         self.since + Span::from_ps(passed)
     }
 
-    /// Whether all frequencies are what nodes take them for. A clock that is off by more leaves its bound within a few waves without a
-    /// message, so each wave that it hears matters.
+    /// True if all frequencies are within the bounds that nodes assume. A clock that is off by more leaves its bound within
+    /// a few waves without a message, so each wave that it hears matters.
     pub(crate) fn are_sound(&self) -> bool {
         !matches!(self.model, DriftModel::Broken(_, ppm) if ppm.abs() > TOLERANCE_PPM)
     }

@@ -118,7 +118,7 @@ fn after_two_failures_nobody_is_wrong_and_every_second_root_is_explained() {
     assert!(with_second > 0 && with_second < runs / 5, "{with_second} of {runs} runs have a second root");
 }
 
-/// Where losses alone let the backup root take over while the root lives, the next plan makes that one a follower.
+/// Losses alone may let the backup root take over while the root lives; the next plan then makes the old root a follower.
 #[test]
 fn an_old_root_that_a_plan_makes_a_follower_follows() {
     let ring = Graph::new((0..3).map(|n| format!("n{n}")), [[0, 1], [1, 2], [2, 0]]).unwrap();

@@ -107,7 +107,7 @@ fn of_contents(name: &str, contents: &CaptureContents) -> Vec<String> {
     notes
 }
 
-/// How a capture is taken that has no super-frames.
+/// Advice on taking a capture without super-frames.
 const WITHOUT_OFFLOAD: &str = "capture again after: ethtool -K INTERFACE tso off gso off gro off lro off";
 
 /// Cards and kernels that put packets together show one where there were many.
