@@ -23,18 +23,18 @@ impl DriftBound {
     /// Oscillators within ±100 ppm of nominal: two of them differ by 200 ppm (§3.6.1).
     pub const THESIS: Self = Self::from_ppm(200);
 
-    /// Between two oscillators, in parts per million; at most 1,000,000.
+    /// Bound between two oscillators, in parts per million; at most 1,000,000.
     pub const fn from_ppm(ppm: u32) -> Self {
         assert!(ppm <= 1_000_000, "more than the time itself");
         Self { parts_per_billion: ppm * 1_000 }
     }
 
-    /// Between two oscillators, in parts per billion.
+    /// Bound between two oscillators, in parts per billion.
     pub const fn ppb(self) -> u32 {
         self.parts_per_billion
     }
 
-    /// By how much two oscillators drift apart while a third, itself one of the network's, measures `elapsed`.
+    /// Maximum by which two oscillators drift apart while a third, itself one of the network's, measures `elapsed`.
     #[inline]
     pub const fn over(self, elapsed: Span) -> Span {
         let (rho, whole) = (self.parts_per_billion as u64, 2_000_000_000 - self.parts_per_billion as u64);
@@ -51,7 +51,7 @@ impl DriftBound {
 /// Contribution of each hop of a wave to ε_base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerHop {
-    /// By how much the measured way of a message may be wrong: 5 ns (§3.4.1.3).
+    /// Maximum error of the measured way of a message: 5 ns (§3.4.1.3).
     pub measurement: Span,
     /// The longest time between a node's correction and the arrival of what it sends then: residence and way.
     pub dwell: Span,
@@ -81,12 +81,12 @@ impl ErrorBound {
     }
 }
 
-/// Readings between which a clock is.
+/// Interval that contains the reading of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockInterval {
-    /// It shows this or more.
+    /// The clock shows this or more.
     pub earliest: Time,
-    /// It shows this or less.
+    /// The clock shows this or less.
     pub latest: Time,
 }
 

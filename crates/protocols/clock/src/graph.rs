@@ -40,14 +40,14 @@ pub struct GraphNode(pub u32);
 pub struct GraphLink(pub u32);
 
 impl GraphNode {
-    /// Its place in a list with an entry for every node.
+    /// Index of the node in a list with an entry for every node.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl GraphLink {
-    /// Its place in a list with an entry for every link.
+    /// Index of the link in a list with an entry for every link.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -112,7 +112,7 @@ impl ClockNode {
         self.state
     }
 
-    /// Whose time the node has, or had last.
+    /// Term of the root whose time the node has, or had last.
     pub fn term(&self) -> SyncTerm {
         self.term
     }
@@ -122,22 +122,22 @@ impl ClockNode {
         self.line
     }
 
-    /// By which plan that root is one.
+    /// Plan by which that root is the root.
     pub fn epoch(&self) -> SyncEpoch {
         self.epoch
     }
 
-    /// The last wave that it heard or sent.
+    /// Latest wave that it heard or sent.
     pub fn wave(&self) -> u64 {
         self.wave
     }
 
-    /// The hops that wave had come over.
+    /// Number of hops that this wave had come over.
     pub fn depth(&self) -> u16 {
         self.depth
     }
 
-    /// By how much all changes of root of this line may have moved the time.
+    /// Maximum by which all changes of root of this line may have moved the time.
     pub fn handover(&self) -> Span {
         self.handover
     }

@@ -20,14 +20,14 @@ use std::fmt;
 /// Slots of time that hold facts. As long as there are no more facts than these, all are kept.
 pub const MOST_SLOTS: usize = 1 << 18;
 
-/// By how much two clocks may drift apart: nanoseconds in a second.
+/// Maximum drift between two clocks: nanoseconds in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OffsetDrift {
     ppb: u32,
 }
 
 impl OffsetDrift {
-    /// No clock that is worth the name drifts by more than a tenth.
+    /// Upper limit: no usable clock drifts by more than a tenth.
     pub const MOST_PPM: f64 = 100_000.0;
 
     /// `None` for what is no share below a tenth.
@@ -51,14 +51,14 @@ impl OffsetDrift {
 /// Interval that contains a number; either end may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OffsetInterval {
-    /// At least this.
+    /// Lower bound.
     pub low: Option<i64>,
-    /// At most this.
+    /// Upper bound.
     pub high: Option<i64>,
 }
 
 impl OffsetInterval {
-    /// From one value to another.
+    /// Interval from `low` to `high`.
     pub fn new(low: i64, high: i64) -> Self {
         Self { low: Some(low), high: Some(high) }
     }
@@ -133,7 +133,7 @@ impl OffsetFact {
 pub struct OffsetContradiction {
     /// The offset is at most this.
     pub most: OffsetFact,
-    /// And at least this.
+    /// The offset is at least this.
     pub least: OffsetFact,
 }
 
@@ -143,7 +143,7 @@ impl OffsetContradiction {
         (self.most.at.min(self.least.at), self.most.at.max(self.least.at))
     }
 
-    /// By how much the offset changed at least.
+    /// Minimum change of the offset between the two facts.
     pub fn change(&self) -> i64 {
         self.least.value.saturating_sub(self.most.value)
     }
@@ -198,7 +198,7 @@ impl OffsetFacts {
         Self { drift, shift: 0, most_slots: MOST_SLOTS, slots: BTreeMap::new() }
     }
 
-    /// In so many slots at most.
+    /// Limits the number of slots.
     #[cfg(test)]
     fn with_slots(self, most_slots: usize) -> Self {
         Self { most_slots: most_slots.max(1), ..self }
@@ -303,7 +303,7 @@ impl BandPoint {
 #[derive(Clone, Debug)]
 pub struct OffsetBand {
     drift: OffsetDrift,
-    /// In order of time.
+    /// Points in order of time.
     points: Vec<BandPoint>,
 }
 

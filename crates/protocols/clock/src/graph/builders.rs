@@ -142,7 +142,7 @@ impl PodTiers {
 
 /// The numbers of Jupiter's nodes: aggregation blocks first, each with all that is in it, then spine blocks.
 struct Jupiter {
-    /// In an aggregation block.
+    /// Hosts in an aggregation block.
     hosts: u32,
 }
 
@@ -185,7 +185,7 @@ impl Jupiter {
         self.spine_up(spine, 8 + low)
     }
 
-    /// In the order of the numbers.
+    /// Names in the order of the numbers.
     fn names(&self) -> Vec<String> {
         let mut names = Vec::with_capacity(self.spine_up(SPINES, 0) as usize);
         for agg in 0..AGGS {

@@ -17,9 +17,9 @@ pub struct DomainId(pub u32);
 pub struct FailureDomain {
     /// Name of the domain.
     pub name: String,
-    /// In order; a node takes all its links with it.
+    /// Nodes, in order; a node takes all its links with it.
     pub nodes: Vec<GraphNode>,
-    /// In order; only those that fail although both their ends live need be here.
+    /// Links, in order; only those that fail although both their ends live need be here.
     pub links: Vec<GraphLink>,
 }
 
@@ -28,20 +28,20 @@ pub struct FailureDomain {
 pub(crate) struct DomainSet(pub(crate) u32);
 
 impl DomainSet {
-    /// No domain at all.
+    /// The empty set.
     pub(crate) const EMPTY: Self = Self(0);
 }
 
 /// Errors in the description of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainError {
-    /// It has no members.
+    /// The domain has no members.
     Empty(String),
-    /// It holds every node.
+    /// The domain holds every node.
     Everything(String),
-    /// Two of one name.
+    /// Two domains have the same name.
     Twice(String),
-    /// No node has a name that begins so.
+    /// No node has a name with this prefix.
     NoSuchGroup(String),
 }
 
@@ -140,7 +140,7 @@ impl Graph {
         &self.domains.list
     }
 
-    /// One of them.
+    /// Failure domain with this number.
     pub fn domain(&self, id: DomainId) -> &FailureDomain {
         &self.domains.list[id.0 as usize]
     }

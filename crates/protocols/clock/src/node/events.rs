@@ -7,13 +7,13 @@ use crate::bound::ClockInterval;
 /// The states of a node; the diagram is in [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeState {
-    /// Its clock is the time.
+    /// The node's clock is the time.
     Root,
-    /// Listens to its parent.
+    /// The node listens to its parent.
     Following,
-    /// Listens to its backup parent.
+    /// The node listens to its backup parent.
     Turned,
-    /// Has found its own clock broken.
+    /// The node has found its own clock broken.
     Evicted,
 }
 

@@ -20,13 +20,13 @@ pub struct PlanPart {
 /// Role that a plan gives a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlannedRole {
-    /// Its clock is the time.
+    /// The node's clock is the time.
     Root,
-    /// It listens.
+    /// The node listens to others.
     Follower {
-        /// To whom, and how deep that puts it.
+        /// Parent, and the node's depth while it listens there.
         parent: Upstream,
-        /// To whom if the parent falls silent; none if the plan could not cover the node.
+        /// Backup parent, if the parent falls silent; none if the plan could not cover the node.
         backup: Option<Upstream>,
         /// The node becomes the root if the backup parent is silent as well.
         backup_root: bool,
@@ -79,11 +79,11 @@ pub enum ValidityRule {
 /// Parameters that all nodes of a network share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeParams {
-    /// Between waves, by the root's oscillator.
+    /// Interval between waves, by the root's oscillator.
     pub interval: Span,
-    /// Without a valid message, until a node turns to its backup parent.
+    /// Time without a valid message after which a node turns to its backup parent.
     pub first_timeout: Span,
-    /// After that, until the backup root makes itself the root.
+    /// Further time after which the backup root makes itself the root.
     pub second_timeout: Span,
     /// Maximum rate at which oscillators drift apart.
     pub drift: DriftBound,
@@ -111,7 +111,7 @@ impl NodeParams {
         validity: ValidityRule::Overlap,
     };
 
-    /// The same proportions for waves of another interval: a node turns after it has missed two waves and a bit.
+    /// Scales the timeouts to waves of another interval: a node turns after it has missed two waves and a bit.
     pub fn with_interval(self, interval: Span) -> Self {
         let first_timeout = interval * 185 / 90;
         Self { interval, first_timeout, second_timeout: interval * 2, ..self }

@@ -39,7 +39,7 @@ pub(super) struct Rivals {
     successor: Option<Neighbour>,
     /// Time at which a planned root becomes the root, even if it has not heard the current one.
     pub(super) claim: Option<Time>,
-    /// Until when its plan overrules roots that it hears of.
+    /// End of the time in which its plan overrules roots that it hears of.
     overrules: Time,
     /// A later term whose time does not fit, and how often it came in a row.
     doubted: (SyncTerm, u32),
@@ -51,7 +51,7 @@ impl Rivals {
         Self { known: nobody, successor: None, claim: None, overrules: now, doubted: (nobody, 0) }
     }
 
-    /// Nothing is under way any more.
+    /// Forgets every change of roots that is under way.
     pub(super) fn anew(self, now: Time) -> Self {
         Self { known: self.known, ..Self::at(now) }
     }

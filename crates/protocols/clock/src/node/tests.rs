@@ -271,7 +271,7 @@ fn a_plan_for_the_old_root_begins_another_line_if_its_successor_is_silent() {
     assert_eq!(story.node.reading(us(400)), Some(us(400)), "it is its own time");
 }
 
-/// Since when another node is the root it cannot know, and at the next message it would suspect its own clock.
+/// A root cannot know since when another node is the root, and at the next message it would suspect its own clock.
 #[test]
 fn a_root_that_a_plan_makes_a_follower_forgets_its_time() {
     let mut story = Story::new(root());

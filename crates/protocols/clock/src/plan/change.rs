@@ -1,4 +1,4 @@
-//! From one plan to another, node by node.
+//! Transition from one plan to another, node by node.
 //!
 //! Nodes change one after another, and at 88,064 of them that takes a while. Two things must hold after every step: every node hears
 //! the root, and a node that survives every single failure of a link or a node in both plans still does (see `stage`). `order` finds such an
@@ -28,21 +28,21 @@ use crate::graph::Graph;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
-    /// It becomes the root.
+    /// The node becomes the root.
     Root,
-    /// It becomes the backup root.
+    /// The node becomes the backup root.
     BackupRoot,
-    /// It is the backup root no longer.
+    /// The node is the backup root no longer.
     Resign,
-    /// It was not in the old plan.
+    /// The node was not in the old plan.
     Add,
-    /// It gets another parent, backup parent or depth after failures.
+    /// The node gets another parent, backup parent or depth after failures.
     Change,
-    /// It is not in the new plan.
+    /// The node is not in the new plan.
     Remove,
 }
 
-/// One node's part: whom it listens to before and after. A node may have several steps.
+/// Step of one node: its parents before and after. A node may have several steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the fields are those of the output, described in docs/clock.md")]
 pub struct PlanStep {
@@ -52,7 +52,7 @@ pub struct PlanStep {
     pub parent: Option<String>,
     pub old_backup: Option<String>,
     pub backup: Option<String>,
-    /// Only where several links lead there.
+    /// Link to the parent, only where several links lead there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_link: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ pub struct StepGroup {
     pub number: usize,
     /// Nodes that change.
     pub nodes: Vec<String>,
-    /// Why.
+    /// Reason for the group.
     pub because: GroupReason,
 }
 
@@ -94,7 +94,7 @@ pub struct PlanChange {
     pub epoch: Option<u32>,
     /// Nodes that stay as they are.
     pub unchanged: usize,
-    /// In order.
+    /// Steps, in order.
     pub steps: Vec<PlanStep>,
     /// Steps that are made at once.
     pub at_once: Vec<StepGroup>,

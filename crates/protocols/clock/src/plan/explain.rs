@@ -44,12 +44,12 @@ impl ClockPlan {
         lines
     }
 
-    /// From a node to the root.
+    /// Nodes on the way from a node to the root.
     fn way(&self, node: GraphNode) -> Vec<GraphNode> {
         std::iter::successors(Some(node), |here| self.parent[here.index()].map(|up| up.node)).collect()
     }
 
-    /// From a node to the backup root.
+    /// Nodes on the way from a node to the backup root.
     fn backup_way(&self, node: GraphNode) -> Vec<GraphNode> {
         let next = |here: &GraphNode| {
             self.backup[here.index()].map(|up| up.node).filter(|_| *here != self.backup_root || *here == node)

@@ -118,14 +118,14 @@ impl fmt::Display for PlanFileError {
 impl std::error::Error for PlanFileError {}
 
 impl PlanFile {
-    /// From the text of a file. Who acts on a plan may rely on its tree: see [`Self::check_tree`].
+    /// Reads the text of a file. Programs that act on a plan may rely on its tree: see [`Self::check_tree`].
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
         let file = Self::from_json(text)?;
         file.check_tree().map_err(|error| error.located(text))?;
         Ok(file)
     }
 
-    /// From the text of a file, whatever its rows say: for [`Self::check`], which lists all that is wrong with them.
+    /// Reads the text of a file, whatever its rows say: for [`Self::check`], which lists all its errors.
     pub fn from_json(text: &str) -> Result<Self, PlanFileError> {
         serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
             let said = error.to_string();

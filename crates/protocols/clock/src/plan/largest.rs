@@ -15,11 +15,11 @@ pub(super) struct BackupGraph {
     /// For each node, its backup parent and the link to it.
     pub(super) backup: Vec<(u32, u32)>,
     pub(super) depth: Vec<u32>,
-    /// From the backup root on; empty if there is none that closes.
+    /// The loop from the backup root on; empty if none closes.
     pub(super) ring: Vec<GraphNode>,
     /// Nodes with a backup parent.
     pub(super) score: usize,
-    /// In the order in which they were reached.
+    /// Nodes in the order in which they were reached.
     pub(super) reached: Vec<GraphNode>,
 }
 

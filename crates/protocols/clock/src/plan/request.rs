@@ -26,29 +26,29 @@ pub struct PlanRequest {
 pub enum PlanError {
     /// The root has failed, or none of its links works.
     RootCutOff(String),
-    /// Nothing has failed, and yet no way leads from one to the other.
+    /// No way leads from one node to the other although nothing has failed.
     Disconnected(String, String),
     /// The backup root is not linked to the root.
     NoChild {
-        /// Its name.
+        /// The backup root's name.
         backup_root: String,
-        /// The root's.
+        /// The root's name.
         root: String,
     },
-    /// A domain holds both.
+    /// A domain holds both roots.
     SharedDomain {
         /// The backup root's name.
         backup_root: String,
-        /// The root's.
+        /// The root's name.
         root: String,
-        /// The domain's.
+        /// The domain's name.
         domain: String,
     },
     /// Each of the root's children shares a domain with it; one such domain.
     ChildrenInDomain {
         /// The root's name.
         root: String,
-        /// The domain's.
+        /// The domain's name.
         domain: String,
     },
     /// No child of the root can learn that the root lives but its link has failed.

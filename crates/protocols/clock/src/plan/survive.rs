@@ -47,9 +47,9 @@ pub struct Survival<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NodeFate {
     Dead,
-    /// Its way to the root is broken.
+    /// The node's way to the root is broken.
     Broken,
-    /// Its backup parent is being asked.
+    /// The node's backup parent is being looked at.
     Asking,
     Turned(u32),
     Stranded,

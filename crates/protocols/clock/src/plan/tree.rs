@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::graph::{DomainId, DomainSet, Graph, GraphLink, GraphNode};
 
-/// No parent, no depth, no place.
+/// Placeholder for no parent, no depth, no place.
 pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]

@@ -34,7 +34,7 @@ const MOST_WORK: u64 = 400_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StageMove {
     Listen(u32, ListenSetting),
-    /// It is the backup root from now on, and the other one no longer.
+    /// The node is the backup root from now on, and the other one no longer.
     BackupRoot(u32),
 }
 
@@ -65,7 +65,7 @@ pub(super) struct ChangeOrder<'a> {
     changed: &'a [u32],
     old: &'a [ListenSetting],
     new: &'a [ListenSetting],
-    /// Before and after.
+    /// Backup roots before and after.
     backup_roots: [u32; 2],
     steps: Vec<StageStep>,
 }
@@ -136,7 +136,7 @@ impl<'a> ChangeOrder<'a> {
         }
     }
 
-    /// One of the two parents alone.
+    /// Tries to change only one of the two parents.
     fn go_half(&mut self, what: StageMove) -> bool {
         let StageMove::Listen(node, new) = what else { return false };
         let now = self.stage.setting(node);
@@ -146,7 +146,8 @@ impl<'a> ChangeOrder<'a> {
         halves.into_iter().any(|half| self.try_move(StageMove::Listen(node, half)))
     }
 
-    /// Through all states that single steps reach, if they are few; whether that led to the new plan, with a group where it had to.
+    /// Searches all states that single steps reach, if they are few; true if that led to the new plan, with a group where
+    /// one is necessary.
     fn search(&mut self, pending: &[StageMove]) -> bool {
         let all: Vec<StageMove> = self.all_moves();
         let is_whole = all.len() <= MOST_PLAYERS;

@@ -5,7 +5,7 @@ use super::stage::{ListenSetting, StageUplink};
 use crate::graph::{Graph, GraphLink, GraphNode};
 use crate::plan::{ClockPlan, PlanMethod, SearchSummary, SingleFailure, Survival, Uplink};
 
-/// Before, at the worst of the steps, and after.
+/// Number of exposed nodes before, at the worst of the steps, and after.
 pub(super) fn exposed(
     graph: &Graph,
     [root, backup_root]: [u32; 2],

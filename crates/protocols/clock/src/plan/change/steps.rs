@@ -85,7 +85,7 @@ fn step(node: &str, kind: StepKind, was: Option<&NodeUplinks<'_>>, is: Option<&N
     }
 }
 
-/// Everybody who changes, from the top of the new tree down.
+/// Steps of all nodes that change, from the top of the new tree down.
 pub(super) fn top_down_steps<'a>(
     order: &[&'a str],
     new_root: &str,
