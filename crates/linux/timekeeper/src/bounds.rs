@@ -100,7 +100,7 @@ impl NeighbourBounds {
         Self { drift, least: None, most: None, waves: RecentFrames::NONE, requests: RecentFrames::NONE }
     }
 
-    /// Nothing that was said before counts: it is another time now, or another process says it.
+    /// Forgets the neighbour's earlier statements: the time is another one now, or another process makes them.
     pub(crate) fn forget(&mut self) {
         *self = Self { requests: self.requests, ..Self::new(self.drift) };
     }
@@ -135,8 +135,8 @@ impl NeighbourBounds {
         }
     }
 
-    /// Between what the time is now, as far as both bounds are known. They may contradict each other: then one of the clocks
-    /// drifts more than it may, or somebody lies.
+    /// Bounds on the time now, if both are known. They may contradict each other: then one of the clocks drifts more than
+    /// it may, or somebody lies.
     pub(crate) fn at(&self, local_ns: u64) -> Option<(u64, u64)> {
         let (least, most) = (self.least?, self.most?);
         Some((least.least_at(local_ns, self.drift), most.most_at(local_ns, self.drift)))

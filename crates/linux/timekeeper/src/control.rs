@@ -31,7 +31,7 @@ const PLAN_PATIENCE: Duration = Duration::from_secs(10);
 pub enum ClockRequest {
     /// How it is doing.
     Status(Sender<ClockStatus>),
-    /// Another plan, or the same again: a node that turned goes back to its parent.
+    /// Gives the node another plan, or the same again: a node that turned goes back to its parent.
     Plan(Box<ClockDuties>, Sender<Result<(), String>>),
     /// Ends the loop.
     Stop,
@@ -45,7 +45,7 @@ pub enum ClockControlRequest {
     Status,
     /// What a plan asks of the node. Who asks has read the plan: a daemon opens no file that others name.
     Plan(Box<ClockDuties>),
-    /// Ends it.
+    /// Ends the daemon.
     Down,
 }
 
@@ -55,9 +55,9 @@ pub enum ClockControlRequest {
 pub enum ClockControlReply {
     /// How it is doing.
     Status(Box<ClockStatus>),
-    /// It has, or will.
+    /// The daemon has done it, or will.
     Done,
-    /// It will not, and why.
+    /// The daemon refuses, and says why.
     Refused(String),
 }
 

@@ -52,13 +52,14 @@ pub(crate) struct ClockCore {
     wave_made_ns: u64,
     pub(crate) counters: ClockCounters,
     pub(crate) events: Vec<CoreEvent>,
-    /// On the oscillator, when a message was believed last.
+    /// Time of the last message that was believed, on the oscillator.
     heard_ns: Option<u64>,
-    /// Since when it hears its parent without a gap, after it was given its plan; none if it does so for long enough.
+    /// Time since which the node hears its parent without a gap, after it was given its plan; none if it does so for long
+    /// enough.
     settling_ns: Option<u64>,
     /// The longest time without a message that was believed, since the node was given its plan.
     silence_ns: u64,
-    /// Whose time neighbours were told of.
+    /// Term that neighbours were told of.
     told_term: SyncTerm,
     /// Kept for its room.
     out: CoreOut,

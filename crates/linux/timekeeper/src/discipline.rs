@@ -4,7 +4,7 @@
 //! the page, and the kernel is told by how much the system's clock may be wrong (`maxerror`). The rate changes by 500 ppm at most;
 //! what is further off than 10 ms is set at once.
 
-/// Between two adjustments.
+/// Interval between two adjustments.
 const EVERY_NS: u64 = 10_000_000;
 /// Offset above which the clock is set, not slewed.
 const STEP_NS: i64 = 10_000_000;

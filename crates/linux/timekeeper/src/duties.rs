@@ -98,7 +98,7 @@ impl ClockDuties {
         self.backup.as_ref().map(|to| to.name.as_str())
     }
 
-    /// For the machine, with neighbours numbered as `ports` has them.
+    /// The same part for the state machine, with neighbours numbered as `ports` has them.
     pub(crate) fn part(&self, ports: &[String]) -> Result<PlanPart, DutyError> {
         let upstream = |to: &ListensTo| {
             let number = ports.iter().position(|name| *name == to.name);

@@ -1,4 +1,4 @@
-//! One neighbour of a node: what it has said of the time, and what it is told.
+//! State of one neighbour of a node: its statements about the time, and the answers to it.
 
 use clock::bound::DriftBound;
 use wire::exchange::{ExchangeFrame, FrameTime};
@@ -32,16 +32,16 @@ pub(crate) struct NeighbourState {
     digest: u32,
     /// This node listens to it, or may have to.
     pub(crate) is_heard: bool,
-    /// It has asked for waves lately.
+    /// The neighbour has asked for waves lately.
     pub(crate) listens: bool,
-    /// On the oscillator, when it did so last.
+    /// Time of its last request, on the oscillator.
     asked_ns: u64,
-    /// It has the time of an earlier root than this node, and is to hear of it.
+    /// The neighbour has the time of an earlier root than this node, and is to hear of it.
     pub(crate) is_behind: bool,
     pub(crate) bounds: NeighbourBounds,
     /// The run of its daemon.
     instance: Option<u32>,
-    /// Whose time it has, which its bounds are about.
+    /// Term of its time, to which its bounds refer.
     term: SyncTerm,
     /// Frames that said that it has a later root's time: when the first came, and how many.
     later: Option<(u64, u32)>,
@@ -51,13 +51,13 @@ pub(crate) struct NeighbourState {
     arrived: Option<LocalFrame>,
     /// The last wave that came and was not looked at yet.
     pub(crate) pending: Option<SyncMessage>,
-    /// On the oscillator, when a wave came last.
+    /// Time of its last wave, on the oscillator.
     pub(crate) wave_at: Option<u64>,
-    /// And when the first one came in this run of its daemon.
+    /// Time of its first wave in this run of its daemon.
     pub(crate) first_wave_at: Option<u64>,
-    /// It was said that it has another plan.
+    /// A report said that the neighbour has another plan.
     pub(crate) told_of_plan: bool,
-    /// It was said that somebody else is on the link to it.
+    /// A report said that another node is on the link to it.
     pub(crate) told_of_stranger: bool,
 }
 

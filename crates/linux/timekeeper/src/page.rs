@@ -47,18 +47,18 @@ const ATTEMPTS: usize = 1_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockState {
-    /// It has heard nothing yet, and does not know the time.
+    /// The clock has heard nothing yet, and does not know the time.
     #[default]
     Unsynchronized,
-    /// Its time is the time.
+    /// The clock is the root: its time is the time.
     Root,
-    /// It listens to its parent.
+    /// The clock listens to its parent.
     Following,
-    /// It heard nothing from its parent and listens to its backup parent.
+    /// The clock heard nothing from its parent and listens to its backup parent.
     Turned,
     /// The backup root, after it has taken over.
     Elected,
-    /// It listens to nobody any more: its own clock, or the plan, is not to be trusted.
+    /// The clock listens to nobody any more: its own clock, or the plan, is not to be trusted.
     Evicted,
 }
 
@@ -108,11 +108,11 @@ pub struct ClockPageEntry {
     pub epoch: u64,
     /// True if the time is that of the plan's backup root, which has taken over.
     pub elected: bool,
-    /// By how much all changes of root so far may have moved the time.
+    /// Maximum by which all changes of root so far may have moved the time.
     pub handover_ns: u64,
     /// CLOCK_MONOTONIC_RAW at the last message that was believed.
     pub heard_ns: u64,
-    /// Whose time it is: each root has another one, and each time that it becomes the root. Its upper half counts roots.
+    /// Term of the time: each root has another one, and each time that it becomes the root. Its upper half counts roots.
     pub term: u64,
     /// Roots of one line took the time over from each other.
     pub line: u64,
@@ -180,9 +180,9 @@ impl ClockPageEntry {
 /// The time, as an interval that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
-    /// It is not before this, in nanoseconds since 1970 by the root.
+    /// Earliest possible time, in nanoseconds since 1970 by the root.
     pub earliest_ns: u64,
-    /// It is not after this.
+    /// Latest possible time.
     pub latest_ns: u64,
     /// State of the clock.
     pub state: ClockState,
@@ -192,16 +192,17 @@ pub struct ClockReading {
     pub epoch: u64,
     /// True if the time is that of the plan's backup root. The times of two roots are not the same time.
     pub elected: bool,
-    /// By how much all changes of root of this line may have moved the time, together.
+    /// Maximum by which all changes of root of this line together may have moved the time.
     pub handover_ns: u64,
-    /// Whose time it is. Two readings of one term can be compared.
+    /// Term of the time. Two readings of one term can be compared.
     pub term: u64,
-    /// Readings of two terms of one line differ by no more than their handovers do; those of two lines cannot be compared.
+    /// Line of the time. Readings of two terms of one line differ by no more than their handovers do; those of two lines
+    /// cannot be compared.
     pub line: u64,
 }
 
 impl ClockReading {
-    /// By how much the middle of the interval may be wrong.
+    /// Maximum error of the middle of the interval.
     pub fn eps_ns(&self) -> u64 {
         self.latest_ns.saturating_sub(self.earliest_ns).div_ceil(2)
     }

@@ -14,7 +14,7 @@ use wire::reserve::OUI_EXTENDED;
 use crate::config::ClockLink;
 use crate::seal::{FrameRefusal, LONGEST_SEALED, WaveSeal};
 
-/// To the other end of the link and no further: no bridge passes it on.
+/// Destination of frames: the other end of the link and no further, as no bridge passes it on.
 const GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
 /// Addresses and EtherType.
 const ETHERNET: usize = 14;
@@ -24,16 +24,16 @@ const SHORTEST: usize = 60;
 const BATCH: usize = 64;
 /// Frames whose stamps may still come.
 const UNSTAMPED: usize = 64;
-/// Between two attempts to open an interface.
+/// Interval between two attempts to open an interface.
 const RETRY_NS: u64 = 20_000_000;
 
 /// A frame that came in, or why it is not believed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortArrival {
     pub(crate) frame: Result<ExchangeFrame, FrameRefusal>,
-    /// By the kernel, in nanoseconds since 1970.
+    /// Time of arrival by the kernel, in nanoseconds since 1970.
     pub(crate) stamp: Option<u64>,
-    /// By the program, on CLOCK_MONOTONIC_RAW.
+    /// Time of arrival by the program, on CLOCK_MONOTONIC_RAW.
     pub(crate) raw_ns: u64,
 }
 

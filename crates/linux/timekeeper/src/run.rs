@@ -78,7 +78,7 @@ fn unreached<'a>(duties: &ClockDuties, names: impl Iterator<Item = &'a str> + Cl
 }
 
 impl Timekeeper {
-    /// In the network namespace of the calling thread. Every interface must exist.
+    /// Opens the clock in the network namespace of the calling thread. Every interface must exist.
     pub(crate) fn open(config: ClockConfig, key: Option<SealKey>, page: &Path) -> Result<Self, DaemonEnd> {
         let trouble = |error: &dyn std::fmt::Display| DaemonEnd::Trouble(error.to_string());
         let in_words = |what: &str, error: &dyn std::fmt::Display| DaemonEnd::Trouble(format!("{what}: {error}"));
@@ -326,7 +326,7 @@ impl Timekeeper {
         ClockStatus::of(self)
     }
 
-    /// Until an end of a link has something to say before there is a session.
+    /// Time until an end of a link has something to say before there is a session.
     fn greets_in_ns(&self) -> u64 {
         let now = self.clock.now();
         let greets = self.ports.iter().filter(|port| port.is_open()).map(|port| port.seal.greets_at()).min();

@@ -26,10 +26,10 @@ use crate::duties::name_digest;
 const PREFIX: [u8; 5] = [0x02, 0x68, 0x69, 0x00, 0x05];
 /// Prefix, sender, receiver.
 const NAMES: usize = PREFIX.len() + 8;
-/// In place of a greeting's kind.
+/// Value that sealed frames have in place of a greeting's kind.
 const SEALED: u8 = 0;
 const SEAL: usize = 16;
-/// The longest that is sent behind an Ethernet header.
+/// Maximum length behind an Ethernet header.
 pub(crate) const LONGEST_SEALED: usize = NAMES + 1 + SEAL + EXCHANGE_LONGEST;
 /// Trouble is forgotten if frames opened within this time, or a few intervals.
 const PATIENCE: Span = Span::from_ms(1_000);
@@ -37,19 +37,19 @@ const PATIENCE: Span = Span::from_ms(1_000);
 /// Why a frame is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameRefusal {
-    /// No frame of a clock.
+    /// The bytes are no frame of a clock.
     Malformed,
-    /// From another node than the one that the link leads to, or for another one.
+    /// The frame is from another node than the one that the link leads to, or for another one.
     Foreign,
-    /// Its tag does not fit.
+    /// The frame's tag does not fit.
     Forged,
-    /// It came before.
+    /// The frame came before.
     Replayed,
     /// The two ends have not agreed on a session yet.
     Early,
-    /// It has no seal, and here is a key.
+    /// The frame has no seal, and here is a key.
     Unsealed,
-    /// It has a seal, and here is no key.
+    /// The frame has a seal, and here is no key.
     Sealed,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct WaveSeal {
     now: Time,
     patience: Span,
     opened_at: Time,
-    /// Since a frame opened last.
+    /// Trouble since a frame opened last.
     trouble: Option<FrameRefusal>,
 }
 
@@ -197,7 +197,7 @@ impl WaveSeal {
 }
 
 impl FrameRefusal {
-    /// For people, if it is trouble.
+    /// Describes the refusal for people, if it is trouble.
     pub(crate) fn in_words(self, neighbour: &str) -> String {
         match self {
             Self::Forged => {

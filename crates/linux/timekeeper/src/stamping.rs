@@ -1,4 +1,4 @@
-//! From the kernel's time stamps to the oscillator.
+//! Conversion of the kernel's time stamps to the oscillator.
 //!
 //! The kernel stamps frames with CLOCK_REALTIME, which may be slewed or set at any moment. So it is read together with
 //! CLOCK_MONOTONIC_RAW every time the loop goes round, one reading of it between two of the other. How far the two clocks were
@@ -62,12 +62,13 @@ impl StampConverter {
         Some((stamp.checked_add_signed(most.checked_neg()?)?, stamp.checked_add_signed(least.checked_neg()?)?))
     }
 
-    /// Not after the frame left: what the kernel says, unless the program knows better from before it sent it.
+    /// Reading not after the frame left: the kernel's stamp, unless the program knows better from before it sent the frame.
     pub(crate) fn sent(&self, stamp: u64, program_ns: u64) -> u64 {
         self.between(stamp).map_or(program_ns, |(earliest, _)| earliest.max(program_ns))
     }
 
-    /// Not before the frame came: what the kernel says, unless the program knows better from after it received it.
+    /// Reading not before the frame came: the kernel's stamp, unless the program knows better from after it received the
+    /// frame.
     pub(crate) fn received(&self, stamp: Option<u64>, program_ns: u64) -> u64 {
         let latest = stamp.and_then(|stamp| self.between(stamp));
         latest.map_or(program_ns, |(_, latest)| latest.min(program_ns))

@@ -23,13 +23,13 @@ pub struct ClockStatus {
     pub epoch: u32,
     /// True if that plan's backup root has taken over.
     pub elected: bool,
-    /// By how much it may be wrong; none if it does not know the time.
+    /// Maximum error of its time; none if it does not know the time.
     pub eps_ns: Option<u64>,
-    /// By how much all changes of root so far may have moved the time.
+    /// Maximum by which all changes of root so far may have moved the time.
     pub handover_ns: u64,
-    /// Since the last message that was believed.
+    /// Time since the last message that was believed.
     pub heard_us_ago: Option<f64>,
-    /// The longest time between two such messages since it was given its plan.
+    /// Longest time between two such messages since it was given its plan.
     pub silence_us: f64,
     /// Time by which the system's clock was behind when it was adjusted last; none if it is left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,16 +40,16 @@ pub struct ClockStatus {
     pub parent: Option<String>,
     /// Backup parent in the plan.
     pub backup: Option<String>,
-    /// Between waves.
+    /// Interval between waves.
     pub interval_us: f64,
-    /// Since it began.
+    /// Uptime.
     pub up_seconds: f64,
     /// Page from which programs read the time.
     #[serde(default)]
     pub page: PathBuf,
-    /// One for each neighbour.
+    /// Links, one for each neighbour.
     pub links: Vec<ClockLinkStatus>,
-    /// Whatever was counted, by name.
+    /// All counters, by name.
     pub counters: BTreeMap<String, u64>,
 }
 
