@@ -37,9 +37,9 @@ impl RackAgreement {
         self.at_sharing_switch(ports, buffer, Prob::literal(0.0))
     }
 
-    /// The same at a switch that keeps a part of each port for what nobody reserved. Hosts need not know of it: with every
-    /// grant they are told when their slot is. Those of the paper are told how many slots are before theirs, and so they would
-    /// have to know how long one is.
+    /// The parameters at a switch that keeps a part of each port for frames without a reservation. Hosts need not know of
+    /// it: every grant tells them the time of their slot. Hosts of the paper are told the number of slots before theirs,
+    /// and so they would have to know the length of a slot.
     pub fn at_sharing_switch(
         &self,
         ports: u16,

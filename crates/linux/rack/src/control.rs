@@ -35,7 +35,7 @@ impl RackRole {
 pub enum RackRequest<S> {
     /// Asks for the status.
     Status(Sender<S>),
-    /// Peaks begin again at what waits now; a host has none.
+    /// Resets the peaks to the bytes that wait now; a host has none.
     ResetPeaks,
     /// Ends the loop.
     Stop,
@@ -47,7 +47,7 @@ pub enum RackRequest<S> {
 pub enum RackControlRequest {
     /// Asks for the status.
     Status,
-    /// Ends it.
+    /// Ends the daemon.
     Down,
 }
 
@@ -57,9 +57,9 @@ pub enum RackControlRequest {
 pub enum RackControlReply<S> {
     /// The status.
     Status(Box<S>),
-    /// It will.
+    /// The daemon will do it.
     Done,
-    /// It will not, and why.
+    /// The daemon refuses, and says why.
     Refused(String),
 }
 

@@ -7,11 +7,11 @@
 use units::Span;
 use wire::reserve::{BurstId, Demand, Reservation, ReserveMessage, ReserveVerb};
 
-/// No host has this context.
+/// Context that no host has.
 const NO_CONTEXT: u16 = u16::MAX;
 /// Interval at which a host says that it is there.
 pub(crate) const SAID_EVERY: Span = Span::from_ms(500);
-/// After how long without a word a host counts as gone.
+/// Time without a word after which a host counts as gone.
 pub(crate) const GONE_AFTER: Span = Span::from_ms(2_000);
 
 /// Message of a host about its own presence.

@@ -33,7 +33,7 @@ pub(crate) const RING_FRAMES: usize = 4_096;
 pub struct SwitchConfig {
     /// Name of the switch.
     pub name: String,
-    /// At least two.
+    /// Ports, at least two.
     pub ports: Vec<PortConfig>,
     /// An address that has been silent for this long is forgotten.
     pub aging: Span,

@@ -29,10 +29,11 @@ use crate::metrics::serve_status;
 
 /// A daemon that is about to end has the lock for a moment.
 const LOCK_ATTEMPTS: u32 = 50;
-/// For the paper's scheduler a host must know how long a slot is; the others tell it with every grant.
+/// Rate where none is known. For the paper's scheduler a host must know the length of a slot; the others tell it with every
+/// grant.
 const RATE_IF_UNKNOWN: Rate = Rate::gbps(1);
 
-/// To check parameters by, before the interface is there.
+/// MTU to check parameters by, before the interface is there.
 const ANY_MTU: u32 = 1_500;
 
 /// Configuration with which a host joins.
@@ -108,7 +109,7 @@ enum ServeEnd {
 }
 
 impl HostDaemon<'_> {
-    /// Has joined until asked to leave; the last status.
+    /// Joins and runs until asked to leave; returns the last status.
     pub fn run(
         mut self,
         mailbox: &Mailbox<HostRequest>,
@@ -151,7 +152,7 @@ impl HostDaemon<'_> {
         )))
     }
 
-    /// The same, with nobody else on this interface or of this name.
+    /// Runs with no other process on this interface or of this name.
     fn run_alone(
         &mut self,
         mailbox: &Mailbox<HostRequest>,
@@ -175,7 +176,7 @@ impl HostDaemon<'_> {
         })
     }
 
-    /// One incarnation after the other, as long as the interface comes back.
+    /// Runs one incarnation after the other, as long as the interface comes back.
     fn serve_until_stopped(&mut self, mut requests: MailboxReader<HostRequest>) -> Result<HostStatus, DaemonEnd> {
         loop {
             if self.config.link.wait
@@ -214,8 +215,9 @@ impl HostDaemon<'_> {
         Ok((!is_ready).then_some(status))
     }
 
-    /// From bringing up the stand-in to putting everything back. If the interface is gone and is to be waited for, the stand-in
-    /// keeps addresses and routes for its return. Once the loop has ended, nobody waits for its answers.
+    /// Runs one incarnation, from bringing up the stand-in to putting everything back. If the interface is gone and is to
+    /// be waited for, the stand-in keeps addresses and routes for its return. Once the loop has ended, nobody waits for its
+    /// answers.
     fn serve(&mut self, mut requests: MailboxReader<HostRequest>) -> Result<ServeEnd, DaemonEnd> {
         let LinkConfig { name, interface, wait, .. } = &self.config.link;
         let (host, identity, mut stand_in) = bring_up(self.config, Some(self.directory))?;

@@ -24,10 +24,10 @@ use crate::presence::{SAID_EVERY, presence};
 /// Number of times that an RSV is sent before the switch counts as one without reservations: a third of a second, because
 /// other programs on its processor may delay a switch in software for that long.
 const ATTEMPTS: u8 = 32;
-/// The same for a switch that has answered before: a second, in which one that was killed is back.
+/// Number of times for a switch that has answered before: a second, in which one that was killed is back.
 const ATTEMPTS_KNOWN: u8 = 100;
-/// For how long the smallest round trip to the switch is remembered, and how many there must have been: on processors that
-/// others use too, all round trips of a second may be slow, and the next one is not.
+/// Time for which the smallest round trip to the switch is remembered, and number of round trips that there must have been:
+/// on processors that others use too, all round trips of a second may be slow, and the next one is not.
 const ROUND_TRIP_WINDOW: Span = Span::from_ms(60_000);
 const ROUND_TRIPS: u16 = 64;
 
@@ -172,7 +172,8 @@ impl JoinedHost {
         self.shell.queued() == Bytes::ZERO && self.machine.held_frames() == 0
     }
 
-    /// Gives back what is reserved and tells the switch that this host leaves. What waits for a reservation is refused.
+    /// Gives back all reservations and tells the switch that this host leaves. Frames that wait for a reservation are
+    /// refused.
     pub(super) fn leave(&mut self, now: Time) {
         self.shell.refuse_all();
         self.machine.on_command(now, HostCommand::Leave, &mut self.shell);

@@ -60,12 +60,12 @@ pub(super) fn destination(frame: &[u8]) -> Option<HostKey> {
 
 /// A frame off the cable.
 pub(super) enum FrameFromSwitch<'a> {
-    /// For this host, from the switch.
+    /// Message for this host, from the switch.
     Message(ReserveMessage),
     /// The addresses, and what stands behind the mark.
     Marked(DataMark, [&'a [u8]; 2]),
     Unmarked(&'a [u8]),
-    /// Not for us: a message between others that was flooded.
+    /// Message between others that was flooded.
     Foreign,
     /// A message for this host that does not come from the switch.
     Stranger,

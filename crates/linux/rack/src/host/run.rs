@@ -16,7 +16,7 @@ use super::status::{HostStatus, JoinIdentity};
 const AWAKE: Span = Span::from_us(200);
 /// Longest sleep of the loop.
 const LOOK_EVERY: Span = Span::from_ms(1_000);
-/// The same while the host leaves.
+/// Longest sleep of the loop while the host leaves.
 const LOOK_WHILE_LEAVING: Span = Span::from_ms(5);
 /// Iterations between two polls for requests while the loop is busy.
 const TURNS: u32 = 16;
@@ -75,7 +75,7 @@ impl<'a> HostLoop<'a> {
         Self { keeper: Some(keeper), ..self }
     }
 
-    /// Until asked to stop; the last status.
+    /// Runs until asked to stop; returns the last status.
     pub fn run(mut self, requests: &mut MailboxReader<HostRequest>) -> io::Result<HostStatus> {
         let mut yields = YieldCost::default();
         let (mut last_busy, mut leaving, mut turns) = (Time::ZERO, HostLeaving::No, 0);

@@ -31,7 +31,7 @@ pub(super) struct HostShell {
     pub pool: FramePool,
     pub tally: Tally,
     now: Time,
-    /// One for each context; the last one is for frames that do not reserve.
+    /// Queues, one for each context; the last one is for frames that do not reserve.
     lanes: Vec<FrameQueue>,
     table: LaneTable,
     /// A super-frame is being cut into these.
@@ -89,7 +89,7 @@ impl HostShell {
         self.lanes.iter().map(FrameQueue::dropped).sum::<u64>() + self.refused
     }
 
-    /// From now on nothing more is taken from the kernel.
+    /// Stops taking frames from the kernel.
     pub(super) fn close(&mut self) {
         self.closing = true;
     }

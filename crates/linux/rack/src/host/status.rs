@@ -39,7 +39,7 @@ pub struct HostStatus {
     pub host_backend: String,
     /// Backend of the cable's side.
     pub wire_backend: String,
-    /// By whom the switch is expected to decide.
+    /// Scheduler that the switch is expected to use.
     pub scheduler: String,
     /// Full frames of a reservation.
     pub k: u8,
@@ -47,14 +47,14 @@ pub struct HostStatus {
     pub contexts: u16,
     /// True if the switch answers, so that frames wait for their turn and not in the switch.
     pub guaranteed: bool,
-    /// If not, why.
+    /// Reason if not.
     pub problem: Option<String>,
     /// The smallest round trip to the switch of late.
     pub round_trip_us: Option<f64>,
     /// The process that passes frames if the daemon is killed.
     #[serde(default)]
     pub keeper: KeeperStatus,
-    /// Since it began.
+    /// Uptime.
     pub up_seconds: f64,
     /// Bytes that wait for a reservation.
     pub queued_bytes: u64,

@@ -23,7 +23,7 @@ pub(super) struct SwitchHeader {
     pub to: HostAddress,
     pub from: HostAddress,
     pub class: TrafficClass,
-    /// Ends at the port that received it.
+    /// True if the frame ends at the port that received it.
     pub is_port_control: bool,
 }
 
@@ -42,7 +42,7 @@ impl SwitchHeader {
         Some(Self { to: *to, from: *from, class, is_port_control: ethertype == MAC_CONTROL })
     }
 
-    /// For more than one host: broadcast and multicast.
+    /// True for a frame to more than one host: broadcast and multicast.
     pub(super) fn is_to_group(&self) -> bool {
         is_group(&self.to)
     }

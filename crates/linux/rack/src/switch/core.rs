@@ -27,43 +27,43 @@ use super::table::{AddressTable, SourceCheck};
 units::counters! {
     /// Counters of a port: first as an input, then as an output. They count frames, unless they say bytes.
     SwitchPortCounters:
-    /// Came in.
+    /// Frames that came in.
     received,
     /// Bytes that came in, frame check not counted.
     received_bytes,
-    /// Came faster than they could be read.
+    /// Frames that came faster than they could be read.
     ring_overflow,
-    /// No Ethernet frames.
+    /// Frames that are no Ethernet frames.
     malformed,
-    /// Longer than the port that they came in at, or were to leave by, carries.
+    /// Frames longer than the port that they came in at, or were to leave by, carries.
     too_long,
-    /// Carried the address of a host behind another port, or the switch's own.
+    /// Frames with the address of a host behind another port, or the switch's own.
     foreign_source,
-    /// Came from an address that was behind another port until then.
+    /// Frames from an address that was behind another port until then.
     moved,
-    /// For the host that they came from, or for this port alone: not forwarded.
+    /// Frames for the host that they came from, or for this port alone: not forwarded.
     filtered,
-    /// For a group, or for an address that is not known: sent to all other ports.
+    /// Frames for a group, or for an address that is not known: sent to all other ports.
     flooded,
-    /// Came from an address that there is no room for.
+    /// Frames from an address that there is no room for.
     unlearned,
     /// Messages of hosts that reserve.
     messages,
-    /// Came without a reservation that they needed: cut and sent back, or dropped.
+    /// Frames without a reservation that they needed: cut and sent back, or dropped.
     policed,
-    /// To leave here, answers to messages included.
+    /// Frames that were to leave here, answers to messages included.
     offered,
     /// Bytes that were to leave here, frame check not counted.
     offered_bytes,
-    /// Found the buffer full.
+    /// Frames that found the buffer full.
     dropped,
-    /// Left.
+    /// Frames that left.
     passed,
     /// Bytes that left, frame check not counted.
     passed_bytes,
     /// Bytes of the wire that they took: frame check, preamble and gap included.
     wire_bytes,
-    /// Left the switch, but the interface had no room for them.
+    /// Frames that left the switch, but for which the interface had no room.
     refused,
 }
 
@@ -182,7 +182,7 @@ impl SwitchCore {
         }
     }
 
-    /// No host has the switch's own address: what comes from there is believed by those who reserve.
+    /// Looks a source address up. No host has the switch's own address: hosts that reserve believe messages from there.
     fn source(&mut self, now: Time, port: usize, address: HostAddress) -> SourceCheck {
         if address == SWITCH_ADDRESS { SourceCheck::Foreign } else { self.table.learn(now, port, address) }
     }

@@ -48,7 +48,7 @@ pub(super) struct QueuedFrame {
 pub(super) struct OutputPort {
     rate: Rate,
     buffer: Bytes,
-    /// By class.
+    /// Queues by class.
     queues: [VecDeque<QueuedFrame>; 2],
     /// The frame on the wire, and when it has left.
     sending: Option<(Time, QueuedFrame)>,

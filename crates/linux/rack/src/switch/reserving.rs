@@ -24,9 +24,9 @@ pub(super) struct Reservations {
 
 /// A frame as reservations see it.
 pub(super) enum ReserveFrame<'a> {
-    /// For the switch itself.
+    /// Message for the switch itself.
     Message(ReserveMessage),
-    /// For a host; what stands behind the mark begins with the frame's own EtherType.
+    /// Marked frame for a host; the bytes behind the mark begin with the frame's own EtherType.
     Marked(DataMark, &'a [u8]),
     Unmarked,
     /// A mark with another one, or with a message, behind it: once it is taken off, a host would believe what is inside.

@@ -21,7 +21,7 @@ use super::{RING_FRAMES, SwitchConfig, SwitchRequest};
 
 /// Time for which the loop stays awake after the last frame.
 const AWAKE: Span = Span::from_us(200);
-/// Between two looks at what changes slowly.
+/// Interval between two updates of what changes slowly.
 const LOOK_EVERY: Span = Span::from_ms(1_000);
 /// Iterations between two polls for requests while the loop is busy.
 const TURNS: u32 = 16;
@@ -35,7 +35,7 @@ pub struct RackSwitch {
     empty_at: Vec<Time>,
     /// Ports whose interface is down.
     pub(super) down: Vec<bool>,
-    /// Until then the core has worked.
+    /// Time until which the core has worked.
     served: Time,
     arrivals: Arrivals,
     pieces: Pieces,

@@ -20,7 +20,7 @@ pub struct SwitchStatus {
     pub rate_bps: u64,
     /// Bytes that may wait at each port.
     pub buffer_bytes: u64,
-    /// Since it began.
+    /// Uptime.
     pub up_seconds: f64,
     /// Processor time of the loop's turns that had something to do.
     pub busy_seconds: f64,
@@ -29,12 +29,12 @@ pub struct SwitchStatus {
     /// The most that waits at a port if all hosts reserve, or if there is a share for those that do not; none if nobody can
     /// reserve, or if the scheduler gives no bound.
     pub bound_bytes: Option<u64>,
-    /// Part of each port that is kept for what nobody reserved.
+    /// Part of each port that is kept for frames without a reservation.
     #[serde(default)]
     pub ingress_share: f64,
     /// Counters of reservations, by name.
     pub reservations: BTreeMap<String, u64>,
-    /// In the order in which they were given.
+    /// Ports, in the order in which they were given.
     pub ports: Vec<PortStatus>,
 }
 

@@ -76,7 +76,7 @@ impl AddressEntry {
         !self.is_bound && now.since(self.last_heard) >= aging
     }
 
-    /// Counts a move to another port and returns the home of the address after it; the outer `None` if the address must stay.
+    /// Counts a move to another port and returns the address's home after it; the outer `None` if it must stay.
     fn away(&mut self, now: Time, to: usize, aging: Span) -> Option<Option<(usize, Time)>> {
         let home = self.home(now, aging);
         if home.is_some_and(|(home, _)| home == to) {
