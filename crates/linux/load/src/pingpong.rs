@@ -31,7 +31,7 @@ impl Default for PingPong {
 }
 
 impl PingPong {
-    /// Ends only when it is stopped, as a run beside another flow does.
+    /// A run that ends only when it is stopped, for use beside another flow.
     pub fn endless() -> Self {
         Self { count: u32::MAX, within: Duration::MAX, ..Self::default() }
     }

@@ -36,7 +36,7 @@ const WINDOW: u64 = 1 << 20;
 /// and a loss that is no fault of the link.
 const CATCH_UP: Duration = Duration::from_millis(2);
 
-/// Between two looks of a receiver that takes datagrams in batches.
+/// Interval at which a receiver takes datagrams in batches.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// `SK_MEMINFO_DROPS` of linux/sock_diag.h, which the libc crate leaves out.
@@ -51,10 +51,10 @@ pub struct WitnessReport {
     pub duplicates: u64,
     /// Received datagrams that came after one that was sent later.
     pub out_of_order: u64,
-    /// Came so late that they could be duplicates; not among those received.
+    /// Datagrams that came so late that they could be duplicates; not among those received.
     pub too_old: u64,
     pub corrupted: u64,
-    /// Lost by this socket, whose buffer was full: missing, but not for the link's sake.
+    /// Datagrams lost by this socket, whose buffer was full: missing, but not the link's fault.
     pub overrun: u64,
     /// The longest time between two arrivals, a pause of the sender or of this thread included. An outage that lasts to
     /// the end shows as missing instead.
@@ -84,7 +84,7 @@ pub enum Departure {
     Refused,
 }
 
-/// The same; `each` hears of every datagram, in the order of their numbers from zero on.
+/// Sends like [`send`]; `each` hears of every datagram, in the order of their numbers from zero on.
 pub fn send_each(
     socket: &UdpSocket,
     to: SocketAddr,
@@ -135,13 +135,13 @@ pub fn receive(socket: &UdpSocket, stop: &StopFlag) -> io::Result<WitnessReport>
     receive_each(socket, stop, |_| ())
 }
 
-/// The same, looking only once a millisecond: to be woken for each datagram would take more of the processor than
-/// the datagram does, from those who are to be measured. Delays and silences come out up to a millisecond longer.
+/// Receives like [`receive`], but looks only once a millisecond: waking for each datagram would take more of the processor
+/// than the datagram does, from the programs that are measured. Delays and silences come out up to a millisecond longer.
 pub fn receive_in_batches(socket: &UdpSocket, stop: &StopFlag) -> io::Result<WitnessReport> {
     receive_with(socket, stop, Some(LOOK_EVERY), |_| ())
 }
 
-/// The same; `each` hears the number of every datagram that arrived whole, as it arrives.
+/// Receives like [`receive`]; `each` hears the number of every datagram that arrived whole, as it arrives.
 pub fn receive_each(socket: &UdpSocket, stop: &StopFlag, each: impl FnMut(u64)) -> io::Result<WitnessReport> {
     receive_with(socket, stop, None, each)
 }
