@@ -1,4 +1,4 @@
-//! One direction of the wire: its faults, its rate, its delay, and what it did.
+//! Implements one direction of the wire: its faults, its rate, its delay, and its counters.
 
 use std::collections::VecDeque;
 use std::io;

@@ -8,7 +8,7 @@ use units::{Bytes, Prob, Rate};
 use super::DirectionCounters;
 use linux::net::{self, Netlink, Qdisc};
 
-/// The same in the kernel, as far as it goes: independent loss and a rate. Taken up again when dropped.
+/// A wire in the kernel, with less than ours can do: independent loss and a rate. Taken up again when dropped.
 #[derive(Debug)]
 pub struct KernelWire<'a> {
     netlink: &'a Netlink,

@@ -51,7 +51,7 @@ pub use rewrite::{Nat, Rewrite};
 pub struct MediumConfig {
     /// The names of the two interfaces.
     pub names: [String; 2],
-    /// From the first to the second, and back.
+    /// Directions from the first interface to the second, and back.
     pub lanes: [DirectionConfig; 2],
     pub seed: u64,
     /// Bytes that may wait for a wire with a rate.

@@ -22,7 +22,7 @@ use wire::roce::{self as format, ExtensionHeader, Opcode, ParsedRoce, Syndrome};
 pub struct RepeatCounters {
     /// RoCEv2 frames of any transport, both ways, malformed ones included.
     pub roce: u64,
-    /// To RoCEv2's port, and not what should go there.
+    /// Frames to RoCEv2's port with other contents.
     pub malformed: u64,
     pub nak_copies: u64,
     /// Copies of packets that NAKs asked for.
