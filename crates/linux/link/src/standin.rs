@@ -133,12 +133,14 @@ impl StandIn {
             directory.make().map_err(|error| LinkError(format!("{}: {error}", directory.path().display())))?;
         }
         let left = left_by_another(&netlink, config, &wire, directory)?;
-        let swaps = left.notes.swapped().is_some() || bound::swaps_names(config, &wire);
+        let took_over = left.notes.taken_over().is_some_and(|(_, done)| done);
+        // An earlier daemon that took over decided about the names.
+        let swaps = left.notes.swapped().is_some() || (!took_over && bound::swaps_names(config, &wire));
         if swaps && wire.name != config.interface && wire.answers_to(&config.interface) {
             let (other, name) = (&config.interface, &wire.name);
             return Err(LinkError(format!("{other} is another name of {name}; say {name}, or --keep-name")));
         }
-        if config.take_over && left.found == 0 {
+        if config.take_over && !took_over {
             bound::check(&netlink, config, &wire, swaps)?;
         }
         let rate = config.rate.or_else(|| speed(&netlink, &wire.name));
@@ -195,7 +197,7 @@ impl StandIn {
         self.remark_on_mtu(config);
         if config.take_over {
             self.take_over(config, left.host.is_none())?;
-        } else {
+        } else if !self.swaps {
             self.keep_own_name(config)?;
         }
         self.keep_kernel_off(config)
@@ -286,7 +288,7 @@ impl StandIn {
             self.take_name(config)?;
         } else if !self.swaps {
             self.keep_own_name(config)?;
-            self.copy_rules(config)?;
+            self.copy_rules()?;
         }
         self.become_port()?;
         self.copy_neighbours(config)?;

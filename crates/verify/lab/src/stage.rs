@@ -204,7 +204,13 @@ impl Stage {
 
     /// Puts the wire where the bridge is, after [`Stage::put_bridge`].
     pub(crate) fn take_bridge(&self, bridge: WitnessedBridge) -> net::Result<()> {
-        bridge.delete(&self.middle())?;
+        let (middle, wire) = (self.middle(), self.wire());
+        bridge.delete(&middle)?;
+        // Its losses were filters of its ports.
+        for index in wire {
+            middle.take_up_wire(index)?;
+        }
+        drop(middle);
         self.join()
     }
 

@@ -122,11 +122,11 @@ impl RunDirectory {
         )])
     }
 
-    /// Removes the directory if it is empty but for what says whose it is, and what is there for people.
+    /// Removes the directory if it is empty but for what says whose it is. Notes that were put aside for people keep it.
     pub(super) fn remove(&self) -> bool {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        if !files.iter().all(|file| is_remainder(file)) {
+        if !files.iter().all(|file| file.file_name().is_some_and(|name| name == NAMESPACE)) {
             return false;
         }
         files.iter().for_each(|file| drop(fs::remove_file(file)));
@@ -226,6 +226,9 @@ mod tests {
         assert_eq!(names(&directory), ["hit0.json.aside", "hit1.json.aside", NAMESPACE]);
         assert_eq!(directory.make().unwrap(), Vec::<String>::new(), "only once");
         directory.sweep();
+        assert_eq!(names(&directory).len(), 3, "what was put aside is kept until the link of that name ends");
+        directory.tidy("hit0");
+        directory.tidy("hit1");
         assert!(!directory.path().exists());
     }
 

@@ -37,13 +37,27 @@ pub(super) fn check(
              anew on {name} once the link is up"
         )));
     }
+    if swaps && let Some(shown) = mention_of_own_name(name)? {
+        return Err(LinkError(format!(
+            "a rule of the packet filter names {name}, which is called {interface} while the link is up: {shown}; say {interface} \
+             in it, or use --keep-name"
+        )));
+    }
     let mentions = Netlink::firewall_mentions(&wire.name, wire.index)?;
     if let Some(mention) = mentions.iter().find(|mention| !follows(mention.kind, swaps)) {
-        return Err(LinkError(refusal(config, mention)));
+        return Err(LinkError(refusal(config, &wire.name, mention)));
     }
     match if swaps { None } else { xtables_mentions(&wire.name)? } {
-        Some(shown) => Err(LinkError(by_name(config, &shown))),
+        Some(shown) => Err(LinkError(by_name(config, &wire.name, &shown))),
         None => Ok(()),
+    }
+}
+
+/// A rule that names the stand-in. Where that name is only another one of the stand-in's, no rule matches it.
+fn mention_of_own_name(name: &str) -> Result<Option<String>, LinkError> {
+    match Netlink::firewall_mentions(name, u32::MAX)?.first() {
+        Some(mention) => Ok(Some(mention.to_string())),
+        None => Ok(xtables_mentions(name)?),
     }
 }
 
@@ -57,10 +71,10 @@ fn follows(kind: MentionKind, swaps: bool) -> bool {
     }
 }
 
-fn refusal(config: &LinkConfig, mention: &FirewallMention) -> String {
+fn refusal(config: &LinkConfig, wire: &str, mention: &FirewallMention) -> String {
     let (interface, name) = (&config.interface, &config.name);
     match mention.kind {
-        MentionKind::Name => by_name(config, &mention.to_string()),
+        MentionKind::Name => by_name(config, wire, &mention.to_string()),
         MentionKind::Index => format!(
             "a rule of the packet filter means {interface} by its index, and would not mean {name}: {mention}; say `iifname` or \
              `oifname` in it, which go by the name"
@@ -72,8 +86,8 @@ fn refusal(config: &LinkConfig, mention: &FirewallMention) -> String {
     }
 }
 
-fn by_name(config: &LinkConfig, shown: &str) -> String {
-    let (interface, name) = (&config.interface, &config.name);
+fn by_name(config: &LinkConfig, wire: &str, shown: &str) -> String {
+    let name = &config.name;
     let instead = if config.keep_name { "leave out --keep-name, or say" } else { "say" };
-    format!("a rule of the packet filter names {interface}, and would not mean {name}: {shown}; {instead} {name} in it")
+    format!("a rule of the packet filter names {wire}, and would not mean {name}: {shown}; {instead} {name} in it")
 }

@@ -129,7 +129,8 @@ fn take_own_name(netlink: &Netlink, stand_in: &InterfaceInfo, own_name: &str) ->
 /// name of an interface that is gone, and somebody may have deleted the stand-in that had its name.
 pub fn settle_name(directory: &RunDirectory, name: &str, interface: &str) -> Result<(), LinkError> {
     release_name(interface)?;
-    let notes = ChangeNotes::read(directory, name)?;
+    // Whoever reads them next says why they cannot be read.
+    let Ok(notes) = ChangeNotes::read(directory, name) else { return Ok(()) };
     let (Some(ends), Some((lent, altnames))) = (notes.ends_of(name), notes.swapped()) else { return Ok(()) };
     let netlink = Netlink::open()?;
     let (stand_in, wire) = (ends.stand_in(&netlink)?, ends.wire(&netlink)?);

@@ -188,11 +188,11 @@ fn keep_addresses(netlink: &Netlink, ends: &LinkEnds) -> net::Result<()> {
     let Some(stand_in) = ends.stand_in(netlink)? else { return Ok(()) };
     let kept = netlink.movable(stand_in.index, 0)?.addresses;
     let Some(address) = kept.first() else { return Ok(()) };
-    let (wire, name) = (&ends.wire.name, &stand_in.name);
+    let (wire, name, own) = (&ends.wire.name, &stand_in.name, &ends.stand_in.name);
     Err(NetError {
         what: format!(
-            "{name} has {address}, and {wire} is gone: {name} keeps it until {wire} is there again (`ip link del {name}` gives \
-             it up)"
+            "{name} has {address}, and {wire} is gone: {name} keeps it until {wire} is there again (`ip link del {name}`, then \
+             `hitless link down {own}`, gives it up)"
         ),
         source: io::Error::from_raw_os_error(libc::ENODEV),
         detail: None,

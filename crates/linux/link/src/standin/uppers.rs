@@ -161,7 +161,7 @@ impl StandIn {
     }
 
     /// Rules go by names: they stay even if the stand-in has to be made anew. Where it gets the interface's name they mean it.
-    pub(super) fn copy_rules(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
+    pub(super) fn copy_rules(&mut self) -> Result<(), LinkError> {
         let noted = self.notes.changes.iter().find_map(|change| match change {
             InterfaceChange::CopiedRules { rules, done } => Some((rules.clone(), *done)),
             _ => None,
@@ -170,7 +170,9 @@ impl StandIn {
             Some((_, true)) => return Ok(()),
             Some((rules, false)) => rules,
             None => {
-                let rules = self.netlink.rules_renamed(&config.interface, &self.name)?;
+                // Rules name the interface as it is called, whatever name the daemon was given.
+                let interface = self.netlink.existing(self.wire_index)?.name;
+                let rules = self.netlink.rules_renamed(&interface, &self.name)?;
                 rules.iter().map(|rule| rule.as_bytes().to_vec()).collect()
             }
         };

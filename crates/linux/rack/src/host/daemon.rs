@@ -220,8 +220,8 @@ impl HostDaemon<'_> {
     /// answers.
     fn serve(&mut self, mut requests: MailboxReader<HostRequest>) -> Result<ServeEnd, DaemonEnd> {
         let LinkConfig { name, interface, wait, .. } = &self.config.link;
-        let (host, identity, mut stand_in) = bring_up(self.config, Some(self.directory))?;
         let (stop, stopper) = io::pipe().map_err(|error| outside("a pipe", error))?;
+        let (host, identity, mut stand_in) = bring_up(self.config, Some(self.directory))?;
         let keeper = KeeperWatch::start(Some(self.keeper), host.carrier());
         if keeper.is_settled() {
             stand_in.dismiss_former_keeper();

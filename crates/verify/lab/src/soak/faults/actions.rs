@@ -146,6 +146,9 @@ impl FaultTargets<'_> {
         };
         process::kill(first);
         if !self.wait_until(KEEPER_WITHIN, || keeper().is_some_and(|keeper| keeper != first)) {
+            if self.is_stopped() {
+                return;
+            }
             return daemon.report(vec![format!("no other keeper within {} s", KEEPER_WITHIN.as_secs())]);
         }
         daemon.hold(true);
@@ -153,7 +156,7 @@ impl FaultTargets<'_> {
         self.wait_until(KEEPER_WITHIN, || daemon.is_down());
         let killed = self.clock.elapsed() + SETTLED;
         self.wait(fault.lasts + SETTLED);
-        if !self.wait_until(KEEPER_WITHIN, || self.pulse.beats_since(killed)) {
+        if !self.wait_until(KEEPER_WITHIN, || self.pulse.beats_since(killed)) && !self.is_stopped() {
             daemon
                 .report(vec![format!("nothing passed for {} s after the daemon was killed", KEEPER_WITHIN.as_secs())]);
         }

@@ -58,7 +58,7 @@ impl GuestPlace<'_> {
         drop(guest);
         let guest = GuestHost::numbered(number, own)?;
         let (mut child, _) = self.up(&guest)?;
-        let taken = guest.holdings(STAND_IN)?;
+        let taken = guest.holdings(STAND_IN).inspect_err(|_| kill(&mut child))?;
         let ended =
             process::signal(&child, libc::SIGTERM).is_ok() && self.wait(|| !matches!(child.try_wait(), Ok(None)));
         kill(&mut child);
