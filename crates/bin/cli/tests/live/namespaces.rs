@@ -140,11 +140,12 @@ fn notes_of_before_the_machine_was_started_are_put_aside() {
     assert!(notes["namespace"]["boot"].as_str().is_some_and(|boot| boot.len() == 36), "{notes}");
     notes["namespace"]["boot"] = "00000000-0000-0000-0000-000000000000".into();
     fs::write(&path, notes.to_string()).unwrap();
-    // The machine was started: what was made is gone.
+    // The machine was started: what was made is gone, and the interface is called as ever.
     lab.stage.ends[0]
         .with(|| {
             let netlink = Netlink::open().unwrap();
             netlink.delete_link(netlink.existing_link("hit0").unwrap().index).unwrap();
+            netlink.rename(netlink.existing_link("w0w").unwrap().index, "w0").unwrap();
         })
         .unwrap();
     let (code, _, said) = lab.run(0, &["link", "down", "hit0"]);

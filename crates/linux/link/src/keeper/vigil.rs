@@ -63,11 +63,12 @@ impl KeeperVigil<'_> {
     fn run(&mut self, failed: impl Fn(io::Error) -> LinkError) -> Result<(), LinkError> {
         // Otherwise somebody cleaned up by hand, or another keeper took over.
         while self.is_ours() && is_of_use() {
-            if !self.fails_open && !self.fail_open().map_err(&failed)? {
-                return Ok(());
-            }
+            let is_kept = self.fails_open || self.fail_open().map_err(&failed)?;
             // An interface that is gone cannot be made again while its stand-in has its name. If that fails, it is tried again.
             let _ = standin::release_name_of(self.directory, self.name);
+            if !is_kept {
+                return Ok(());
+            }
             let most = if self.fails_open { LOOK_EVERY } else { LOCK_EVERY };
             let sockets = self.asked.iter().map(AsRawFd::as_raw_fd).chain([self.listener.as_raw_fd()]);
             let sockets: Vec<_> = sockets.map(|socket| (socket, false)).collect();
