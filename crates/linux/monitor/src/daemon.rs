@@ -14,6 +14,7 @@
 //! published: it takes over those alarms first. When the monitor is asked to stop, protection stays in force unless
 //! asked otherwise: protection depends on the corruption, not on whether a monitor runs.
 
+mod actor_side;
 mod bounds;
 mod bus_side;
 mod control;
@@ -25,7 +26,7 @@ use std::collections::BTreeSet;
 use std::io::{self, PipeReader, Read};
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -47,6 +48,7 @@ pub use once::{PortAssessment, look_once};
 pub(crate) use watch::named_port;
 pub use watch::{PollOutput, PortPoller};
 
+use actor_side::{ToActor, act};
 pub use bounds::TimeBounds;
 use bus_side::{Publisher, receive};
 use control::ControlRequest;
@@ -54,8 +56,6 @@ use troubles::TroubleLog;
 
 /// Interval at which the watchdog hears that ports are polled, however long the interval of polls is.
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
-/// Longest time between two checks by the actor of what it did.
-const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 /// The edge of the program.
 pub trait MonitorClock: Sync {
@@ -286,12 +286,6 @@ enum ToPublisher {
     Resume,
 }
 
-#[expect(clippy::large_enum_variant, reason = "nearly all are messages")]
-enum ToActor {
-    Message(Message),
-    End,
-}
-
 impl ChangeListeners {
     /// They end after us, so they listen.
     fn tell(&self, message: Message) {
@@ -426,56 +420,6 @@ fn after_now(last: Moment, interval: Duration, now: Moment) -> Moment {
     let step = interval.as_millis().max(1);
     let steps = now.since(last).as_millis() / step + 1;
     Moment::from_ms(last.as_ms().saturating_add(u64::try_from(steps * step).unwrap_or(u64::MAX)))
-}
-
-/// Hears of everything, and does what is to be done about it.
-fn act(
-    mut actor: PortActor<Box<dyn Executor>>,
-    from_all: &Receiver<ToActor>,
-    leave_nothing: bool,
-    shared: &MonitorShared<'_>,
-) {
-    loop {
-        let ended = match from_all.recv_timeout(LOOK_AFTER) {
-            Ok(ToActor::Message(message)) => hear(&mut actor, &message, from_all, shared),
-            Ok(ToActor::End) | Err(RecvTimeoutError::Disconnected) => true,
-            Err(RecvTimeoutError::Timeout) => false,
-        };
-        if ended {
-            break;
-        }
-        let entries = actor.tick(shared.clock.time_of_day());
-        shared.enter(&entries);
-        shared.troubles(ErrorOrigin::Memory, actor.trouble().map(str::to_owned));
-    }
-    let at = shared.clock.time_of_day();
-    if leave_nothing {
-        shared.enter(&actor.end_all(at));
-    } else {
-        let stays = |(port, protection): (&String, &crate::act::ActiveProtection)| {
-            let why = format!("the monitor ends; {} stays protected", protection.link);
-            JournalEntry::new(at, ActionKind::Health, ActionOutcome::Seen, why).on(actor.id(port))
-        };
-        let acts = actor.acts();
-        shared.enter(&actor.protected().iter().filter(|_| acts).map(stays).collect::<Vec<_>>());
-    }
-}
-
-/// Takes note of all that waits, so that what is over is not acted upon. True if it is time to end.
-fn hear(
-    actor: &mut PortActor<Box<dyn Executor>>,
-    first: &Message,
-    from_all: &Receiver<ToActor>,
-    shared: &MonitorShared<'_>,
-) -> bool {
-    actor.hear(shared.clock.time_of_day(), first);
-    while let Ok(next) = from_all.try_recv() {
-        match next {
-            ToActor::Message(message) => actor.hear(shared.clock.time_of_day(), &message),
-            ToActor::End => return true,
-        }
-    }
-    false
 }
 
 #[cfg(test)]
