@@ -73,14 +73,14 @@ pub struct OtherEndError {
 }
 
 /// Packets of one capture that the other lacks, what is in both, and packets that overlap with those.
-type MissingPackets = (Vec<MissingPacket>, [CaptureContents; 2], u64);
+type MissingReport = (Vec<MissingPacket>, [CaptureContents; 2], u64);
 
 /// Packets of `up` that `down` lacks.
 fn missing(
     up: CaptureInput<'_>,
     down: CaptureInput<'_>,
     progress: &dyn Progress,
-) -> Result<MissingPackets, CompareError> {
+) -> Result<MissingReport, CompareError> {
     match compare::compare(up, down, &CompareOptions { exact: true, ..CompareOptions::default() }, progress) {
         Ok(comparison) => {
             let Comparison { lost, up, down, misfits, .. } = comparison;

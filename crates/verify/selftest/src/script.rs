@@ -6,7 +6,7 @@ use explain::terms::EndSide;
 
 /// A TCP packet, as far as the wire looks at it. Positions count from the first byte behind the SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WirePacket {
+pub(crate) struct ScriptedPacket {
     pub from: EndSide,
     pub seq: u32,
     pub position: u32,
@@ -16,7 +16,7 @@ pub(crate) struct WirePacket {
     pub is_fin: bool,
 }
 
-impl WirePacket {
+impl ScriptedPacket {
     fn is_pure_ack(&self) -> bool {
         self.len == 0 && !self.is_syn && !self.is_fin
     }
@@ -68,7 +68,7 @@ impl WireScript {
     }
 
     /// Fate of this packet, the next to come.
-    pub(crate) fn fate(&mut self, packet: &WirePacket) -> Option<ScriptedFate> {
+    pub(crate) fn fate(&mut self, packet: &ScriptedPacket) -> Option<ScriptedFate> {
         let earlier = self.count(packet);
         let side = packet.from as usize;
         self.repeated[side] |= packet.len > 0 && earlier > 0;
@@ -88,7 +88,7 @@ impl WireScript {
     }
 
     /// Number of times that it came before.
-    fn count(&mut self, packet: &WirePacket) -> u32 {
+    fn count(&mut self, packet: &ScriptedPacket) -> u32 {
         if packet.is_syn {
             self.syns += 1;
             return self.syns - 1;
@@ -114,9 +114,9 @@ impl WireScript {
 mod tests {
     use super::*;
 
-    fn payload(position: u32) -> WirePacket {
+    fn payload(position: u32) -> ScriptedPacket {
         let from = EndSide::Client;
-        WirePacket { from, seq: position, position, len: 100, acked: 0, is_syn: false, is_fin: false }
+        ScriptedPacket { from, seq: position, position, len: 100, acked: 0, is_syn: false, is_fin: false }
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
     fn acknowledgements_are_lost_until_something_is_repeated() {
         let choice = PacketChoice::AcksUntilRepeat { above: 0 };
         let mut script = WireScript::new(vec![WireRule { from: EndSide::Server, choice, fate: ScriptedFate::Lost }]);
-        let ack = |acked| WirePacket { from: EndSide::Server, len: 0, acked, ..payload(0) };
+        let ack = |acked| ScriptedPacket { from: EndSide::Server, len: 0, acked, ..payload(0) };
         assert_eq!(script.fate(&ack(0)), None);
         assert_eq!(script.fate(&payload(0)), None);
         assert_eq!(script.fate(&ack(100)), Some(ScriptedFate::Lost));

@@ -12,7 +12,7 @@ use linux::clock::Clock;
 use linux::poll;
 use units::StopFlag;
 
-use crate::script::{ScriptedFate, WirePacket, WireScript};
+use crate::script::{ScriptedFate, ScriptedPacket, WireScript};
 use crate::stage::HostPlug;
 
 /// Time that it waits before it checks for a stop.
@@ -115,7 +115,7 @@ impl TestWire {
             let fate = if by_chance { Some(ScriptedFate::Lost) } else { self.script.fate(&content) };
             let later = match fate {
                 Some(ScriptedFate::Lost) => {
-                    let WirePacket { from, seq, len, is_syn, .. } = content;
+                    let ScriptedPacket { from, seq, len, is_syn, .. } = content;
                     self.record.dropped.push(WireLoss { from, seq, len, is_syn });
                     continue;
                 }
@@ -151,7 +151,7 @@ impl TestWire {
 }
 
 /// Reads a packet of IPv4 and TCP; `None` for others, which are not carried.
-fn read(packet: &[u8], end: usize, first: &mut [Option<u32>; 2]) -> Option<WirePacket> {
+fn read(packet: &[u8], end: usize, first: &mut [Option<u32>; 2]) -> Option<ScriptedPacket> {
     let header = usize::from(packet.first()? & 15) * 4;
     if packet.first()? >> 4 != 4 || *packet.get(9)? != TCP {
         return None;
@@ -167,7 +167,7 @@ fn read(packet: &[u8], end: usize, first: &mut [Option<u32>; 2]) -> Option<WireP
     let from = [EndSide::Client, EndSide::Server][end];
     let position = seq.wrapping_sub(first[end]?);
     let acked = first[1 - end].map_or(0, |first| ack.wrapping_sub(first));
-    Some(WirePacket { from, seq, position, len, acked, is_syn, is_fin: flags & 1 != 0 })
+    Some(ScriptedPacket { from, seq, position, len, acked, is_syn, is_fin: flags & 1 != 0 })
 }
 
 impl WireRecord {

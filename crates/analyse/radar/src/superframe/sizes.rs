@@ -62,7 +62,7 @@ impl SeenSizes {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct FlowSizes {
+struct FlowSegments {
     /// Maximum segment size that the sender of this flow announced.
     mss: Option<u16>,
     sides: [SeenSizes; 2],
@@ -92,7 +92,7 @@ pub(crate) enum FrameCut {
 /// Gathers what two captures show, and says how long packets are.
 #[derive(Debug)]
 pub(crate) struct SegmentSizes {
-    flows: HashMap<Flow, FlowSizes>,
+    flows: HashMap<Flow, FlowSegments>,
     distrusted: HashSet<Flow>,
     least: usize,
 }
@@ -142,7 +142,7 @@ impl SegmentSizes {
         FrameCut::Into { size: len.saturating_sub(part.header).max(8), is_inferred }
     }
 
-    fn limit(&self, flow: &Flow, sizes: &FlowSizes, is_tcp: bool, is_distrusted: bool) -> Option<PacketLimit> {
+    fn limit(&self, flow: &Flow, sizes: &FlowSegments, is_tcp: bool, is_distrusted: bool) -> Option<PacketLimit> {
         let back = self.flows.get(&reversed(flow)).and_then(|sizes| sizes.mss);
         if let Some(mss) = least(sizes.mss, back).filter(|_| is_tcp && !is_distrusted) {
             return Some(PacketLimit { len: limit(mss), is_inferred: false });
@@ -164,7 +164,7 @@ impl SegmentSizes {
 }
 
 /// Longer than a wire carries, where the other capture has shorter packets.
-fn is_super(sizes: &FlowSizes, part: &TransportPart) -> bool {
+fn is_super(sizes: &FlowSegments, part: &TransportPart) -> bool {
     let [one, other] = sizes.sides.map(|side| side.longest);
     part.packet() > JUMBO_PACKET && one != other && one.min(other) > 0
 }

@@ -18,12 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct RedisConnection {
     address: RedisAddress,
     patience: Duration,
-    connection: Option<OpenConnection>,
+    connection: Option<BufferedStream>,
     /// The last question failed because its answer was longer than any that is read.
     was_too_long: bool,
 }
 
-struct OpenConnection {
+struct BufferedStream {
     stream: RedisStream,
     buffer: ReplyBuffer,
 }
@@ -103,7 +103,7 @@ impl RedisConnection {
         self.was_too_long = false;
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => OpenConnection::open(&self.address, self.patience).map_err(|why| self.down(doing, &why))?,
+            None => BufferedStream::open(&self.address, self.patience).map_err(|why| self.down(doing, &why))?,
         };
         match connection.exchange(questions, count, limit) {
             Ok(replies) => {
@@ -118,7 +118,7 @@ impl RedisConnection {
     }
 }
 
-impl OpenConnection {
+impl BufferedStream {
     fn open(address: &RedisAddress, patience: Duration) -> Result<Self, String> {
         let stream = RedisStream::connect(address, patience).map_err(|error| ReplyError::Io(error).to_string())?;
         let mut connection = Self { stream, buffer: ReplyBuffer::default() };

@@ -65,7 +65,7 @@ pub fn segment(
         VnetHeader::GSO_UDP_L4 => SegmentTransport::Udp,
         _ => return Err(MalformedSuperFrame::Unsupported),
     };
-    Ok(SuperFrame::read(vnet, frame, transport)?.split(out))
+    Ok(OffloadedFrame::read(vnet, frame, transport)?.split(out))
 }
 
 fn whole(vnet: &VnetHeader, frame: &[u8], out: &mut impl FrameSink) -> Result<SegmentCounts, MalformedSuperFrame> {
@@ -118,7 +118,7 @@ impl SegmentTransport {
 }
 
 /// A frame to be split.
-struct SuperFrame<'a> {
+struct OffloadedFrame<'a> {
     bytes: &'a [u8],
     layout: Layout,
     transport: SegmentTransport,
@@ -134,7 +134,7 @@ struct SuperFrame<'a> {
     is_plain: bool,
 }
 
-impl<'a> SuperFrame<'a> {
+impl<'a> OffloadedFrame<'a> {
     fn read(vnet: &VnetHeader, bytes: &'a [u8], transport: SegmentTransport) -> Result<Self, MalformedSuperFrame> {
         if vnet.gso_size == 0 {
             return Err(MalformedSuperFrame::Contradictory);
