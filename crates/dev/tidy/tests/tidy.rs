@@ -20,7 +20,7 @@ const SHARED_TYPE_NAMES: [&str; 1] = ["Protection"];
 /// In percent of the public names of libraries, those that nobody outside uses.
 const UNUSED_PUBLIC_NAMES: f64 = 1.2;
 /// In percent of documentation lines, those that begin with a question word or a preposition.
-const ODD_OPENINGS: f64 = 20.0;
+const ODD_OPENINGS: f64 = 1.0;
 /// Pairs of equal runs of six lines or more.
 const DUPLICATES: usize = 2;
 

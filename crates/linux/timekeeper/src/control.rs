@@ -16,20 +16,20 @@ use units::StopFlag;
 use crate::duties::ClockDuties;
 use crate::status::ClockStatus;
 
-/// What the names of sockets end with.
+/// End of the names of sockets.
 const SOCKET: &str = ".clock";
-/// What the names of pages end with.
+/// End of the names of pages.
 const PAGE: &str = ".page";
 
 /// The longest plan that is read: what has no end must not fill the memory.
 const LONGEST_PLAN: usize = 256 << 20;
-/// How long a pipe may be silent that a plan is to come from.
+/// Longest silence of a pipe that a plan is to come from.
 const PLAN_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What can be asked of a running clock.
+/// Requests to a running clock.
 #[derive(Debug)]
 pub enum ClockRequest {
-    /// How it is doing.
+    /// Its state.
     Status(Sender<ClockStatus>),
     /// Gives the node another plan, or the same again: a node that turned goes back to its parent.
     Plan(Box<ClockDuties>, Sender<Result<(), String>>),
@@ -37,23 +37,23 @@ pub enum ClockRequest {
     Stop,
 }
 
-/// What can be asked from another process.
+/// Requests from another process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockControlRequest {
-    /// How it is doing.
+    /// Its state.
     Status,
-    /// What a plan asks of the node. Who asks has read the plan: a daemon opens no file that others name.
+    /// Duties of the node in a plan. Who asks has read the plan: a daemon opens no file that others name.
     Plan(Box<ClockDuties>),
     /// Ends the daemon.
     Down,
 }
 
-/// What is answered.
+/// Answers to those.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockControlReply {
-    /// How it is doing.
+    /// Its state.
     Status(Box<ClockStatus>),
     /// The daemon has done it, or will.
     Done,
@@ -66,12 +66,12 @@ fn file_name(node: &str, end: &str) -> String {
     format!("{}{end}", node.replace('/', "_"))
 }
 
-/// Where the control socket of a node is.
+/// Path of a node's control socket.
 pub(crate) fn clock_socket(directory: &RunDirectory, node: &str) -> PathBuf {
     directory.path().join(file_name(node, SOCKET))
 }
 
-/// Where the page of a node is, unless its daemon was told otherwise.
+/// Path of a node's page, unless its daemon was told otherwise.
 pub fn clock_page(directory: &RunDirectory, node: &str) -> PathBuf {
     directory.path().join(file_name(node, PAGE))
 }
