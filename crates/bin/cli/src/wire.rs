@@ -50,7 +50,7 @@ pub(crate) fn run(args: &WireArgs, json: bool) -> CommandResult {
         return Err(Failure::Usage(format!("{} and {}: expected two interfaces", args.a, args.b)));
     }
     let netlink = Netlink::open().map_err(usage)?;
-    let ends = [interface(&netlink, &args.a)?, interface(&netlink, &args.b)?];
+    let ends = [interface(&netlink, &args.a, Failure::Usage)?, interface(&netlink, &args.b, Failure::Usage)?];
     let _claims = [claim(&ends[0], Failure::Usage)?, claim(&ends[1], Failure::Usage)?];
     take_up_dead_wire(&netlink, &ends)?;
     let (stop, stopper) = std::io::pipe().map_err(|error| Failure::Outside(error.to_string()))?;
@@ -66,11 +66,15 @@ pub(crate) fn usage(error: linux::net::NetError) -> Failure {
     Failure::Usage(linux::LinkError::from(error).0)
 }
 
-pub(crate) fn interface(netlink: &Netlink, name: &str) -> Result<InterfaceInfo, Failure> {
+/// An interface that is up. What its absence is to whoever asks, `missing` says: for a service it may pass.
+pub(crate) fn interface(
+    netlink: &Netlink,
+    name: &str,
+    missing: fn(String) -> Failure,
+) -> Result<InterfaceInfo, Failure> {
     let link = netlink.link(name).map_err(usage)?;
-    let link =
-        link.ok_or_else(|| Failure::Usage(format!("there is no interface {name}; `ip link` shows which there are")))?;
-    if link.up { Ok(link) } else { Err(Failure::Usage(format!("{name} is down; `ip link set dev {name} up` first"))) }
+    let link = link.ok_or_else(|| missing(format!("there is no interface {name}; `ip link` shows which there are")))?;
+    if link.up { Ok(link) } else { Err(missing(format!("{name} is down; `ip link set dev {name} up` first"))) }
 }
 
 /// Two wires on one interface would forward every frame twice. What that is to whoever asks, `taken` says: for a service it may pass.

@@ -54,7 +54,8 @@ pub(super) fn run(args: &RackSwitchArgs, json: bool) -> CommandResult {
     }
     let directory = run_directory()?;
     let netlink = Netlink::open().map_err(usage)?;
-    let interfaces = settings.interfaces.iter().map(|name| interface(&netlink, name)).collect::<Result<Vec<_>, _>>()?;
+    let interfaces = settings.interfaces.iter().map(|name| interface(&netlink, name, Failure::Outside));
+    let interfaces = interfaces.collect::<Result<Vec<_>, _>>()?;
     interfaces.iter().try_for_each(|interface| check_port(&settings, &netlink, interface))?;
     let reserve = reservations(&settings, &interfaces)?;
     let _claims: Vec<InterfaceClaim> =
