@@ -12,6 +12,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::mem;
 
 use crate::connection::{ConnectionSummary, TrackedConnection};
 use crate::explainer::{ExplainOptions, TracedStarts};
@@ -156,7 +157,7 @@ impl<'a> ConnectionPool<'a> {
     /// Ends a connection: its data so far becomes its summary.
     fn end(&mut self, pair: PairKey) {
         let Some(state) = self.pairs.get_mut(&pair) else { return };
-        if let PairState::Open(connection) = std::mem::replace(state, PairState::Over) {
+        if let PairState::Open(connection) = mem::replace(state, PairState::Over) {
             self.summarise(pair, connection);
         }
     }
@@ -239,14 +240,21 @@ impl<'a> ConnectionPool<'a> {
         self.fallen_out.dropped += (self.notes.len() + self.openings) as u64;
         self.notes = Vec::new();
         self.openings = 0;
-        self.pairs.retain(|_, state| matches!(state, PairState::Open(_)));
-        self.pairs.shrink_to_fit();
+        // A book of all addresses that ever came would fill the memory. Its numbers decide between equals, so they are given in order.
+        let former = mem::take(&mut self.book);
+        let mut stay: Vec<_> = mem::take(&mut self.pairs).into_iter().collect();
+        stay.retain(|(_, state)| matches!(state, PairState::Open(_)));
+        stay.sort_unstable_by_key(|(pair, _)| *pair);
+        for (pair, state) in stay {
+            let (one, other) = former.ends(pair, true);
+            self.pairs.insert(self.book.pair(one, other).0, state);
+        }
     }
 
     /// All connections in the order in which they began.
     pub(crate) fn finish(mut self) -> PoolResult {
         let mut openings = Vec::new();
-        for (pair, state) in std::mem::take(&mut self.pairs) {
+        for (pair, state) in mem::take(&mut self.pairs) {
             match state {
                 PairState::Open(connection) => self.summarise(pair, connection),
                 PairState::Opening(note, first) => openings.push((pair, note, first)),
@@ -263,7 +271,7 @@ impl<'a> ConnectionPool<'a> {
                 self.bare.push(opened(&note.segment(source, destination), self.options, false).finish());
             }
         }
-        let bare = std::mem::take(&mut self.bare);
+        let bare = mem::take(&mut self.bare);
         if is_scan {
             self.notes.extend(bare.iter().map(|summary| {
                 let (pair, client_first) = self.book.pair(summary.client, summary.server);

@@ -28,7 +28,8 @@ fn pcap(frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
         bytes.extend(word.to_le_bytes());
     }
     for (at, frame) in frames {
-        let len = u32::from(u16::from_be_bytes([frame[16], frame[17]])) + 14;
+        let (is_six, word) = (frame[12] == 0x86, |at: usize| u32::from(u16::from_be_bytes([frame[at], frame[at + 1]])));
+        let len = if is_six { word(18) + 54 } else { word(16) + 14 };
         for word in [1_700_000_000 + (at / 1_000_000_000) as u32, (at % 1_000_000_000) as u32, frame.len() as u32, len]
         {
             bytes.extend(word.to_le_bytes());
@@ -133,6 +134,31 @@ fn what_falls_out_of_memory_is_counted_and_said() {
     let answer = few.answer();
     assert!(answer.dropped > 0 && answer.connections.len() < 3_000, "{} {}", answer.dropped, answer.connections.len());
     assert!(few.text().contains("memory was full"), "{}", few.text());
+}
+
+/// The same packet of TCP from and to addresses of IPv6 that end with these bytes.
+fn over_six(frame: &[u8], from: [u8; 4], to: [u8; 4]) -> Vec<u8> {
+    const NETWORK: [u8; 12] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0];
+    let payload = u16::from_be_bytes([frame[16], frame[17]]) - 20;
+    let head = [&frame[..12], &[0x86, 0xdd, 0x60, 0, 0, 0], &payload.to_be_bytes(), &[6, 64]].concat();
+    [&head[..], &NETWORK, &from, &NETWORK, &to, &frame[34..]].concat()
+}
+
+#[test]
+fn a_scan_from_many_addresses_of_ipv6_leaves_room_for_a_connection_that_comes_later() {
+    let mut frames: Vec<_> = (0..30_000_u32)
+        .map(|nth| {
+            let syn = packet(CLIENT, SERVER, [50_000, 443], (7, 0), 2, 0);
+            (u64::from(nth) * 1_000, over_six(&syn, (nth + 0x1_0000).to_be_bytes(), SERVER))
+        })
+        .collect();
+    frames.extend(request(1_000_000_000, 40_000).into_iter().map(|(at, frame)| {
+        let (from, to) = if frame[26..30] == CLIENT { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+        (at, over_six(&frame, from, to))
+    }));
+    let answer = explained(&frames, 1_000_000).answer();
+    assert_eq!((answer.connections.len(), answer.ended_early), (1, 0), "{} dropped", answer.dropped);
+    assert!(answer.dropped > 0);
 }
 
 /// Data that nobody acknowledges, as in a capture of one direction.
