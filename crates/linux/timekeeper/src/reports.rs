@@ -137,7 +137,7 @@ fn in_words(event: &CoreEvent, core: &ClockCore) -> (ClockTopic, String) {
     match event {
         CoreEvent::Synchronized => (ClockTopic::Synchronized, format!("{} knows the time", duties.node)),
         CoreEvent::Turned => (ClockTopic::Turned, format!("{parent} is silent: listening to {backup}")),
-        CoreEvent::Returned => (ClockTopic::Returned, format!("{backup} is silent too: listening to {parent} again")),
+        CoreEvent::Returned => (ClockTopic::Returned, format!("{parent} sends: listening to it again, and no longer to {backup}")),
         CoreEvent::Elected => (ClockTopic::Elected, "the root is silent: this node is the root now".to_owned()),
         CoreEvent::Evicted => (
             ClockTopic::Evicted,
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     const TURNED: &str = "a is silent: listening to c";
-    const RETURNED: &str = "c is silent too: listening to a again";
+    const RETURNED: &str = "a sends: listening to it again, and no longer to c";
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_ms(ms)

@@ -15,7 +15,7 @@ counters! {
     waves,
     /// Times that the node turned to its backup parent.
     turned,
-    /// Times that it went back to its parent because its backup parent was silent as well.
+    /// Times that it went back to its parent, which sent, because its backup parent was silent or a plan had just been given.
     returned,
     /// Times that it made itself the root.
     elected,
