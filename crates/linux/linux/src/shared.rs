@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "maps memory that other processes share")]
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -53,9 +53,10 @@ impl SharedPage {
         let draft = draft_of(path);
         // Left by a process that was killed.
         let _ = fs::remove_file(&draft);
-        let file = File::options().read(true).write(true).create_new(true).mode(0o644).open(&draft)?;
-        file.set_len(PAGE as u64)?;
-        Self::map(locked(file)?, true)
+        let mut file = File::options().read(true).write(true).create_new(true).mode(0o644).open(&draft)?;
+        // Not a hole: on a full disk the first store to one would be a SIGBUS.
+        let page = file.write_all(&[0; PAGE]).and_then(|()| Self::map(locked(file)?, true));
+        page.inspect_err(|_| drop(fs::remove_file(&draft)))
     }
 
     /// Puts a draft in its place, instead of what is there.
