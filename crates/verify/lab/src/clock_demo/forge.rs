@@ -10,7 +10,7 @@ use linux::stamps::StampedSocket;
 use serde::Serialize;
 use wire::exchange::ExchangeFrame;
 use wire::reserve::OUI_EXTENDED;
-use wire::sync::SyncEpoch;
+use wire::sync::{SyncEpoch, SyncTerm};
 
 /// Addresses and EtherType.
 const ETHERNET: usize = 14;
@@ -78,8 +78,8 @@ fn lie(recorded: &[u8], plan: u32) -> Vec<u8> {
         let sender = body[SEALED_PREFIX..].first_chunk().map_or(0, |sender| u32::from_be_bytes(*sender));
         ExchangeFrame { sender, number: 1, ..ExchangeFrame::default() }
     });
-    let epoch = SyncEpoch { plan, elected: true };
+    let (epoch, term) = (SyncEpoch { plan, elected: true }, SyncTerm::after(said.term, said.sender));
     let mut lie = head.to_vec();
-    ExchangeFrame { epoch, given: plan, synchronized: true, wave: None, ..said }.emit(&mut lie);
+    ExchangeFrame { epoch, term, given: plan, synchronized: true, wave: None, ..said }.emit(&mut lie);
     lie
 }

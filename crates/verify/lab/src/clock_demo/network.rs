@@ -312,8 +312,7 @@ impl<'a> ClockNetwork<'a> {
         };
         self.forged.sent += sent;
         self.forged.roots_removed += u64::from(after.is_none_or(|status| status.state != ClockState::Root));
-        // Without a key the root may be taken for dead.
-        Ok(KilledThings { what, root: self.key.is_none(), ..KilledThings::default() })
+        Ok(KilledThings { what, ..KilledThings::default() })
     }
 
     /// Forged frames so far, and what became of them.
