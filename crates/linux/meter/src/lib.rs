@@ -137,7 +137,8 @@ impl LiveMeter {
     pub fn open(config: MeterConfig) -> Result<Self, LinkError> {
         let netlink = Netlink::open()?;
         let name = &config.interface;
-        let link = netlink.link(name)?;
+        // Of a protected link the wire: what was lost there never shows at the stand-in.
+        let link = netlink.wire_of(name)?;
         let link =
             link.ok_or_else(|| LinkError(format!("there is no interface {name}; `ip link` shows which there are")))?;
         // An offload that cannot be queried counts as off.
@@ -242,7 +243,7 @@ impl LiveMeter {
         if ring == poll::Readiness::Failed
             && let Err(error) = self.socket.take_error()
         {
-            let link = Netlink::open()?.link(&self.config.interface)?;
+            let link = Netlink::open()?.wire_of(&self.config.interface)?;
             if link.is_none_or(|link| link.index != self.index) {
                 return Err(LinkError(format!("{} is gone: {error}", self.config.interface)));
             }

@@ -179,7 +179,7 @@ impl Lab {
         let files = ["out", "came"].map(|way| self.captured(end, way));
         scope.spawn(move || {
             self.ends[end].enter().unwrap();
-            let index = Netlink::open().unwrap().existing_link(plug(end)).unwrap().index;
+            let index = Netlink::open().unwrap().existing_wire_of(plug(end)).unwrap().index;
             let both_ways = PacketSocketOptions { outgoing_too: true, ..wire_socket(MTU, RING) };
             let mut socket = PacketSocket::open(index, &both_ways).unwrap();
             let mut captures = files.map(|file| Capture::create(&file, &[plug(end)]).unwrap());

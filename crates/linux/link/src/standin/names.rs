@@ -27,7 +27,7 @@ impl StandIn {
 
     /// Lets frames sent through the wire leave again. Frames that arrive there are still kept from the kernel.
     pub(super) fn open_wire_to_host(&self) -> Result<(), LinkError> {
-        Ok(self.netlink.keep_to_itself(self.wire_index)?)
+        Ok(self.netlink.open_egress(self.wire_index)?)
     }
 
     /// True if the stand-in is still to get the interface's name.

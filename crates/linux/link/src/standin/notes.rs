@@ -112,7 +112,7 @@ impl InterfaceChange {
             Self::CopiedSettings { .. } => Ok(()),
             Self::Filtered { made_clsact, .. } => match ends.wire(netlink)? {
                 Some(wire) => {
-                    netlink.keep_to_itself(wire.index)?;
+                    netlink.open_egress(wire.index)?;
                     netlink.accept_on_ingress(wire.index, *made_clsact)
                 }
                 None => Ok(()),

@@ -44,6 +44,8 @@ pub(crate) fn release_name_of(directory: &RunDirectory, name: &str) -> Result<()
 fn pass(netlink: &Netlink, notes: &ChangeNotes, ends: &LinkEnds) -> Result<bool, LinkError> {
     let (Some(stand_in), Some(wire)) = (ends.stand_in(netlink)?, ends.wire(netlink)?) else { return Ok(false) };
     let wire_too = !notes.has(|change| matches!(change, InterfaceChange::Filtered { .. }));
+    // A daemon that was killed while names changed hands left it closed.
+    netlink.open_egress(wire.index)?;
     netlink.pass_to_each_other(stand_in.index, wire.index, wire_too)?;
     Ok(true)
 }

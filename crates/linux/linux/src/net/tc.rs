@@ -96,6 +96,8 @@ const HANDLE: u32 = 1;
 /// Numbers of our own, so that a filter somebody else has at the same priority stays.
 const WIRE_HANDLE: u32 = 0x6869_7477;
 const DROP_ALL_HANDLE: u32 = 0x6869_746c;
+/// Filter of a wire that is closed for a moment: a stand-in that is somebody's wire keeps its own.
+const CLOSED_HANDLE: u32 = 0x6869_746e;
 
 const CREATE: i32 = libc::NLM_F_CREATE;
 
@@ -283,11 +285,16 @@ impl Netlink {
         was_there(self.delete_filter(index, FilterDirection::Ingress, priority, Some(WIRE_HANDLE)))
     }
 
-    /// Lets nothing leave through an interface but what was sent before; undone by [`Netlink::keep_to_itself`].
+    /// Opens what [`Netlink::drop_all_on_egress`] closed.
+    pub fn open_egress(&self, index: u32) -> Result<()> {
+        or_not_there(self.delete_filter(index, FilterDirection::Egress, 1, Some(CLOSED_HANDLE)))
+    }
+
+    /// Lets nothing leave through an interface but what was sent before; undone by [`Netlink::open_egress`].
     pub fn drop_all_on_egress(&self, index: u32) -> Result<()> {
         self.add_clsact(index)?;
         let (direction, then) = (FilterDirection::Egress, FilterAction::AsReturned);
-        let filter = Filter { direction, priority: 1, handle: DROP_ALL_HANDLE, program: &ALWAYS_DROP, then };
+        let filter = Filter { direction, priority: 1, handle: CLOSED_HANDLE, program: &ALWAYS_DROP, then };
         self.set_filter(index, filter)
     }
 
@@ -310,7 +317,7 @@ impl Netlink {
         ] {
             let request = NetlinkRequest::new(libc::RTM_GETTFILTER, libc::NLM_F_DUMP, &header(index, 0, parent, 0));
             let filters = self.execute(format_args!("list the filters of interface {index}"), request)?;
-            let is_foreign = |message: &&Vec<u8>| !matches!(u32_at(message, 8), Some(0 | DROP_ALL_HANDLE) | None);
+            let is_foreign = |message: &&Vec<u8>| !matches!(u32_at(message, 8), Some(0 | DROP_ALL_HANDLE | CLOSED_HANDLE) | None);
             if let Some(message) = filters.iter().find(is_foreign) {
                 let kind = attribute(message.get(20..).unwrap_or_default(), libc::TCA_KIND).map(text);
                 return Ok(Some((format!("a filter ({})", kind.unwrap_or_default()), shown)));
