@@ -214,7 +214,8 @@ impl Comparison {
     /// True if super-frames were cut, and more than a few of their packets do not fit the other capture's.
     fn has_wrong_cuts(&self) -> bool {
         const FEW: u64 = 100;
-        self.up.super_frames + self.down.super_frames > 0 && self.misfits * FEW > self.losses()
+        self.up.super_frames + self.down.super_frames > 0
+            && self.misfits * FEW > self.losses().min(details::MOST_EXTRA as u64)
     }
 
     /// Packets that could have been lost.

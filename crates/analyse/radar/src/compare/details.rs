@@ -41,7 +41,7 @@ const MOST_ALIKE: u32 = 1_000;
 const MOST_FLOWS: usize = 4_096;
 
 /// Segments that only DOWN has, of which it is looked whether they overlap with lost ones.
-const MOST_EXTRA: usize = 1 << 16;
+pub(super) const MOST_EXTRA: usize = 1 << 16;
 
 /// Packets that are alike, of which some are missing.
 #[derive(Clone, Debug, Default)]

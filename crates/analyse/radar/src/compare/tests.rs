@@ -355,3 +355,15 @@ proptest! {
         prop_assert_eq!(found.unnamed, 0);
     }
 }
+
+#[test]
+fn wrong_cuts_are_noticed_however_many_packets_were_lost() {
+    let found = |unnamed, misfits| {
+        let mut comparison = Comparison { unnamed, misfits, ..Comparison::default() };
+        comparison.up.super_frames = 1;
+        comparison.has_wrong_cuts()
+    };
+    assert_eq!([found(1_000, 10), found(1_000, 11)], [false, true]);
+    let most = details::MOST_EXTRA as u64;
+    assert_eq!([found(1_000 * most, 0), found(1_000 * most, most)], [false, true]);
+}
