@@ -9,14 +9,14 @@
 //! Each answer has all that became of reports so far, so the latest is enough. With a key, an answer without its tag is not
 //! believed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bus::key::{OrderKey, nonce};
 
 /// Meters that are remembered; the one that was silent longest is forgotten first.
 const MOST_LIVES: usize = 4_096;
-/// Collectors that a meter distinguishes.
+/// Collectors that a meter distinguishes; of the one that came first only the sums are kept then.
 const MOST_COLLECTORS: usize = 16;
 /// Bytes of a reason.
 const LONGEST_REASON: usize = 300;
@@ -175,20 +175,31 @@ impl ReportAnswers {
 /// The meter's books: what collectors have said of its reports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CollectorVerdicts {
-    /// The latest of each collector: one that was started again begins at zero.
-    collectors: BTreeMap<u64, (u64, u64)>,
+    /// The latest of each collector, in the order in which they came: one that was started again begins at zero.
+    collectors: VecDeque<(u64, (u64, u64))>,
+    /// Sums of collectors that are no longer distinguished.
+    former: (u64, u64),
 }
 
 impl CollectorVerdicts {
     pub(crate) fn hear(&mut self, answer: &ReportAnswer) {
-        if self.collectors.len() < MOST_COLLECTORS || self.collectors.contains_key(&answer.collector) {
-            self.collectors.insert(answer.collector, (answer.taken, answer.refused));
+        let latest = (answer.taken, answer.refused);
+        if let Some((_, known)) = self.collectors.iter_mut().find(|(collector, _)| *collector == answer.collector) {
+            *known = latest;
+            return;
         }
+        if self.collectors.len() >= MOST_COLLECTORS
+            && let Some((_, (taken, refused))) = self.collectors.pop_front()
+        {
+            self.former = (self.former.0.saturating_add(taken), self.former.1.saturating_add(refused));
+        }
+        self.collectors.push_back((answer.collector, latest));
     }
 
     /// Reports taken and refused, by all of them, of so many that were sent.
     pub(crate) fn totals(&self, sent: u64) -> (u64, u64) {
-        let sum = |of: fn(&(u64, u64)) -> u64| self.collectors.values().map(of).fold(0, u64::saturating_add);
+        let all = || self.collectors.iter().map(|(_, latest)| latest).chain([&self.former]);
+        let sum = |of: fn(&(u64, u64)) -> u64| all().map(of).fold(0, u64::saturating_add);
         (sum(|(taken, _)| *taken).min(sent), sum(|(_, refused)| *refused).min(sent))
     }
 }
@@ -250,5 +261,17 @@ mod tests {
         verdicts.hear(&ReportAnswer { collector: 4, ..answer(20, 3, "") });
         verdicts.hear(&ReportAnswer { collector: 4, ..answer(30, 3, "") });
         assert_eq!((verdicts.totals(1_000), verdicts.totals(110)), ((130, 3), (110, 3)));
+    }
+
+    #[test]
+    fn every_collector_counts_however_often_it_was_started_again() {
+        let mut verdicts = CollectorVerdicts::default();
+        let starts = 3 * MOST_COLLECTORS as u64;
+        for collector in 0..starts {
+            verdicts.hear(&ReportAnswer { collector, ..answer(5, 0, "") });
+            verdicts.hear(&ReportAnswer { collector, ..answer(10, 1, "") });
+        }
+        assert_eq!(verdicts.totals(u64::MAX), (10 * starts, starts));
+        assert_eq!(verdicts.collectors.len(), MOST_COLLECTORS);
     }
 }
