@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::unfinished::UnfinishedPath;
@@ -66,11 +67,14 @@ impl Write for WholeFile {
 
 impl FilePlace {
     fn at(target: PathBuf) -> io::Result<(Self, File)> {
-        let create = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
+        // Nobody may read the new one, at any moment, who could not read the old one.
+        let before = fs::metadata(&target).map(|before| before.permissions()).ok();
+        let mode = before.as_ref().map_or(0o666, |before| before.mode() & 0o777);
+        let create = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
         let (unfinished, file) = UnfinishedPath::beside(&target, create)?;
-        if let Ok(before) = fs::metadata(&target) {
-            // Nobody may read the new one who could not read the old one.
-            file.set_permissions(before.permissions())?;
+        if let Some(before) = before {
+            // The umask took away what the old one gave.
+            file.set_permissions(before)?;
         }
         Ok((Self { unfinished, target }, file))
     }
@@ -104,7 +108,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -150,7 +154,13 @@ mod tests {
         symlink("file", &link).unwrap();
         whole_file(&link, |out| out.write_all(b"made")).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-        whole_file(&link, |out| out.write_all(b"replaced")).unwrap();
+        let unfinished_mode =
+            |out: &mut BufWriter<File>| out.get_ref().metadata().map(|begun| begun.permissions().mode());
+        whole_file(&link, |out| {
+            assert_eq!(unfinished_mode(out)? & 0o777, 0o640);
+            out.write_all(b"replaced")
+        })
+        .unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"replaced");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         assert!(link.is_symlink());
