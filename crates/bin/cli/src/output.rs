@@ -3,7 +3,7 @@
 #![expect(clippy::print_stderr, reason = "this is where the program speaks")]
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -25,6 +25,14 @@ impl fmt::Display for Failure {
             Self::Usage(what) | Self::Outside(what) => f.write_str(what),
             Self::Interrupted => f.write_str("interrupted"),
         }
+    }
+}
+
+impl Failure {
+    /// A file that cannot be made, with the option that names it. If what is there may not be replaced, another has to be named.
+    pub(crate) fn not_created(what: impl fmt::Display, error: &io::Error) -> Self {
+        let line = format!("{what}: {error}");
+        if error.kind() == io::ErrorKind::AlreadyExists { Self::Usage(line) } else { Self::Outside(line) }
     }
 }
 
@@ -84,4 +92,18 @@ pub(crate) fn fail(failure: &Failure) -> ExitCode {
         Failure::Usage(_) => 2,
         Failure::Outside(_) | Failure::Interrupted => 1,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_not_be_replaced_is_a_wrong_argument_and_a_full_disk_is_none() {
+        let of = |kind: io::ErrorKind| Failure::not_created("--log it", &kind.into());
+        assert!(matches!(of(io::ErrorKind::AlreadyExists), Failure::Usage(_)));
+        for kind in [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied, io::ErrorKind::StorageFull] {
+            assert!(matches!(of(kind), Failure::Outside(line) if line.starts_with("--log it: ")), "{kind}");
+        }
+    }
 }

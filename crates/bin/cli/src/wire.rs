@@ -148,7 +148,7 @@ fn in_this_process(args: &WireArgs, ends: &[InterfaceInfo; 2], stop: &PipeReader
     };
     let sockets = [open(&ends[0])?, open(&ends[1])?];
     let longest = frame::longest_on(ends[0].mtu.max(ends[1].mtu));
-    let mut medium = Medium::new(config, sockets, longest).map_err(|error| Failure::Usage(format!("--log {error}")))?;
+    let mut medium = Medium::new(config, sockets, longest).map_err(|error| Failure::not_created("--log", &error))?;
     medium = medium.telling_trouble(|file| say(&format!("{file}{GOES_ON}")));
     match repeater(args) {
         Some(repeat) => {

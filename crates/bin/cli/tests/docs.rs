@@ -155,6 +155,7 @@ fn exit_codes_are_those_of_their_table() {
                 vec!["clock", "down"],
                 vec!["fleet", "topology", "--fat-tree", "4", "--write", "/nowhere/it.csv"],
                 vec!["clock", "plan", "--fat-tree", "4", "--write-topology", "/nowhere/it.csv"],
+                vec!["radar", "collect", "--listen", "127.0.0.1:0", "--seconds", "0.1", "--log", "/nowhere/it"],
             ],
         ),
         (

@@ -19,10 +19,7 @@ pub(super) fn run(args: &ClockDiffArgs, json: bool) -> CommandResult {
         // The number is that of the plan to come, so that neighbours name nobody who has it already.
         let stages: Vec<PlanFile> =
             change.stages(&old).into_iter().map(|stage| PlanFile { epoch: new.epoch, ..stage }).collect();
-        let failed = |error: io::Error| {
-            let line = format!("--write {}: {error}", folder.display());
-            if error.kind() == io::ErrorKind::AlreadyExists { Failure::Usage(line) } else { Failure::Outside(line) }
-        };
+        let failed = |error: io::Error| Failure::not_created(format_args!("--write {}", folder.display()), &error);
         write(folder, &stages).map_err(failed)?;
         let folder = folder.display();
         say(&format!("step N: `hitless clock replan {folder}/N.json NODE` for each node of the step, in this order"));

@@ -37,7 +37,7 @@ pub(super) fn run(args: &CaptureArgs) -> CommandResult {
         })?;
     let unwritten = |error: std::io::Error| Failure::Outside(format!("--write {}: {error}", args.write.display()));
     let mut capture = Capture::create(&args.write, &[&args.interface])
-        .map_err(|error| Failure::Usage(format!("{}: {error}", args.write.display())))?;
+        .map_err(|error| Failure::not_created(args.write.display(), &error))?;
     say(&format!("capturing protected frames on {}; Ctrl-C ends it", args.interface));
     let (stop, stopper) = std::io::pipe().map_err(outside)?;
     let mut stopper = Some(stopper);

@@ -31,7 +31,7 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
     let inlet = inlet(args)?;
     let log = args.log.as_ref().map(|path| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
-        opened.map_err(|error| Failure::Usage(format!("--log {}: {error}", path.display())))
+        opened.map_err(|error| Failure::not_created(format_args!("--log {}", path.display()), &error))
     });
     let mut out = CollectOutput { json, log: log.transpose()?.zip(args.log.as_deref()) };
     let stop = super::stop_on_signal()?;
