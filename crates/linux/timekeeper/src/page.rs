@@ -299,7 +299,8 @@ fn existing(path: &Path) -> io::Result<Option<SharedPage>> {
         Ok(_) => refuse(FOREIGN),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound => Ok(None),
-            io::ErrorKind::WouldBlock => refuse("another clock has its page there"),
+            // Whoever may read a page can lock it for a while: that is no error in the arguments.
+            io::ErrorKind::WouldBlock => Err(io::Error::new(error.kind(), "another clock has its page there")),
             io::ErrorKind::InvalidData | io::ErrorKind::IsADirectory => refuse(FOREIGN),
             _ => Err(error),
         },
