@@ -13,7 +13,7 @@ use linux::net::{Namespace, Netlink};
 use linux::stamps::StampedSocket;
 use serde_json::Value;
 use wire::exchange::ExchangeFrame;
-use wire::sync::SyncEpoch;
+use wire::sync::SyncTerm;
 
 const PLAN: &str = r#"{"root": "a", "backup_root": "b", "epoch": 7, "plan": [
     {"node": "a", "depth": 0},
@@ -439,7 +439,7 @@ fn with_a_key_forged_and_replayed_frames_are_counted_and_change_nothing() {
         // FNV-1a of the child's name.
         sender: (0x811c_9dc5 ^ u32::from(b'b')).wrapping_mul(0x0100_0193),
         synchronized: true,
-        epoch: SyncEpoch { plan: 7, elected: true },
+        term: SyncTerm { number: 1_000, root: 1 },
         number: 1_000,
         ..ExchangeFrame::default()
     };
