@@ -121,11 +121,11 @@ impl ClockCore {
     /// Another plan. What the node knows of the time it keeps, unless it is not to be trusted.
     pub(crate) fn on_plan(&mut self, duties: ClockDuties, now_ns: u64) -> Result<(), DutyError> {
         let ports: Vec<String> = self.neighbours.iter().map(|neighbour| neighbour.name.clone()).collect();
-        self.part = duties.part(&ports)?;
+        let part = duties.part(&ports)?;
         if let Some(missing) = duties.listeners.iter().find(|name| !ports.contains(name)) {
             return Err(DutyError(format!("no interface leads to '{missing}', which is to listen to this node")));
         }
-        self.duties = duties;
+        (self.part, self.duties) = (part, duties);
         (self.silence_ns, self.settling_ns) = (0, Some(now_ns));
         self.begins_ns = None;
         self.assign_neighbours();

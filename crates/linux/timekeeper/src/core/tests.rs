@@ -375,3 +375,15 @@ fn a_root_that_did_not_run_for_a_while_is_still_the_root() {
     assert_eq!(network.counters(1).returned + network.counters(2).returned, 2, "b and c hear it again");
     assert!(network.clock(3).heard_ns().unwrap() + 3 * MS > network.local(3));
 }
+
+#[test]
+fn a_plan_that_is_refused_changes_nothing() {
+    let mut network = MemoryNetwork::new();
+    network.run(100);
+    let mut refused = duties(&PLAN.replace("\"epoch\": 7", "\"epoch\": 8"), "a");
+    refused.listeners.push("x".to_owned());
+    let now = network.local(0);
+    let clock = network.clocks[0].as_mut().unwrap();
+    assert!(clock.on_plan(refused, now).is_err());
+    assert_eq!((clock.part.plan, clock.duties.epoch), (7, 7));
+}
