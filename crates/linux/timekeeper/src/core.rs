@@ -321,6 +321,7 @@ impl ClockCore {
     pub(crate) fn on_time(&mut self, now_ns: u64) {
         if self.begins_ns.is_some_and(|begins| begins <= now_ns) {
             self.begins_ns = None;
+            self.node.listen_from(ticks(now_ns));
             // Who hears of a root waits for its waves, as a node does that hears nothing any more.
             if self.node.is_guest() && self.node.known_term() == SyncTerm::default() {
                 self.node.reign(&self.params, ticks(now_ns), &mut self.out);
@@ -350,8 +351,11 @@ impl ClockCore {
         self.neighbours[port].is_heard || listens || self.node.is_guest()
     }
 
-    /// A node that has heard nothing yet turns to its backup parent only if that one is there.
+    /// A root that begins listens first. A node that has heard nothing yet turns to its backup parent only if that one is there.
     fn may_act(&self, now_ns: u64) -> bool {
+        if self.node.is_guest() && self.begins_ns.is_some_and(|begins| begins > now_ns) {
+            return false;
+        }
         if self.node.reading(ticks(now_ns)).is_some() || self.node.is_guest() {
             return true;
         }

@@ -376,6 +376,41 @@ fn a_root_that_did_not_run_for_a_while_is_still_the_root() {
     assert!(network.clock(3).heard_ns().unwrap() + 3 * MS > network.local(3));
 }
 
+/// The root on its own, at this interval, turned every tenth of a millisecond until `end_ns`; when it became the root.
+fn reigns_at(interval_ns: u64, end_ns: u64, mut each: impl FnMut(&mut ClockCore, u64)) -> (ClockCore, Option<u64>) {
+    let duties = duties(PLAN, "a");
+    let ports = duties.neighbours();
+    let mut core = ClockCore::new(live_params(interval_ns), duties, &ports, 1, 0).unwrap();
+    let mut reigns = None;
+    for now in (0..end_ns).step_by(100_000) {
+        each(&mut core, now);
+        core.settle(now);
+        if core.deadline_ns(now) <= now {
+            core.on_time(now);
+        }
+        while core.next_frame(now).is_some() {}
+        if core.counters.reigns > 0 {
+            reigns.get_or_insert(now);
+        }
+    }
+    (core, reigns)
+}
+
+#[test]
+fn a_root_does_not_begin_before_it_could_hear_its_neighbours() {
+    for interval_ns in [MS / 10, MS, 10 * MS] {
+        assert_eq!(reigns_at(interval_ns, 60 * MS, |_, _| ()).1, Some(50 * MS), "interval {interval_ns}");
+        // With a key, while its neighbours' greetings are held up.
+        let held_up = |core: &mut ClockCore, now: u64| {
+            if now < 300 * MS {
+                core.listen_longer(now);
+            }
+        };
+        let begins = reigns_at(interval_ns, 360 * MS, held_up).1;
+        assert!(begins.is_some_and(|begins| begins > 349 * MS), "interval {interval_ns}: {begins:?}");
+    }
+}
+
 #[test]
 fn a_plan_that_is_refused_changes_nothing() {
     let mut network = MemoryNetwork::new();

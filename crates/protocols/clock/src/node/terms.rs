@@ -91,6 +91,13 @@ impl ClockNode {
         self.part.role == PlannedRole::Root && self.state == NodeState::Following
     }
 
+    /// A planned root that has no time yet could hear nobody before: its wait for other roots begins.
+    pub fn listen_from(&mut self, now: Time) {
+        if self.is_guest() && self.anchor.is_none() {
+            self.heard = now;
+        }
+    }
+
     /// The latest term that it knows of.
     pub fn known_term(&self) -> SyncTerm {
         self.rivals.known.max(self.term)
