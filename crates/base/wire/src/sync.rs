@@ -35,9 +35,13 @@ pub struct SyncTerm {
 }
 
 impl SyncTerm {
-    /// The term that this root begins after all that it knows of.
+    /// The term that this root begins after all that it knows of. When the numbers are used up it has another root's number
+    /// rather than a term that there was.
     pub fn after(known: Self, root: u32) -> Self {
-        Self { number: known.number.saturating_add(1), root }
+        match known.number.checked_add(1) {
+            Some(number) => Self { number, root },
+            None => Self { number: u32::MAX, root: known.root.saturating_add(1) },
+        }
     }
 }
 
@@ -156,6 +160,14 @@ mod tests {
             uncertainty: Span::from_ns(60),
             handover: Span::from_ns(78),
         }
+    }
+
+    #[test]
+    fn no_term_begins_twice_when_the_numbers_are_used_up() {
+        let first = SyncTerm::after(SyncTerm { number: u32::MAX, root: 5 }, 7);
+        let next = SyncTerm::after(first, 7);
+        assert!(first > SyncTerm { number: u32::MAX, root: 5 } && next > first, "{first:?} {next:?}");
+        assert_eq!(SyncTerm::after(SyncTerm { number: 4, root: 5 }, 3), SyncTerm { number: 5, root: 3 });
     }
 
     #[test]

@@ -177,10 +177,9 @@ impl ClockCore {
         let (neighbour, from) = (&mut self.neighbours[port], Neighbour(port as u32));
         match neighbour.has_later(frame, own, arrived_ns, ns_of(self.params.interval)) {
             None => self.node.on_no_later_term(from),
-            Some(is_sure) if is_sure || !is_synchronized => {
-                self.node.on_later_term(&self.params, ticks(now_ns), from, frame.term);
-            }
-            Some(_) => {}
+            Some(true) => self.node.on_later_term(&self.params, ticks(now_ns), from, frame.term),
+            // Said once, it may be a lie, or not be so any more.
+            Some(false) => {}
         }
         neighbour.is_behind = is_synchronized && frame.synchronized && frame.term < own;
     }
@@ -323,7 +322,8 @@ impl ClockCore {
             self.begins_ns = None;
             self.node.listen_from(ticks(now_ns));
             // Who hears of a root waits for its waves, as a node does that hears nothing any more.
-            if self.node.is_guest() && self.node.known_term() == SyncTerm::default() {
+            let hears_of_none = self.neighbours.iter().all(|neighbour| !neighbour.says_later());
+            if self.node.is_guest() && self.node.known_term() == SyncTerm::default() && hears_of_none {
                 self.node.reign(&self.params, ticks(now_ns), &mut self.out);
             }
         }

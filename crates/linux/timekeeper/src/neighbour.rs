@@ -153,6 +153,11 @@ impl NeighbourState {
         Some(frames >= LATER_FRAMES && passed_ns >= interval_ns * LATER_HALVES / 2)
     }
 
+    /// True if the last thing that it said is that it has the time of a later root.
+    pub(crate) fn says_later(&self) -> bool {
+        self.later.is_some()
+    }
+
     /// Records the echo for its frame that came at `arrived_ns`, when the time is not after `most`. The next frame to it
     /// carries the echo.
     pub(crate) fn note_arrival(&mut self, number: u32, arrived_ns: u64, most: TimeBound, drift: DriftBound) {

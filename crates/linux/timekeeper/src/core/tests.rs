@@ -412,6 +412,22 @@ fn a_root_does_not_begin_before_it_could_hear_its_neighbours() {
 }
 
 #[test]
+fn one_frame_that_names_a_later_root_does_not_use_up_the_terms() {
+    let lie = |core: &mut ClockCore, now: u64| {
+        if now == 10 * MS {
+            let term = SyncTerm { number: u32::MAX, root: 1 };
+            let sender = name_digest("b");
+            let frame = ExchangeFrame { sender, term, given: 7, synchronized: true, number: 1, ..Default::default() };
+            let port = core.neighbours.iter().position(|neighbour| neighbour.name == "b").unwrap();
+            core.on_frame(port, &frame, now, now);
+        }
+    };
+    let (core, reigns) = reigns_at(MS, 200 * MS, lie);
+    assert!(reigns.is_some_and(|reigns| reigns > 100 * MS), "it waits for that root's waves: {reigns:?}");
+    assert_eq!(core.node().term().number, 1);
+}
+
+#[test]
 fn a_plan_that_is_refused_changes_nothing() {
     let mut network = MemoryNetwork::new();
     network.run(100);
