@@ -137,7 +137,9 @@ fn in_words(event: &CoreEvent, core: &ClockCore) -> (ClockTopic, String) {
     match event {
         CoreEvent::Synchronized => (ClockTopic::Synchronized, format!("{} knows the time", duties.node)),
         CoreEvent::Turned => (ClockTopic::Turned, format!("{parent} is silent: listening to {backup}")),
-        CoreEvent::Returned => (ClockTopic::Returned, format!("{parent} sends: listening to it again, and no longer to {backup}")),
+        CoreEvent::Returned => {
+            (ClockTopic::Returned, format!("{parent} sends: listening to it again, and no longer to {backup}"))
+        }
         CoreEvent::Elected => (ClockTopic::Elected, "the root is silent: this node is the root now".to_owned()),
         CoreEvent::Evicted => (
             ClockTopic::Evicted,

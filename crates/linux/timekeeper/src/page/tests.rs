@@ -118,10 +118,7 @@ fn two_clocks_do_not_write_on_one_page_and_only_its_own_is_removed() {
     let path = path("shared");
     let writer = ClockPageWriter::create(&path).unwrap();
     let refused = ClockPageWriter::create(&path).unwrap_err();
-    assert!(
-        refused.kind() == io::ErrorKind::WouldBlock && refused.to_string().contains("another clock"),
-        "{refused}"
-    );
+    assert!(refused.kind() == io::ErrorKind::WouldBlock && refused.to_string().contains("another clock"), "{refused}");
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "of somebody else").unwrap();
     writer.remove(&path);
