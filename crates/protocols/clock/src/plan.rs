@@ -118,6 +118,9 @@ impl fmt::Display for PlanMethod {
     }
 }
 
+/// Words for [`UncoveredReason::NotFound`].
+const NOT_FOUND: &str = "none was found that survives every single failure";
+
 /// Why a node has no backup parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UncoveredReason {
@@ -148,7 +151,7 @@ impl UncoveredReason {
             }
             Self::BehindNode(gate) => format!("every way to it leads through {}", graph.name(*gate)),
             Self::BehindDomain(domain) => format!("every way to it leads through domain {domain}"),
-            Self::NotFound => "none was found that survives every single failure".to_owned(),
+            Self::NotFound => NOT_FOUND.to_owned(),
             Self::Other(text) => text.clone(),
         }
     }

@@ -23,8 +23,12 @@ fn planned(graph: &Graph, backup_root: Option<u32>) -> Option<PlanFile> {
 
 /// Violations in a state, by the code that checks plans: only effects of failures, and nodes that hear nobody now.
 fn wrong(stage: &PlanFile, graph: &Graph) -> Vec<String> {
+    violations(stage, graph, &["failure ", "form: "])
+}
+
+fn violations(stage: &PlanFile, graph: &Graph, judged: &[&str]) -> Vec<String> {
     let found = stage.check(&GraphNames::of(graph)).into_iter().map(|violation| violation.to_string());
-    found.filter(|line| line.starts_with("failure ") || line.starts_with("form: ")).collect()
+    found.filter(|line| judged.iter().any(|what| line.starts_with(what))).collect()
 }
 
 fn covered(file: &PlanFile) -> BTreeSet<&str> {
@@ -35,7 +39,7 @@ fn covered(file: &PlanFile) -> BTreeSet<&str> {
 fn played(old: &PlanFile, new: &PlanFile, graph: &Graph) -> (PlanChange, Vec<usize>) {
     let change = PlanChange::between(old, new).unwrap();
     let always: BTreeSet<&str> = covered(old).intersection(&covered(new)).copied().collect();
-    let stages = change.stages(old);
+    let stages = change.stages([old, new]);
     for (number, stage) in (1..).zip(&stages) {
         assert_eq!(wrong(stage, graph), Vec::<String>::new(), "step {number} of {:#?}", change.steps);
         assert!(always.is_subset(&covered(stage)), "step {number} takes a backup parent away: {:#?}", change.steps);
@@ -83,6 +87,25 @@ proptest! {
             let roles = change.steps.iter().filter(|step| step.kind == StepKind::BackupRoot);
             prop_assert_eq!(roles.count() % 2, 1);
         }
+    }
+}
+
+/// What a step's file says of hosts with one link holds.
+#[test]
+fn steps_of_a_fabric_with_hosts_that_have_no_backup_parent_pass_the_check() {
+    let graph = Graph::fat_tree(4, HostLinks::Single).unwrap();
+    let old = plan(&graph, &PlanRequest::default()).unwrap();
+    let backup_root =
+        graph.neighbours(old.root).iter().map(|(there, _)| *there).find(|there| *there != old.backup_root);
+    let new = plan(&graph, &PlanRequest { root: Some(old.root), backup_root, ..PlanRequest::default() }).unwrap();
+    assert!(!new.uncovered.is_empty());
+    let [old, new] = [old, new].map(|plan| PlanFile::of(&plan, &graph));
+    let change = PlanChange::between(&old, &new).unwrap();
+    let stages = change.stages([&old, &new]);
+    assert!(!stages.is_empty());
+    for stage in stages {
+        let found = violations(&stage, &graph, &["failure ", "form: ", "uncovered: ", "complete: "]);
+        assert_eq!((found, stage.uncovered.len()), (Vec::new(), new.uncovered.len()));
     }
 }
 

@@ -6,10 +6,13 @@ use std::io;
 use std::path::Path;
 
 use clock::plan::{GroupReason, PlanChange, PlanFile, PlanStep, StepKind};
+use files::WholeFolder;
 
 use super::{load_plan, wrong_plan};
 use crate::args::ClockDiffArgs;
 use crate::output::{CommandResult, Failure, print, say};
+use crate::results::unwritten;
+use crate::terminal::end_on_ctrl_c;
 
 pub(super) fn run(args: &ClockDiffArgs, json: bool) -> CommandResult {
     let (old, _) = load_plan(&args.old)?;
@@ -18,9 +21,8 @@ pub(super) fn run(args: &ClockDiffArgs, json: bool) -> CommandResult {
     if let Some(folder) = &args.write {
         // The number is that of the plan to come, so that neighbours name nobody who has it already.
         let stages: Vec<PlanFile> =
-            change.stages(&old).into_iter().map(|stage| PlanFile { epoch: new.epoch, ..stage }).collect();
-        let failed = |error: io::Error| Failure::not_created(format_args!("--write {}", folder.display()), &error);
-        write(folder, &stages).map_err(failed)?;
+            change.stages([&old, &new]).into_iter().map(|stage| PlanFile { epoch: new.epoch, ..stage }).collect();
+        write(folder, &stages)?;
         let folder = folder.display();
         say(&format!("step N: `hitless clock replan {folder}/N.json NODE` for each node of the step, in this order"));
     }
@@ -28,12 +30,18 @@ pub(super) fn run(args: &ClockDiffArgs, json: bool) -> CommandResult {
 }
 
 /// A file for each step, in a new folder: all of them or none.
-fn write(folder: &Path, stages: &[PlanFile]) -> io::Result<()> {
-    fs::create_dir(folder)?;
+fn write(folder: &Path, stages: &[PlanFile]) -> CommandResult {
+    if fs::symlink_metadata(folder).is_ok() {
+        return Err(Failure::Usage(format!("--write {}: exists; expected a new folder", folder.display())));
+    }
+    end_on_ctrl_c();
+    let whole = WholeFolder::create(folder).map_err(|error| unwritten("--write", &error))?;
     let write = |(number, stage): (usize, &PlanFile)| {
-        fs::write(folder.join(format!("{number:03}.json")), serde_json::to_string_pretty(stage)? + "\n")
+        fs::write(whole.path().join(format!("{number:03}.json")), serde_json::to_string_pretty(stage)? + "\n")
     };
-    (1..).zip(stages).try_for_each(write).inspect_err(|_| drop(fs::remove_dir_all(folder)))
+    let failed = |error: io::Error| Failure::Outside(format!("--write {}: {error}", folder.display()));
+    (1..).zip(stages).try_for_each(write).map_err(failed)?;
+    whole.finish().map_err(|error| unwritten("--write", &error))
 }
 
 fn describe(change: &PlanChange) -> String {

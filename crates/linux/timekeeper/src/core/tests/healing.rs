@@ -124,7 +124,7 @@ fn each_step_of_a_change_of_plans_is_enough_for_the_node_that_it_names() {
             network.run(100);
             let change = PlanChange::between(old, new).unwrap();
             let groups = change.steps.chunk_by(|one, other| one.at_once.is_some() && one.at_once == other.at_once);
-            for (steps, stage) in groups.zip(change.stages(old)) {
+            for (steps, stage) in groups.zip(change.stages([old, new])) {
                 for step in steps {
                     network.tell(&stage, NAMES.iter().position(|name| *name == step.node).unwrap());
                 }

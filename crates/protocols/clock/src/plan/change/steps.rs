@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::order::{StageMove, StageStep};
 use super::stage::StageUplink;
 use super::{GroupReason, NodeUplinks, PlanChange, PlanStep, StageNames, StepGroup, StepKind, UplinkTable};
-use crate::plan::{PlanFile, PlanRow, UncoveredRow};
+use crate::plan::{NOT_FOUND, PlanFile, PlanRow, UncoveredRow};
 
 /// The steps that were found, and which of them are made at once.
 pub(super) fn in_words<'a>(
@@ -134,9 +134,10 @@ pub(super) fn add_what_does_not_listen<'a>(
 }
 
 impl PlanChange {
-    /// The plan that is in force after each step; steps that are made at once give one. `old` is the plan before the first. Depths
-    /// are those of the tree; of depths after failures, epochs and loops nothing is said.
-    pub fn stages(&self, old: &PlanFile) -> Vec<PlanFile> {
+    /// The plan that is in force after each step; steps that are made at once give one. The change is from `old` to `new`. Depths
+    /// are those of the tree; of depths after failures, epochs, loops and why a node has no backup parent nothing is said.
+    pub fn stages(&self, [old, new]: [&PlanFile; 2]) -> Vec<PlanFile> {
+        let proven: BTreeSet<&str> = [old, new].into_iter().flat_map(cannot_be_covered).collect();
         let mut rows: BTreeMap<String, PlanRow> = old.plan.iter().map(|row| (row.node.clone(), row.clone())).collect();
         rows.extend(old.uncovered.iter().map(|row| {
             let link = row.parent_link.clone();
@@ -159,10 +160,18 @@ impl PlanChange {
                     _ => rows.insert(step.node.clone(), row),
                 };
             }
-            stages.push(stage([&root, &backup_root], &rows, old));
+            let stage = stage([&root, &backup_root], &rows, old);
+            let complete = stage.uncovered.iter().all(|row| proven.contains(row.node.as_str()));
+            stages.push(PlanFile { complete, ..stage });
         }
         stages
     }
+}
+
+/// Nodes of which a plan says that they cannot have a backup parent, rather than that none was found.
+fn cannot_be_covered(plan: &PlanFile) -> impl Iterator<Item = &str> {
+    let says_why = |row: &&UncoveredRow| plan.complete || !row.because.is_empty() && row.because != NOT_FOUND;
+    plan.uncovered.iter().filter(says_why).map(|row| row.node.as_str())
 }
 
 fn listening(node: &str, parent: Option<String>, backup: Option<String>, links: [Option<String>; 2]) -> PlanRow {
@@ -181,7 +190,7 @@ fn stage([root, backup_root]: [&String; 2], rows: &BTreeMap<String, PlanRow>, ol
         node: row.node.clone(),
         parent: row.parent.clone(),
         depth: Some(depth(row)),
-        because: "as in one of the plans".to_owned(),
+        because: String::new(),
         parent_link: row.parent_link.clone(),
     });
     PlanFile {
