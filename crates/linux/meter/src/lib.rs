@@ -142,7 +142,8 @@ impl LiveMeter {
         let link =
             link.ok_or_else(|| LinkError(format!("there is no interface {name}; `ip link` shows which there are")))?;
         // An offload that cannot be queried counts as off.
-        let whole = [Offload::Tso, Offload::Gro].iter().any(|offload| netlink.offload(name, *offload).unwrap_or(false));
+        let whole =
+            [Offload::Tso, Offload::Gro].iter().any(|offload| netlink.offload(&link.name, *offload).unwrap_or(false));
         let socket = open_socket(&config, link.index, whole)?;
         let length = config.batch.as_nanos() as u64;
         let state = MeterState {

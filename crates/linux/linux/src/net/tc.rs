@@ -317,7 +317,8 @@ impl Netlink {
         ] {
             let request = NetlinkRequest::new(libc::RTM_GETTFILTER, libc::NLM_F_DUMP, &header(index, 0, parent, 0));
             let filters = self.execute(format_args!("list the filters of interface {index}"), request)?;
-            let is_foreign = |message: &&Vec<u8>| !matches!(u32_at(message, 8), Some(0 | DROP_ALL_HANDLE | CLOSED_HANDLE) | None);
+            let is_foreign =
+                |message: &&Vec<u8>| !matches!(u32_at(message, 8), Some(0 | DROP_ALL_HANDLE | CLOSED_HANDLE) | None);
             if let Some(message) = filters.iter().find(is_foreign) {
                 let kind = attribute(message.get(20..).unwrap_or_default(), libc::TCA_KIND).map(text);
                 return Ok(Some((format!("a filter ({})", kind.unwrap_or_default()), shown)));
