@@ -23,7 +23,7 @@
 //! the root *of the node's term*. A change of root moves the time itself, by no more than ε of the new root at that moment;
 //! the sum of these travels with the messages ([`ClockNode::handover`]), and nodes allow for it when they hear of a new root.
 //!
-//! This is no [`machine::Machine`]: that has up to 256 ports whose wires ask for frames when they are free. Here one message
+//! This is no `machine::Machine`: that has up to 256 ports whose wires ask for frames when they are free. Here one message
 //! goes to any number of listeners at once, and one that waited would be wrong. The spirit is the same: the driver owns
 //! clock and wire, the node acts through [`NodeOut`], and [`ClockNode::deadline`] says when it wants to be called.
 //!
