@@ -199,9 +199,11 @@ fn notes_of_another_namespace_are_put_aside_when_a_host_joins() {
     let mut notes: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     notes["namespace"]["boot"] = "another".into();
     fs::write(&path, notes.to_string()).unwrap();
+    // As in another namespace: what was made is not there, and the interface is called as ever.
     let gone = || {
         let netlink = Netlink::open().unwrap();
         netlink.delete_link(netlink.existing_link("rack0").unwrap().index).unwrap();
+        netlink.rename(netlink.existing_link("w0w").unwrap().index, "w0").unwrap();
     };
     rack.hosts[0].with(gone).unwrap();
     let _joined = rack.join(0);
