@@ -102,10 +102,8 @@ impl ProtectionTable {
     }
 
     pub fn parse(text: &str) -> Result<Self, TableError> {
-        let ProtectionFile { row: mut rows } = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            TableError(format!("line {line}: {}", error.message().replace('\n', " ")))
-        })?;
+        let ProtectionFile { row: mut rows } =
+            settings::from_toml(text).map_err(|error| TableError(error.to_string()))?;
         if rows.is_empty() {
             return Err(TableError("expected at least one [[row]]".to_owned()));
         }

@@ -54,10 +54,7 @@ struct RawFaultFile {
 
 impl FaultFile {
     pub fn parse(text: &str) -> Result<Self, FaultFileError> {
-        let file: RawFaultFile = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            FaultFileError(format!("line {line}: {}", error.message().replace('\n', " ")))
-        })?;
+        let file: RawFaultFile = settings::from_toml(text).map_err(|error| FaultFileError(error.to_string()))?;
         Ok(Self { forward: schedule("forward", &file.forward)?, reverse: schedule("reverse", &file.reverse)? })
     }
 }

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `tree`, `config` | text to values, each with its line; the same from JSON |
 //! | `set` | what the command line says instead |
+//! | `place` | lines of bytes, errors of syntax with their line |
 //! | `keys` | which keys there are; unknown ones are answered with the nearest |
 //! | `sweep` | lists to points |
 //! | `reader` | values to types; which keys were read |
@@ -12,6 +13,7 @@
 pub mod config;
 mod error;
 pub mod keys;
+mod place;
 pub mod reader;
 pub mod set;
 pub mod sweep;
@@ -20,4 +22,5 @@ pub mod tree;
 pub use config::ScenarioConfig;
 pub use error::{KeyError, SourceLocation};
 pub use keys::{KeyShape, Keys};
+pub use place::{LineIndex, TomlError, from_toml};
 pub use reader::{ReadResult, ScenarioReader, UsedKeys};

@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{KeyError, SourceLocation};
+use super::place::{LineIndex, TomlError};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeNode {
@@ -30,14 +31,13 @@ pub enum Value {
 impl TreeNode {
     /// The table that a file is.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        let line = |at: usize| text.get(..at).map_or(1, |before| before.matches('\n').count() + 1);
+        let lines = LineIndex::of(text);
         match DeTable::parse(text) {
-            Ok(table) => table_of(table.get_ref(), SourceLocation::Line(1), &|at| SourceLocation::Line(line(at))),
-            Err(error) => Err(KeyError {
-                place: SourceLocation::Line(error.span().map_or(1, |span| line(span.start))),
-                key: String::new(),
-                problem: error.message().replace('\n', " "),
-            }),
+            Ok(table) => table_of(table.get_ref(), SourceLocation::Line(1), &|at| SourceLocation::Line(lines.at(at))),
+            Err(error) => {
+                let TomlError { line, problem } = TomlError::new(text, &error);
+                Err(KeyError { place: SourceLocation::Line(line), key: String::new(), problem })
+            }
         }
     }
 

@@ -27,6 +27,7 @@
 use ::toml::Spanned;
 use ::toml::de::{DeTable, DeValue};
 use clock::graph::HostLinks;
+use settings::{LineIndex, TomlError};
 use units::Rate;
 
 use super::file::{DEFAULT_RATE, FileDraft};
@@ -86,7 +87,8 @@ pub(super) fn read_domains(text: &str) -> Result<Vec<DomainEntry>, LineError> {
 fn within<T>(text: &str, read: impl FnOnce(&TomlEntries<'_>) -> LineResult<T>) -> LineResult<T> {
     let lines = LineIndex::of(text);
     let root = DeTable::parse(text).map_err(|error| {
-        LineError::new(error.span().map_or(1, |span| lines.at(span.start)), error.message().replace('\n', " "))
+        let TomlError { line, problem } = TomlError::new(text, &error);
+        LineError::new(line, problem)
     })?;
     let root = TomlEntries { table: root.get_ref(), line: 1, lines: &lines };
     root.check(&FILE)?;
@@ -197,20 +199,6 @@ fn listed(root: &TomlEntries<'_>) -> Result<FileDraft, LineError> {
         return Err(LineError::new(1, format_args!("{}: [[link]], or a [fabric] of some kind", FabricError::NoLinks)));
     }
     Ok(draft)
-}
-
-/// Offsets at which lines end.
-struct LineIndex(Vec<usize>);
-
-impl LineIndex {
-    fn of(text: &str) -> Self {
-        Self(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect())
-    }
-
-    /// The line of a byte; the first is 1.
-    fn at(&self, byte: usize) -> usize {
-        self.0.partition_point(|end| *end < byte) + 1
-    }
 }
 
 /// A table, and the line in which it begins.

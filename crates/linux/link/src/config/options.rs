@@ -169,10 +169,7 @@ impl LinkOptions {
 /// Reads a file of options; an error is one line that names the file and the place.
 pub fn read_options<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        format!("{}, line {line}: {}", path.display(), error.message().replace('\n', " "))
-    })
+    settings::from_toml(&text).map_err(|error| format!("{}, {error}", path.display()))
 }
 
 fn parse<T: FromStr<Err = units::ParseError>>(key: &str, text: &str) -> Result<T, String> {

@@ -237,10 +237,7 @@ impl MonitorOptions {
 
     /// An error is the number of a line and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, (usize, String)> {
-        toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            (line, in_words(error.message()))
-        })
+        settings::from_toml(text).map_err(|error| (error.line, in_words(&error.problem)))
     }
 
     /// The configuration that they make; an error is one line that names the key and what it accepts. What they say

@@ -86,13 +86,10 @@ impl Drivers {
 
     /// An error is one line that names the place.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let line = |at: usize| text[..at].matches('\n').count() + 1;
-        let file: DriversFile = toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            format!("line {}: {}", line(at), error.message().replace('\n', " "))
-        })?;
+        let lines = settings::LineIndex::of(text);
+        let file: DriversFile = settings::from_toml(text).map_err(|error| error.to_string())?;
         let checked = file.driver.into_iter().map(|entry| {
-            let at = line(entry.span().start);
+            let at = lines.at(entry.span().start);
             entry.into_inner().check().map_err(|wrong| format!("line {at}: {wrong}"))
         });
         checked.collect::<Result<_, _>>().map(Self)
