@@ -9,6 +9,7 @@
 //! | [`duplicates`] | equal lines in two places |
 //! | [`docs`] | pages: links, tables, paths, commands |
 //! | [`prose`] | comments and pages as prose |
+//! | [`walks`] | reading orders of ARCHITECTURE.md, and their jumps |
 
 pub mod docs;
 pub mod duplicates;
@@ -17,6 +18,7 @@ pub mod measure;
 pub mod names;
 pub mod prose;
 pub mod source;
+pub mod walks;
 
 use std::path::PathBuf;
 

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use tidy::docs::read_pages;
+use tidy::docs::{DocPage, read_pages};
 use tidy::duplicates::duplicates;
 use tidy::measure::{Measures, files_without_docs, long_files, long_functions};
 use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
 use tidy::prose::{DocLine, doc_lines, sample};
 use tidy::source::{SourceFile, parse_workspace, read_workspace};
+use tidy::walks::{Jumps, Walk, walks};
 
 const USAGE: &str = "Usage: cargo run -p hitless-tidy [-- OPTION]
 
@@ -20,6 +21,7 @@ Prints lines, functions, documentation and names of every crate.
   --unused      public items of libraries that no other crate and no test names
   --long        functions over 40 lines, files over 400 without their tests, files without `//!`
   --duplicates  equal runs of six lines or more
+  --walks       files, crates, crate switches and revisits of each walk of ARCHITECTURE.md
   --odd         documentation lines that begin with What, How, Of and the like
   --sample N --seed N
                 sentences drawn at random, half from comments, half from pages
@@ -30,12 +32,13 @@ fn main() -> io::Result<ExitCode> {
     let files = parse_workspace(&texts);
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let lines = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => table(&files),
+        [] => [table(&files), pages()?].concat(),
         ["--types"] => shared_types(&files),
         ["--unused"] => unused_public(&files).iter().map(described).collect(),
         ["--long"] => long(&files),
         ["--duplicates"] => repeated(&files),
         ["--odd"] => odd(&files),
+        ["--walks"] => walk_lines(&files)?,
         ["--sample", count, "--seed", seed] => match (count.parse(), seed.parse()) {
             (Ok(count), Ok(seed)) => sample(&files, &read_pages(&tidy::root())?, count, seed),
             _ => return refused(),
@@ -152,6 +155,29 @@ fn long(files: &[SourceFile<'_>]) -> Vec<String> {
     let long = long_files(files, 400).into_iter().map(|file| format!("{}: {}", file.place(1), file.length()));
     let silent = files_without_docs(files).into_iter().map(|file| format!("{}: no `//!`", file.place(1)));
     functions.chain(long).chain(silent).collect()
+}
+
+/// Words of the pages, and rows of tables that are broken.
+fn pages() -> io::Result<Vec<String>> {
+    let pages = read_pages(&tidy::root())?;
+    let in_docs = pages.iter().filter(|page| page.path.starts_with("docs"));
+    let words: usize = in_docs.map(DocPage::words).sum();
+    let readme = pages.iter().find(|page| page.path.as_os_str() == "README.md").map_or(0, DocPage::words);
+    let broken = pages.iter().map(|page| page.broken_rows().count()).sum::<usize>();
+    Ok(vec![format!("words in docs: {words}, in README.md: {readme}"), format!("broken rows of tables: {broken}")])
+}
+
+fn walk_lines(files: &[SourceFile<'_>]) -> io::Result<Vec<String>> {
+    let pages = read_pages(&tidy::root())?;
+    let found = pages.iter().filter(|page| page.path.as_os_str() == "ARCHITECTURE.md").flat_map(walks);
+    let line = |walk: Walk| match walk.files(files) {
+        Ok(files) => {
+            let Jumps { files, crates, switches, revisits } = Jumps::of(&files);
+            format!("{}: {files} files, {crates} crates, {switches} crate switches, {revisits} revisits", walk.title)
+        }
+        Err(unknown) => format!("{}: {}", walk.title, unknown.join("; ")),
+    };
+    Ok(found.map(line).collect())
 }
 
 fn repeated(files: &[SourceFile<'_>]) -> Vec<String> {

@@ -12,6 +12,7 @@ use tidy::measure::{files_without_docs, long_files, long_functions};
 use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
 use tidy::prose::doc_lines;
 use tidy::source::{SourceFile, SourceText, parse_workspace, read_workspace};
+use tidy::walks::{Jumps, walks};
 
 const LONGEST_FUNCTION: usize = 70;
 const LONGEST_FILE: usize = 450;
@@ -21,6 +22,13 @@ const SHARED_TYPE_NAMES: [&str; 1] = ["Protection"];
 const UNUSED_PUBLIC_NAMES: f64 = 1.2;
 /// In percent of documentation lines, those that begin with a question word or a preposition.
 const ODD_OPENINGS: f64 = 1.0;
+/// Words of the pages in docs/, without what a program has written.
+const WORDS_OF_DOCS: usize = 45_000;
+const WORDS_OF_README: usize = 900;
+/// Walks of ARCHITECTURE.md, in order.
+const WALKS: &str = "abcdefghi";
+/// Jumps that a reader of a walk has to make, at most: crate switches and revisits of files.
+const JUMPS: [(char, usize, usize); 2] = [('a', 12, 4), ('h', 8, 4)];
 /// Pairs of equal runs of six lines or more.
 const DUPLICATES: usize = 2;
 
@@ -43,6 +51,16 @@ const WITHOUT_REDIS: [&str; 5] = ["base", "protocols", "analyse", "simulate", "p
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());
 static FILES: LazyLock<Vec<SourceFile<'static>>> = LazyLock::new(|| parse_workspace(&TEXTS));
+
+/// Rules, units and other files beside the code, in one text.
+static CONTRIB: LazyLock<String> = LazyLock::new(|| text_below(&tidy::root().join("contrib")));
+
+fn text_below(folder: &std::path::Path) -> String {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| if path.is_dir() { text_below(&path) } else { fs::read_to_string(path).unwrap_or_default() })
+        .collect()
+}
 
 /// Fails with a line for each of `found`, unless there is none.
 fn expect_none(found: Vec<String>, advice: &str) {
@@ -252,18 +270,70 @@ fn paths_in_pages_exist() {
     expect_none(missing.collect(), "these pages name files that do not exist");
 }
 
+/// The pages in docs/ that `page` does not link to.
+fn unlisted(page: &str) -> Vec<String> {
+    let pages = read_pages(&tidy::root()).unwrap();
+    let list = pages.iter().filter(|it| it.path.ends_with(page));
+    let listed: Vec<&str> = list.flat_map(DocPage::links).map(|(_, to)| to.split('#').next().unwrap_or(to)).collect();
+    let of_docs = pages.iter().filter(|it| it.path.starts_with("docs"));
+    let names = of_docs.map(|it| it.path.file_name().unwrap().to_string_lossy().into_owned());
+    let lists = ["README.md", "SUMMARY.md"];
+    names.filter(|name| !lists.contains(&name.as_str()) && !listed.contains(&name.as_str())).collect()
+}
+
 #[test]
 fn every_page_is_listed() {
-    let root = tidy::root();
-    let pages = read_pages(&root).unwrap();
-    let listed: Vec<&str> = pages
-        .iter()
-        .filter(|page| page.path.ends_with("docs/README.md"))
-        .flat_map(|page| page.links())
-        .map(|(_, to)| to)
-        .collect();
-    let of_docs = pages.iter().filter(|page| page.path.starts_with("docs") && !page.path.ends_with("README.md"));
-    let names = of_docs.map(|page| page.path.file_name().unwrap().to_string_lossy().into_owned());
-    let missing = names.filter(|name| !listed.iter().any(|link| link.split('#').next() == Some(name)));
-    expect_none(missing.collect(), "docs/README.md does not link to these pages");
+    expect_none(unlisted("docs/README.md"), "docs/README.md does not link to these pages");
+    expect_none(unlisted("docs/SUMMARY.md"), "these pages are no chapters of docs/SUMMARY.md");
+}
+
+#[test]
+fn names_of_rust_in_pages_exist() {
+    let crates: Vec<&str> = packages().into_keys().collect();
+    let modules = |name: &str| FILES.iter().any(|file| file.path.with_extension("").ends_with(name));
+    let exists = |name: &str| {
+        let known = |segment: &str| {
+            let is_of_libraries = ["std", "core", "alloc"].contains(&segment);
+            is_of_libraries || crates.contains(&segment) || modules(segment) || FILES.iter().any(|it| it.names(segment))
+        };
+        name.starts_with("std::") || name.split("::").all(known) || CONTRIB.contains(name)
+    };
+    let pages = read_pages(&tidy::root()).unwrap();
+    let pages = pages.iter().filter(|page| !page.path.ends_with("CHANGELOG.md"));
+    let missing = pages.flat_map(|page| {
+        let missing = page.rust_names().filter(|(_, name)| !exists(name));
+        missing.map(|(line, name)| format!("{}:{line}: {name}", page.path.display())).collect::<Vec<_>>()
+    });
+    expect_none(missing.collect(), "these pages name crates, modules or types that do not exist");
+}
+
+#[test]
+fn walks_are_complete_and_their_files_exist() {
+    let pages = read_pages(&tidy::root()).unwrap();
+    let page = pages.iter().find(|page| page.path.ends_with("ARCHITECTURE.md")).unwrap();
+    let walks = walks(page);
+    assert_eq!(walks.iter().map(|walk| walk.letter()).collect::<String>(), WALKS, "the walks of ARCHITECTURE.md");
+    let mut wrong = Vec::new();
+    for walk in &walks {
+        match walk.files(&FILES) {
+            Err(unknown) => wrong.extend(unknown.iter().map(|said| format!("{}: {said}", walk.title))),
+            Ok(files) => {
+                let jumps = Jumps::of(&files);
+                let limits = JUMPS.iter().filter(|(letter, ..)| *letter == walk.letter());
+                let over =
+                    limits.filter(|(_, switches, revisits)| jumps.switches > *switches || jumps.revisits > *revisits);
+                wrong.extend(over.map(|limit| format!("{}: {jumps:?}, at most {limit:?}", walk.title)));
+            }
+        }
+    }
+    expect_none(wrong, "walks of ARCHITECTURE.md");
+}
+
+#[test]
+fn pages_are_short() {
+    let pages = read_pages(&tidy::root()).unwrap();
+    let words: usize = pages.iter().filter(|page| page.path.starts_with("docs")).map(DocPage::words).sum();
+    assert!(words <= WORDS_OF_DOCS, "{words} words in docs/, at most {WORDS_OF_DOCS}");
+    let readme = pages.iter().find(|page| page.path.as_os_str() == "README.md").unwrap().words();
+    assert!(readme <= WORDS_OF_README, "{readme} words in README.md, at most {WORDS_OF_README}");
 }
