@@ -134,7 +134,7 @@ pub(crate) fn read(
         }
     };
     let mut warnings = check(&reader.tables("traffic"), traffic, topology, int.as_ref(), base_rtt)?;
-    if switch.inner("ecn").is_none() {
+    if !switch.has("ecn") {
         warnings.extend(traffic.iter().filter(|kind| kind.transport.congestion().wants_marks()).map(unmarked));
     }
     Ok(ControlSupport { int, base_rtt: any_controlled.then_some(base_rtt), warnings })

@@ -223,6 +223,14 @@ fn a_controller_that_goes_by_marks_where_nobody_marks_is_a_warning() {
 }
 
 #[test]
+fn a_single_threshold_for_marks_is_no_warning() {
+    let ramp = "{ min = '100KB', max = '400KB', probability = 0.2, at = 'departure', per = '25G' }";
+    let text = incast(3, 20_000, "congestion = 'dctcp'").replace(ramp, "'100KB'");
+    assert!(text.contains("ecn = '100KB'"));
+    assert_eq!(Scenario::parse("test", &text, &[]).unwrap().points[0].warnings, [""; 0]);
+}
+
+#[test]
 fn resets_of_connections_that_do_not_end_are_counted() {
     let link = "[[link]]\nbetween = ['sw0', 'h2']\nloss = '1e-2'\nprotect = 'nonblocking'\n";
     let text = incast(3, 20_000, "congestion = 'hpcc'\nrecovery = 'irn'").replace("size = 20000\n", "") + link;
