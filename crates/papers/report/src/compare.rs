@@ -8,7 +8,6 @@ use serde::Serialize;
 use sim::link::{ConfigError, LinkSimConfig, LinkSimMode, run};
 use units::{Prob, Progress, Rate};
 
-use crate::parallel;
 use crate::table::{Align, Table, thousands};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -20,8 +20,6 @@ mod text;
 use scenario::Scenario;
 use units::{Prob, Progress, nearest};
 
-use crate::parallel;
-
 pub use measure::{CongestionRow, FlowPercentiles};
 pub use networks::TrafficMix;
 pub use text::describe;

@@ -20,10 +20,8 @@ pub mod losses;
 pub mod model;
 pub mod outcome;
 pub mod page;
-pub mod parallel;
 pub mod replay;
 pub mod runner;
-pub mod stopwatch;
 pub mod table_file;
 
 use chart::{svg, table};

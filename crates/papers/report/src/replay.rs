@@ -16,7 +16,6 @@ use sim::net::PortCapture;
 use sim::net::recording::{LogStore, capture_of};
 
 use crate::flows::pcapng;
-use crate::parallel;
 pub use queues::{
     DifferenceOfDrops, DifferenceOfQueues, QueueAnswer, QueueChoice, QueueFlowRow, QueuePortRow, QueueReplayError,
     QueueReport, QueueRunRow, queues_text, replay_queues,

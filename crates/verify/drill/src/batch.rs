@@ -4,9 +4,6 @@
 //! a kernel does depends on when its ticks come, and this program may be late on a busy machine: a script that failed is
 //! run again, alone, up to four times in all, and passes if one of these runs does.
 
-use std::panic;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use linux::net::Namespace;
@@ -83,7 +80,7 @@ const TRIES: usize = 4;
 
 /// Runs every script against the kernel. The process must have the right to make network namespaces.
 pub fn against_kernel(scripts: &[ScriptText]) -> Vec<ScriptRow> {
-    let first = in_parallel(scripts, AT_A_TIME, on_kernel);
+    let first = parallel::map(scripts, AT_A_TIME, on_kernel);
     let again = scripts.iter().zip(first).map(|(script, mut row)| {
         for _ in 1..TRIES {
             if row.result != DrillVerdict::Failed {
@@ -99,7 +96,7 @@ pub fn against_kernel(scripts: &[ScriptText]) -> Vec<ScriptRow> {
 /// Runs every script on our TCP.
 pub fn against_machine(scripts: &[ScriptText], version: LinuxVersion) -> Vec<ScriptRow> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    in_parallel(scripts, threads, |script| {
+    parallel::map(scripts, threads, |script| {
         row(script, DrillTarget::Machine, |script| runner::run(script, &mut MachineSubject::new(version)))
     })
 }
@@ -149,27 +146,4 @@ pub(crate) fn row(
         }
     };
     ScriptRow { file: script.file.clone(), against, result, line, why }
-}
-
-/// Applies `work` to every item on up to `threads` threads; results in the order of the items.
-pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::with_capacity(items.len()));
-    thread::scope(|scope| {
-        let worker = || {
-            while let Some((at, item)) =
-                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
-            {
-                let result = work(item);
-                results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((at, result));
-            }
-        };
-        let workers: Vec<_> = (0..threads.min(items.len())).map(|_| scope.spawn(worker)).collect();
-        for worker in workers {
-            worker.join().unwrap_or_else(|payload| panic::resume_unwind(payload));
-        }
-    });
-    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
 }

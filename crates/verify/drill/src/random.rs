@@ -24,7 +24,7 @@ use linux::net::Namespace;
 use tcp::LinuxVersion;
 use units::{Span, Time};
 
-use crate::batch::{DrillTarget, DrillVerdict, ScriptRow, in_parallel};
+use crate::batch::{DrillTarget, DrillVerdict, ScriptRow};
 use crate::kernel::KernelSubject;
 use crate::subject::{DrillStop, Subject};
 use compare::Difference;
@@ -87,7 +87,7 @@ const TICK_ERROR: Span = Span::from_us(1_000);
 pub fn compare(plan: &RandomPlan<'_>) -> Result<Vec<ScriptRow>, String> {
     let ticks = KernelTicks::measure()?;
     let numbers: Vec<u64> = (0..plan.scripts).collect();
-    Ok(in_parallel(&numbers, AT_A_TIME, |number| one(plan, &ticks, *number)))
+    Ok(parallel::map(&numbers, AT_A_TIME, |number| one(plan, &ticks, *number)))
 }
 
 fn one(plan: &RandomPlan<'_>, ticks: &KernelTicks, number: u64) -> ScriptRow {

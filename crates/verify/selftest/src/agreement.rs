@@ -11,11 +11,11 @@ use faults::Random;
 use files::whole_file;
 use linux::LinkError;
 use serde::Serialize;
+use units::Progress;
 
 use crate::cases::{Draw, MSS};
 use crate::ends::{AppPlan, AppStep};
 use crate::explained::explain_one;
-use crate::parallel::{Watched, in_parallel};
 use crate::run::{StagePlan, play};
 use crate::wire::{RandomLoss, WireDelay};
 
@@ -74,12 +74,12 @@ struct AgreementSum {
 }
 
 /// Runs everything, or until it is interrupted. The calling process may make namespaces.
-pub fn run(plan: &AgreementPlan<'_>, progress: &dyn Watched) -> Result<AgreementReport, LinkError> {
+pub fn run(plan: &AgreementPlan<'_>, progress: &(dyn Progress + Sync)) -> Result<AgreementReport, LinkError> {
     let stages = plan.connections.div_ceil(ON_A_STAGE);
     let jobs: Vec<(usize, u64)> =
         (0..stages).flat_map(|stage| (0..LOSSES.len()).map(move |loss| (loss, stage))).collect();
     progress.expect_parts(jobs.len());
-    let sums = in_parallel(&jobs, AT_A_TIME, |(loss, stage)| {
+    let sums = parallel::map(&jobs, AT_A_TIME, |(loss, stage)| {
         if !progress.go_on(0) {
             return Ok(None);
         }

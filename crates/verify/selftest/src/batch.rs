@@ -9,12 +9,12 @@ use chart::table::{Align, Table};
 use files::whole_file;
 use linux::LinkError;
 use serde::Serialize;
+use units::Progress;
 
 use crate::case::TestCase;
 use crate::cases::{self, CasePlan, Draw};
 use crate::check::{self, LossCounts, RunCheck};
 use crate::explained::explain_both;
-use crate::parallel::{Watched, in_parallel};
 use crate::run::{StagePlan, TestRunRecord, play};
 
 /// Runs at a time.
@@ -85,11 +85,11 @@ struct RunRow {
 }
 
 /// Runs everything, or until it is interrupted. The calling process may make namespaces.
-pub fn run(plan: &SelftestPlan<'_>, progress: &dyn Watched) -> Result<SelftestReport, LinkError> {
+pub fn run(plan: &SelftestPlan<'_>, progress: &(dyn Progress + Sync)) -> Result<SelftestReport, LinkError> {
     let jobs: Vec<(TestCase, u64)> =
         (0..plan.runs).flat_map(|run| plan.cases.iter().map(move |case| (*case, run))).collect();
     progress.expect_parts(jobs.len());
-    let rows = in_parallel(&jobs, AT_A_TIME, |(case, run)| {
+    let rows = parallel::map(&jobs, AT_A_TIME, |(case, run)| {
         if !progress.go_on(0) {
             return Ok(None);
         }

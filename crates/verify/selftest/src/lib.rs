@@ -12,7 +12,6 @@
 //! | `ends`, `counters` | what both applications do, and what the kernel counted meanwhile |
 //! | `run`, `explained` | one connection and its captures; what `explain` says of them |
 //! | `check`, [`batch`] | the comparison of one run; all runs, several at a time |
-//! | `parallel` | work on several threads |
 //! | [`agreement`] | many connections under random losses: how well the shadow follows |
 //!
 //! Invariants: namespaces end with the program; what the wire did not log was not lost, or the run does not count.
@@ -25,7 +24,6 @@ mod check;
 mod counters;
 mod ends;
 mod explained;
-mod parallel;
 mod run;
 mod script;
 mod stage;

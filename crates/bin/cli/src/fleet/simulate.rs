@@ -11,7 +11,6 @@ use fleet::simulate::{FleetOutcome, FleetSample, FleetSetup, Policy, simulate};
 use fleet::trace::{self, CorruptionEvent, TraceModel};
 use fleet::upgrade::{Exposure, UpgradeOrder, capable};
 use report::fleet::{YearRun, YearRuns};
-use report::parallel;
 use units::{Moment, Progress};
 
 use super::series::{self, SeriesFormat};

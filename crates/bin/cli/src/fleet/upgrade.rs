@@ -5,7 +5,6 @@ use fleet::protection::ProtectionTable as Protections;
 use fleet::simulate::{FleetSetup, Policy};
 use fleet::upgrade::{Exposure, UpgradeCurve, UpgradeOrder, curve};
 use report::fleet::{UPGRADE_STEPS, UpgradeAnswer};
-use report::parallel;
 use units::Progress;
 
 use crate::args::UpgradeArgs;

@@ -11,7 +11,6 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use report::flows::{self, FlowSummary, RunResult, SummaryOrigin, summarize};
-use report::parallel;
 use scenario::{Scenario, ScenarioConfig, SweepPoint};
 use serde::{Deserialize, Serialize};
 

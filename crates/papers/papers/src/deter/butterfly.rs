@@ -8,7 +8,6 @@ use ::deter::{ConnectionLog, LogLevel, LogSide, ReplayJitter, ReplayObserver, Re
 use chart::{Axis, Chart, Line, LinesChart};
 use faults::Random;
 use report::claim::{ClaimError, MeasuredValue};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
 use sim::net::queue_replay::{self, MTU_FRAME, PacketFate, QueueView, QueueViews, RecordedConnection};
 use sim::net::{HostLatency, NetworkSetup, TransportSetup};

@@ -1,7 +1,6 @@
 //! Costs of 5 µs over 2 µs in det.queue, with one thing changed at a time: the run at 30 % load.
 
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::runner::Effort;
 use sim::net::queue_replay::{QueueDifference, ReplayTags, compare};
 use sim::net::{NetworkSetup, TransportSetup};

@@ -2,7 +2,6 @@
 
 use ::deter::{ConnectionLog, LogLevel, LogSide, ReplayJitter, Sent, record_trial, replay_jittered};
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
 use sim::net::Body;
 use units::Time;

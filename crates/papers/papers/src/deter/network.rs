@@ -2,7 +2,6 @@
 
 use chart::{Axis, Chart, Line, LinesChart};
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::replay::SampleCost;
 use report::runner::{ComputedValues, Effort};
 use sim::net::NetworkSetup;

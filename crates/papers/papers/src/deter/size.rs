@@ -7,7 +7,6 @@ use chart::{Axis, Bar, BarGroup, BarsChart, Chart};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::replay::header_record;
 use report::runner::{ComputedValues, Effort};
 use sim::net::NetworkSetup;

@@ -1,12 +1,12 @@
 //! fr.compare: FlowRadar beside other tables in as much memory (§4.5.1, §4.8), and what its collector takes (§4.5.2).
 
 use num_bigint::BigUint;
+use parallel::Stopwatch;
 use radar::flowset::network::{CandidateSwitches, FlowsetNetwork};
 use radar::flowset::sizing::DecoderKind;
 use radar::flowset::{Flowset, FlowsetShape};
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::runner::{ComputedValues, Effort};
-use report::stopwatch::Stopwatch;
 
 use super::iblt::{self, KeySum, PlainIblt};
 use super::memory::SUCCESS;

@@ -5,11 +5,10 @@
 
 use chart::{Axis, Chart, Line, LinesChart};
 use faults::Random;
+use parallel::Stopwatch;
 use radar::flowset::solver::{Descent, Matrix};
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
-use report::stopwatch::Stopwatch;
 
 use super::fabric::DIFFERING;
 

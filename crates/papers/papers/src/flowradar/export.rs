@@ -2,13 +2,12 @@
 //! decodes (§4.5.1, §4.5.2, Fig. 4.4 and 4.8).
 
 use chart::{Axis, Chart, Line, LinesChart};
+use parallel::Stopwatch;
 use radar::flowset::FlowsetShape;
 use radar::flowset::network::{CandidateSwitches, FlowsetNetwork};
 use radar::flowset::sizing::DecoderKind;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
-use report::stopwatch::Stopwatch;
 
 use super::fabric::{self, DIFFERING, FatTreeFabric};
 use super::memory::SUCCESS;

@@ -3,7 +3,6 @@
 use radar::flowset::FlowsetShape;
 use radar::flowset::sizing::DecoderKind;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
 use units::Prob;
 

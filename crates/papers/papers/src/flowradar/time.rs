@@ -2,12 +2,12 @@
 //! machine can only make it longer.
 
 use chart::{Axis, Chart, Line, LinesChart};
+use parallel::Stopwatch;
 use radar::flowset::network::{CandidateSwitches, FlowsetNetwork};
 use radar::flowset::sizing::DecoderKind;
 use radar::flowset::{Flowset, FlowsetShape};
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::runner::{ComputedValues, Effort};
-use report::stopwatch::Stopwatch;
 
 use super::equations;
 use super::fabric::{self, DIFFERING, FatTreeFabric};

@@ -5,7 +5,6 @@
 
 use faults::Random;
 use report::claim::{ClaimError, MeasuredValue, RunScale, number};
-use report::parallel;
 use report::runner::Effort;
 use sim::net::{NetworkOutcome, NetworkSetup, TrafficSetup};
 use sim::topology::DirectedLink;

@@ -1,13 +1,13 @@
 //! lr.acl: which rule of an access list was corrupted, from what was lost (§5.5.2, §5.7.4).
 
 use faults::Random;
+use parallel::Stopwatch;
 use radar::acl::{
     AclAction, AclDecision, FilterStructure, Flip, Mix, RuleTable, generate, generate_structured, traffic,
 };
 use radar::packet::Flow;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::runner::{ComputedValues, Effort};
-use report::stopwatch::Stopwatch;
 
 /// Rules, by the name of the point.
 const LISTS: [(&str, usize); 4] = [("50k", 50_000), ("100k", 100_000), ("150k", 150_000), ("200k", 200_000)];

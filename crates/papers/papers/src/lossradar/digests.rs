@@ -5,7 +5,6 @@ use radar::digest::{Digest, DigestShape};
 use radar::packet::{Flow, Packet, TcpFields};
 use radar::signature::{Fields, Signature};
 use report::claim::MeasuredValue;
-use report::parallel;
 use report::runner::Effort;
 
 /// Trials with digests of `cells` cells, each with `losses` losses.

@@ -19,7 +19,6 @@ pub(super) use partial::compute as partial;
 
 use crate::files;
 use report::claim::{ClaimError, RunScale};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
 
 /// Time at which links and switches break, as the scenario has it of links.

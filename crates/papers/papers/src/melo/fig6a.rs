@@ -6,10 +6,9 @@
 use std::hint::black_box;
 
 use chart::{Axis, Chart, Line, LinesChart};
+use parallel::Stopwatch;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
-use report::stopwatch::Stopwatch;
 use scenario::Scenario;
 
 const ONE_FLOW: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../experiments/melo/one-flow.toml"));

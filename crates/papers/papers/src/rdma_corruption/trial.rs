@@ -5,7 +5,6 @@
 
 use faults::{FaultSchedule, LossModel as Fault, Random};
 use report::claim::{ClaimError, MeasuredValue};
-use report::parallel;
 use roce::model::{FlowPath, TailProtection, TimeoutSetting};
 use roce::{self, repeat};
 use sim::net::{LinkSetup, NetworkSetup, Protection, TrafficSetup, TransportSetup};

@@ -2,7 +2,6 @@
 
 use chart::{Axis, Bar, BarGroup, BarsChart, Chart};
 use report::claim::{ClaimError, MeasuredValue};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
 use sim::net::NetworkOutcome;
 use units::Time;

@@ -3,9 +3,9 @@
 use clock::graph::{Graph, GraphLink, GraphNode};
 use clock::plan::{PlanRequest, plan};
 use faults::Random;
+use parallel::Stopwatch;
 use report::claim::{ClaimError, MeasuredValue};
 use report::runner::{ComputedValues, Effort};
-use report::stopwatch::Stopwatch;
 
 use super::testbed::PlannedFabric;
 

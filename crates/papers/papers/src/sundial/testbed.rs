@@ -4,7 +4,6 @@ use clock::graph::{Graph, HostLinks};
 use clock::plan::{ClockPlan, PlanRequest, plan};
 use clocksim::{ClockOutcome, ClockScheme, ClockSetup, simulate};
 use report::claim::ClaimError;
-use report::parallel;
 use report::runner::Effort;
 
 /// A fabric and the plan for it.

@@ -3,7 +3,6 @@
 use congestion::theory::periodic::PeriodicSources;
 use faults::Random;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
 use sim::net::{NetworkSetup, QueueLengths};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};

@@ -3,7 +3,6 @@
 
 use faults::Random;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
 
 use crate::files;

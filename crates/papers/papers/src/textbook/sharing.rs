@@ -1,7 +1,6 @@
 //! tb.sharing: one flow of BBR beside one of CUBIC at a port whose buffer is some products of bandwidth and delay.
 
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
 
 use crate::files;

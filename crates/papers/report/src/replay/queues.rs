@@ -23,7 +23,6 @@ use sim::topology::{DirectedLink, Topology};
 use units::{Progress, Span, Time};
 
 use super::sampled::{SampleCost, draw_clocks, sampled};
-use crate::parallel;
 pub use rows::{
     DifferenceOfDrops, DifferenceOfQueues, QueueAnswer, QueueFlowRow, QueuePortRow, QueueReport, QueueRunRow,
 };

@@ -5,8 +5,8 @@
 
 use super::Effort;
 use crate::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue};
-use crate::stopwatch::Stopwatch;
 use chart::Chart;
+use parallel::Stopwatch;
 
 /// Values that a function computed for a claim.
 #[derive(Clone, Debug, Default)]

@@ -13,9 +13,8 @@ use units::Moment;
 use super::Effort;
 use crate::claim::measure::{Measure, find};
 use crate::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue};
-use crate::parallel;
-use crate::stopwatch::Stopwatch;
 use chart::{Axis, Chart, Line, LinesChart, Panel, SeriesChart};
+use parallel::Stopwatch;
 use year::{Moments, Years};
 
 /// Takes a value from the years of one constraint, of which the first was looked at closely.

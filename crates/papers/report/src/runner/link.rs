@@ -17,9 +17,8 @@ use wire::ethernet::on_wire;
 use super::Effort;
 use crate::claim::measure::{Measure, find};
 use crate::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue, RunScale};
-use crate::parallel;
-use crate::stopwatch::Stopwatch;
 use ::chart::Chart;
+use parallel::Stopwatch;
 
 /// Input of a point's measure: a loss, and the outcome of the run with it if the point asks for one.
 pub(super) struct LinkRun<'a> {

@@ -18,8 +18,7 @@ pub use totals::{MeasureBasis, NetworkRun, RunCounts, SampledMoment, SizedFlow, 
 
 use super::Effort;
 use crate::claim::{ChartKind, Claim, ClaimError, ClaimPoint, ClaimResult, MeasuredValue, RunScale, RunSpec, number};
-use crate::parallel;
-use crate::stopwatch::Stopwatch;
+use parallel::Stopwatch;
 
 /// A claim with the runs made for it.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use units::{Span, Time};
 
 use super::play::{self, Schedule};
 use super::{RandomAction, RandomScript, in_namespace};
-use crate::batch::in_parallel;
 use crate::subject::{DrillStop, Subject};
 
 /// A timer of 63 × 8 ticks or more goes off on every 64th tick.
@@ -39,7 +38,7 @@ impl KernelTicks {
         let clock = Clock::start();
         let period = COARSE * clock::tick().as_nanos() as u64 * 1_000;
         let numbers: Vec<u64> = (0..MEASUREMENTS).collect();
-        let measured = in_parallel(&numbers, numbers.len(), |_| one_timer(clock));
+        let measured = parallel::map(&numbers, numbers.len(), |_| one_timer(clock));
         let mut measured: Vec<u64> = measured.into_iter().collect::<Result<_, _>>()?;
         let first = measured.pop().unwrap_or_default();
         // How much later than the first, or, beyond half a period, earlier.

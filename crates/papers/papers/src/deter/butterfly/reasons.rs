@@ -2,7 +2,6 @@
 //! short one starts, and how often other runs have the problem.
 
 use report::claim::{ClaimError, MeasuredValue};
-use report::parallel;
 use report::runner::{ComputedValues, Effort};
 use sim::net::queue_replay::{PacketFate, QueueRecording};
 use units::{Span, Time};

@@ -5,7 +5,6 @@
 //! of flows that had a timeout, since a flow that had one may have another.
 
 use report::claim::{ClaimError, MeasuredValue, RunScale, number};
-use report::parallel;
 use report::runner::Effort;
 use roce::model::{
     Causes, CorruptionSeverity, FlowLengths, FlowPath, Forms, FrameLengths, TailProtection, TimeoutModel,
