@@ -16,6 +16,7 @@
 mod candidates;
 mod flip;
 mod generate;
+pub mod report;
 mod structure;
 mod table;
 mod text;

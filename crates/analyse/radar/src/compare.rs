@@ -25,6 +25,7 @@ mod direction;
 mod edges;
 mod merge;
 mod refusal;
+pub mod report;
 mod side;
 
 use std::fmt;

@@ -16,6 +16,7 @@
 mod figures;
 mod matching;
 mod readings;
+pub mod report;
 mod sides;
 
 use std::fmt;

@@ -14,6 +14,7 @@
 //! | [`loss`] | a lost packet, and the causes there are | §5.5 |
 //! | [`causes`] | why packets were lost, from the pattern of losses; what is broken | §5.5.1 |
 //! | [`acl`] | access lists, and which of their rules may be corrupted | §5.5.2 |
+//! | [`compare::report`], [`delay::report`], [`acl::report`] | the answers as JSON, text and pages | |
 //! | [`slots`] | flows and their packets, slot by slot | §4.4.1 |
 //! | [`flowset`] | FlowRadar: every flow of a switch in fixed memory, decoded alone or with its neighbours | §4.4 |
 

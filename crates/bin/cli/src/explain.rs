@@ -11,7 +11,7 @@ use std::sync::Arc;
 use explain::evidence::KernelEvidence;
 use explain::{ExplainError, ExplainOptions, Explanation, OpenCapture, OtherEndError};
 use radar::compare::CompareError;
-use report::losses::{Captures, refusal};
+use radar::compare::report::{Captures, refusal};
 
 use crate::args::{ExplainArgs, ExplainCaptureArgs, ExplainCommand};
 use crate::captures::{CaptureSource, ReadProgress, is_same_file};

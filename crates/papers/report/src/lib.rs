@@ -9,14 +9,11 @@
 //! [`fleet`] years, plans and upgrades; [`model`] computed values; [`replay`] the replays of connections. [`page`] makes
 //! claims, their charts and verdicts one HTML file; its charts, and all tables, are those of `chart`.
 
-pub mod acl;
 pub mod claim;
 pub mod compare;
 pub mod congestion;
-pub mod delay;
 pub mod fleet;
 pub mod flows;
-pub mod losses;
 pub mod model;
 pub mod outcome;
 pub mod page;

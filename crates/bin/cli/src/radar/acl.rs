@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use radar::acl::report::{AclAnswer, LostFlows};
 use radar::acl::{AclAction, RuleTable};
-use report::acl::{AclAnswer, LostFlows};
 
 use crate::args::{AclArgs, OtherwiseArg};
 use crate::output::{CommandResult, Failure, print};

@@ -7,8 +7,8 @@ use std::path::Path;
 use clock::offset::OffsetDrift;
 use files::WholeFile;
 use radar::compare::CaptureInput;
+use radar::delay::report::{DelayQuestion, DelayReport, refusal};
 use radar::delay::{ClockStatement, DelayError, DelayOptions, PacketDelay, delays, readings};
-use report::delay::{DelayQuestion, DelayReport, refusal};
 
 use super::losses::fields;
 use crate::args::{ClockArgs, DelayArgs};

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use radar::capture::CaptureWriter;
 use radar::causes::classify;
+use radar::compare::report::{Captures, LossReport, OtherClock, refusal};
 use radar::compare::{self, CaptureInput, CompareError, CompareOptions, Comparison};
+use radar::delay::report::DelayQuestion;
 use radar::delay::{self, DelayError};
 use radar::loss::Loss;
 use radar::signature::Fields;
-use report::delay::DelayQuestion;
-use report::losses::{Captures, LossReport, OtherClock, refusal};
 use units::Progress;
 
 use super::delay::StatedClocks;
@@ -66,7 +66,7 @@ fn clock_band(
             let [up, down] = [&args.up, &args.down].map(|path| path.display().to_string());
             let has_clocks = args.clocks.clock_up.is_some();
             let question = DelayQuestion { up, down, drift_ppm: clocks.drift.ppm(), has_clocks };
-            Ok(Some(OtherClock::Unknown(report::delay::refusal(&error, &question))))
+            Ok(Some(OtherClock::Unknown(delay::report::refusal(&error, &question))))
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Output of `--json`.
 
-use radar::delay::{DelayPercentiles, DirectionDelays, FlowDelays};
 use serde::Serialize;
 
 use super::{DelayReport, reason};
-use crate::losses::answer::FlowFields;
+use crate::compare::report::answer::FlowFields;
+use crate::delay::{DelayPercentiles, DirectionDelays, FlowDelays};
 
 #[derive(Debug, Serialize)]
 pub struct DelayAnswer {

@@ -1,12 +1,11 @@
 use std::net::IpAddr;
 
-use radar::compare::{CaptureContents, Comparison, FlowLosses, MissingPacket};
-use radar::loss::{Loss, LossCause};
-use radar::packet::{Flow, Timestamp};
-
 use testkit::page::{assert_finite, assert_well_formed};
 
 use super::*;
+use crate::compare::{CaptureContents, Comparison, FlowLosses, MissingPacket};
+use crate::loss::{Loss, LossCause};
+use crate::packet::{Flow, Timestamp};
 
 #[test]
 fn a_page_shows_losses_by_cause_and_flow_and_is_whole() {

@@ -1,11 +1,11 @@
 //! Notes about two captures that readers need before they believe the result, or the reason why there is none.
 
 use chart::table::thousands;
-use radar::capture::CaptureError;
-use radar::compare::{CaptureContents, CaptureRole, CompareError, Comparison};
 
 use super::Captures;
 use super::text::{packets, percent, time};
+use crate::capture::CaptureError;
+use crate::compare::{CaptureContents, CaptureRole, CompareError, Comparison};
 
 /// The longest frame of any Ethernet, jumbo frames included.
 const LONGEST: u32 = 9_022;

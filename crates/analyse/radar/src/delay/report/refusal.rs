@@ -1,11 +1,11 @@
 //! Why there is no delay, and what to do.
 
 use clock::offset::OffsetContradiction;
-use radar::compare::CaptureRole;
-use radar::delay::DelayError;
 
 use super::DelayQuestion;
-use crate::losses::text::{packets, time, utc};
+use crate::compare::CaptureRole;
+use crate::compare::report::text::{packets, time, utc};
+use crate::delay::DelayError;
 
 /// One line for a user.
 pub fn refusal(error: &DelayError, question: &DelayQuestion) -> String {

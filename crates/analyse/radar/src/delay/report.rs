@@ -9,10 +9,10 @@ pub use answer::DelayAnswer;
 pub use refusal::refusal;
 
 use chart::table::thousands;
-use radar::compare::CaptureContents;
-use radar::delay::{DelayAnalysis, DelayDirection, DirectionDelays};
 
-use crate::losses::text::{packets, time};
+use crate::compare::CaptureContents;
+use crate::compare::report::text::{packets, time};
+use crate::delay::{DelayAnalysis, DelayDirection, DirectionDelays};
 
 /// The question, as a user put it.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! The losses as people read them.
 
 use chart::table::{Align, Table, thousands};
-use radar::causes::CauseCounts;
-use radar::loss::LossCause;
 
 use super::LossReport;
+use crate::causes::CauseCounts;
+use crate::loss::LossCause;
 
 pub(super) fn describe(report: &LossReport, top: usize) -> String {
     let mut text = summary(report);

@@ -10,8 +10,9 @@ pub use answer::LossAnswer;
 pub use notes::refusal;
 
 use clock::offset::OffsetBand;
-use radar::compare::Comparison;
-use radar::loss::LossCause;
+
+use crate::compare::Comparison;
+use crate::loss::LossCause;
 
 /// The two captures as a user named them, and what the user said about them.
 #[derive(Clone, Debug, Default)]

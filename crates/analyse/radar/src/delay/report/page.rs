@@ -4,11 +4,11 @@ use chart::page::PageFrame;
 use chart::svg::escape;
 use chart::table::thousands;
 use chart::{Axis, Chart, Data, Line, LinesChart, Palette, time_us};
-use radar::delay::{DelayPercentiles, TimeSlot};
 
 use super::text::{cells, summary};
 use super::{DelayReport, verdict};
-use crate::losses::page::section;
+use crate::compare::report::page::section;
+use crate::delay::{DelayPercentiles, TimeSlot};
 
 /// More rows than these are for a file, not for a page.
 const MOST_ROWS: usize = 200;

@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 
 use chart::table::{Align, Table, thousands};
-use radar::acl::{CandidateCase, RuleTable as AccessList};
-use radar::loss::LossCause;
-use radar::packet::Flow;
 use serde::{Deserialize, Serialize};
+
+use crate::acl::{CandidateCase, RuleTable as AccessList};
+use crate::loss::LossCause;
+use crate::packet::Flow;
 
 /// Lost packets as `radar losses --json` and `radar collect --json` print them.
 #[derive(Debug, Default)]
@@ -148,7 +149,7 @@ impl AclAnswer {
 
 #[cfg(test)]
 mod tests {
-    use radar::acl::AclAction;
+    use crate::acl::AclAction;
 
     use super::*;
 

@@ -6,10 +6,10 @@ use chart::page::PageFrame;
 use chart::svg::escape;
 use chart::table::thousands;
 use chart::{Data, Palette};
-use radar::causes::CauseCounts;
 
 use super::text::{percent, summary, utc};
 use super::{Captures, LossReport};
+use crate::causes::CauseCounts;
 
 /// More lines than these are for a file, not for a page.
 const MOST_ROWS: usize = 1_000;
@@ -53,7 +53,7 @@ pub(crate) fn section(id: &str, heading: &str, body: &str) -> String {
 fn causes(report: &LossReport) -> Data {
     let summary: CauseCounts = report.causes.iter().copied().collect();
     let all = summary.losses() as f64;
-    let row = |(cause, count): (radar::loss::LossCause, u64)| {
+    let row = |(cause, count): (crate::loss::LossCause, u64)| {
         (vec![cause.to_string()], vec![thousands(count), percent(count as f64 / all)])
     };
     Data {
@@ -66,7 +66,7 @@ fn causes(report: &LossReport) -> Data {
 
 fn flows(report: &LossReport) -> Data {
     let flows = &report.comparison.flows;
-    let row = |flow: &radar::compare::FlowLosses| {
+    let row = |flow: &crate::compare::FlowLosses| {
         let share = flow.lost as f64 / flow.packets.max(1) as f64;
         (vec![flow.flow.to_string()], vec![thousands(flow.lost), thousands(flow.packets), percent(share)])
     };

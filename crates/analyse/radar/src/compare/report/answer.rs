@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use radar::compare::{FlowLosses, OutsideCounts};
-use radar::loss::{Loss, LossCause};
-use radar::packet::Flow;
 use serde::Serialize;
 
 use super::LossReport;
+use crate::compare::{FlowLosses, OutsideCounts};
+use crate::loss::{Loss, LossCause};
+use crate::packet::Flow;
 
 #[derive(Debug, Serialize)]
 pub struct LossAnswer {

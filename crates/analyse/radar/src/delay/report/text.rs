@@ -1,10 +1,10 @@
 //! The delays as people read them.
 
 use chart::table::{Align, Table, thousands};
-use radar::delay::DelayPercentiles;
 
 use super::{DelayReport, verdict};
-use crate::losses::text::{packets, time};
+use crate::compare::report::text::{packets, time};
+use crate::delay::DelayPercentiles;
 
 pub(super) fn describe(report: &DelayReport, top: usize) -> String {
     let mut text = summary(report);

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chart::svg::{Anchor, Svg, escape};
 use chart::{self, Area, Axis, Palette, Style, WIDTH};
-use radar::loss::LossCause;
-use radar::packet::Flow;
 
 use super::super::LossReport;
 use super::super::text::{time, utc};
+use crate::loss::LossCause;
+use crate::packet::Flow;
 
 const BINS: usize = 120;
 const FLOWS: usize = 12;
