@@ -15,6 +15,7 @@
 //! | `plan` | what to disable, protect and repair, and why |
 //! | `watch` | the same at every event, on a bus |
 //! | `upgrade` | which switches to upgrade first |
+//! | `plan::report`, `simulate::report`, `upgrade::report` | the answers as JSON, text and rows |
 //! | `penalty`, `least` | sums and minima that follow changes exactly |
 
 pub mod corropt;

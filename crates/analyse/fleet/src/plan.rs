@@ -15,6 +15,7 @@
 //! | `repair` | the order of repairs |
 
 mod repair;
+pub mod report;
 mod text;
 mod why;
 

@@ -5,6 +5,8 @@
 //! that had to stay. It weighs them by what they lose without protection, as the paper does: so two policies that both
 //! repair take the same decisions at the same times, and differ in what the links that stay cost.
 
+pub mod report;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;

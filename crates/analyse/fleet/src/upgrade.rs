@@ -12,6 +12,7 @@
 
 mod exposure;
 mod greedy;
+pub mod report;
 
 use std::fmt;
 use std::str::FromStr;

@@ -12,7 +12,6 @@
 pub mod claim;
 pub mod compare;
 pub mod congestion;
-pub mod fleet;
 pub mod flows;
 pub mod model;
 pub mod outcome;

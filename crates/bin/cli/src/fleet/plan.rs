@@ -6,6 +6,7 @@ use std::path::Path;
 use fleet::corrupting::{self, FaultyLinks};
 use fleet::fabric::SwitchNames;
 use fleet::plan::plan;
+use fleet::plan::report::plan_text;
 use fleet::protection::ProtectionTable as Protections;
 
 use crate::args::PlanArgs;
@@ -22,7 +23,7 @@ pub(super) fn run(args: &PlanArgs, json: bool) -> CommandResult {
     let protections = Protections::measured();
     let terms = super::terms(args.constraint, &protections, capable.as_deref());
     let plan = plan(&fabric, &situation, &terms);
-    print(json, &plan, || report::fleet::plan_text(&plan, args.explain))
+    print(json, &plan, || plan_text(&plan, args.explain))
 }
 
 fn situation(path: &Path, names: &SwitchNames<'_>) -> Result<FaultyLinks, Failure> {

@@ -7,10 +7,10 @@ use fleet::Fabric;
 use fleet::fabric::SwitchNames;
 use fleet::ledger::{LedgerTerms, PipeLayout, PipeNumbering};
 use fleet::protection::ProtectionTable as Protections;
+use fleet::simulate::report::{YearRun, YearRuns};
 use fleet::simulate::{FleetOutcome, FleetSample, FleetSetup, Policy, simulate};
 use fleet::trace::{self, CorruptionEvent, TraceModel};
 use fleet::upgrade::{Exposure, UpgradeOrder, capable};
-use report::fleet::{YearRun, YearRuns};
 use units::{Moment, Progress};
 
 use super::series::{self, SeriesFormat};

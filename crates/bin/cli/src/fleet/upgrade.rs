@@ -3,8 +3,8 @@
 use fleet::ledger::{LedgerTerms, PipeLayout};
 use fleet::protection::ProtectionTable as Protections;
 use fleet::simulate::{FleetSetup, Policy};
+use fleet::upgrade::report::{UPGRADE_STEPS, UpgradeAnswer};
 use fleet::upgrade::{Exposure, UpgradeCurve, UpgradeOrder, curve};
-use report::fleet::{UPGRADE_STEPS, UpgradeAnswer};
 use units::Progress;
 
 use crate::args::UpgradeArgs;

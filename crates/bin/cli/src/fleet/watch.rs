@@ -8,6 +8,7 @@ use std::time::Duration;
 use chart::table::thousands;
 use fleet::fabric::SwitchNames;
 use fleet::plan::PlanTerms;
+use fleet::plan::report;
 use fleet::protection::ProtectionTable as Protections;
 use fleet::watch::{FollowEvent, Follower, HostNotice, LinkDecision, LinkVerdict, OnsetOrder, PROMPT, Watcher};
 use linux::clock::time_of_day;
@@ -117,7 +118,7 @@ fn tell(event: &FollowEvent, acts: bool) -> io::Result<()> {
 
 fn describe(decision: &LinkDecision, acts: bool) -> String {
     let LinkDecision { link, why, .. } = decision;
-    let lost = decision.loss.map_or_else(String::new, |lost| format!(" ({})", report::fleet::loss(lost)));
+    let lost = decision.loss.map_or_else(String::new, |lost| format!(" ({})", report::loss(lost)));
     let what = match decision.verdict {
         LinkVerdict::Disable if acts && !decision.ordered.is_empty() => "disable".to_owned(),
         LinkVerdict::Disable => "would disable".to_owned(),

@@ -1,14 +1,19 @@
 //! Plan for links that corrupt now.
 
 use chart::table::{Align, Table, thousands};
-use fleet::plan::{DisableTime, FabricFigures, Plan, ToKeep};
 
-use super::loss;
+use crate::plan::{DisableTime, FabricFigures, Plan, ToKeep};
 
 /// Repairs that are listed where nobody asked for explanations.
 const FIRST: usize = 20;
 /// ToRs that are named one by one.
 const NAMED: usize = 5;
+
+/// A loss as people write it.
+pub fn loss(loss: f64) -> String {
+    format!("{loss:.2e}")
+}
+
 /// With the reason of every choice, if asked to explain.
 pub fn plan_text(plan: &Plan, explain: bool) -> String {
     let mut text = String::new();

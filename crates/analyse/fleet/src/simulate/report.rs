@@ -1,11 +1,11 @@
 //! Simulated years.
 
 use chart::table::{Align, Table, thousands};
-use fleet::simulate::{FleetOutcome, FleetSetup};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::loss;
+use crate::plan::report::loss;
+use crate::simulate::{FleetOutcome, FleetSetup};
 
 /// One simulated year.
 #[derive(Debug, Serialize)]

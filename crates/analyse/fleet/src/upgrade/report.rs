@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use chart::table::{Align, Table, thousands};
-use fleet::upgrade::UpgradeCurve;
 use serde::Serialize;
+
+use crate::upgrade::UpgradeCurve;
 
 /// From no switch to all of them.
 pub const UPGRADE_STEPS: usize = 10;
