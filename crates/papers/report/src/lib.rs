@@ -18,6 +18,5 @@ pub mod outcome;
 pub mod page;
 pub mod replay;
 pub mod runner;
-pub mod table_file;
 
 use chart::{svg, table};

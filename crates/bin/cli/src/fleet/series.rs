@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fleet::Fabric;
 use fleet::simulate::{FleetEvent, FleetSample};
-use report::table_file::{Column, ParquetLayout, write_csv, write_parquet};
+use tables::{Column, ParquetLayout, write_csv, write_parquet};
 
 use crate::output::CommandResult;
 use crate::results::write_file;

@@ -7,7 +7,7 @@ use sim::net::{FlowRow, NetworkSample};
 use sim::topology::{DirectedLink, NodeId};
 use units::Time;
 
-use crate::table_file::Column;
+use tables::Column;
 
 type FlowColumns<'a> = Column<'a, FlowRow>;
 type SampleColumns<'a> = Column<'a, NetworkSample>;

@@ -9,7 +9,7 @@ use scenario::SweepPoint;
 use sim::net::NetworkOutcome;
 
 use super::{columns, losses, pcapng};
-use crate::table_file::{ParquetLayout, write_csv, write_parquet};
+use tables::{ParquetLayout, write_csv, write_parquet};
 
 const FLOWS: ParquetLayout = ParquetLayout { record: "flow", rows_per_group: 1 << 18 };
 

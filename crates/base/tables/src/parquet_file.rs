@@ -1,7 +1,6 @@
-//! Rows as files: CSV (RFC 4180) and Parquet, from one list of columns.
+//! Columns of Parquet: their types, their cells, and the row groups of a file.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::{ConvertedType, Repetition, Type as Physical};
@@ -12,63 +11,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-/// A named column and how its cell is taken from a row.
-pub struct Column<'a, R> {
-    name: String,
-    cell: TableCell<'a, R>,
-}
+use crate::{Column, ParquetLayout, TableCell};
 
-type Get<'a, R, T> = Box<dyn Fn(&R) -> T + 'a>;
-
-enum TableCell<'a, R> {
-    Text(Get<'a, R, String>),
-    Whole(Get<'a, R, u64>),
-    /// In CSV with as many digits as it takes.
-    Real(Get<'a, R, f64>),
-    /// In CSV with six decimals, or empty.
-    Optional(Get<'a, R, Option<f64>>),
-    Flag(Get<'a, R, bool>),
-}
-
-/// Layout of rows in a Parquet file.
-#[derive(Clone, Copy, Debug)]
-pub struct ParquetLayout {
-    /// The name of the schema.
-    pub record: &'static str,
-    pub rows_per_group: usize,
-}
-
-impl<'a, R> Column<'a, R> {
-    pub fn text(name: impl Into<String>, get: impl Fn(&R) -> String + 'a) -> Self {
-        Self { name: name.into(), cell: TableCell::Text(Box::new(get)) }
-    }
-
-    pub fn whole(name: impl Into<String>, get: impl Fn(&R) -> u64 + 'a) -> Self {
-        Self { name: name.into(), cell: TableCell::Whole(Box::new(get)) }
-    }
-
-    pub fn real(name: impl Into<String>, get: impl Fn(&R) -> f64 + 'a) -> Self {
-        Self { name: name.into(), cell: TableCell::Real(Box::new(get)) }
-    }
-
-    pub fn optional(name: impl Into<String>, get: impl Fn(&R) -> Option<f64> + 'a) -> Self {
-        Self { name: name.into(), cell: TableCell::Optional(Box::new(get)) }
-    }
-
-    pub fn flag(name: impl Into<String>, get: impl Fn(&R) -> bool + 'a) -> Self {
-        Self { name: name.into(), cell: TableCell::Flag(Box::new(get)) }
-    }
-
-    fn csv(&self, row: &R) -> String {
-        match &self.cell {
-            TableCell::Text(get) => quoted(&get(row)),
-            TableCell::Whole(get) => get(row).to_string(),
-            TableCell::Real(get) => get(row).to_string(),
-            TableCell::Optional(get) => get(row).map_or_else(String::new, |number| format!("{number:.6}")),
-            TableCell::Flag(get) => get(row).to_string(),
-        }
-    }
-
+impl<R> Column<'_, R> {
     fn schema(&self) -> Result<Type> {
         let (physical, logical, repetition) = match self.cell {
             TableCell::Text(_) => (Physical::BYTE_ARRAY, ConvertedType::UTF8, Repetition::REQUIRED),
@@ -109,28 +54,12 @@ impl<'a, R> Column<'a, R> {
     }
 }
 
-impl<R> fmt::Debug for Column<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Column").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-pub fn write_csv<R>(columns: &[Column<'_, R>], rows: &[R], out: &mut impl Write) -> io::Result<()> {
-    let mut line = |cells: Vec<String>| writeln!(out, "{}", cells.join(","));
-    line(columns.iter().map(|column| quoted(&column.name)).collect())?;
-    rows.iter().try_for_each(|row| line(columns.iter().map(|column| column.csv(row)).collect()))
-}
-
-pub fn write_parquet<R>(
+pub(crate) fn write<R>(
     layout: ParquetLayout,
     columns: &[Column<'_, R>],
     rows: &[R],
     out: impl Write + Send,
-) -> io::Result<()> {
-    parquet_file(layout, columns, rows, out).map_err(io::Error::other)
-}
-
-fn parquet_file<R>(layout: ParquetLayout, columns: &[Column<'_, R>], rows: &[R], out: impl Write + Send) -> Result<()> {
+) -> Result<()> {
     let fields = columns.iter().map(|column| column.schema().map(Arc::new)).collect::<Result<_>>()?;
     let schema = Type::group_type_builder(layout.record).with_fields(fields).build()?;
     let properties = WriterProperties::builder().set_created_by("hitless".to_owned()).build();
@@ -148,10 +77,6 @@ fn parquet_file<R>(layout: ParquetLayout, columns: &[Column<'_, R>], rows: &[R],
     Ok(())
 }
 
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
@@ -160,29 +85,8 @@ mod tests {
     use parquet::record::Field;
 
     use super::*;
-
-    type Row = (&'static str, u64, Option<f64>);
-
-    const ROWS: [Row; 2] = [("web", 1_000, Some(0.5)), ("a,b", 7, None)];
-
-    fn columns() -> Vec<Column<'static, Row>> {
-        vec![
-            Column::text("say \"name\"", |row: &Row| row.0.to_owned()),
-            Column::whole("bytes", |row: &Row| row.1),
-            Column::real("kilobytes", |row: &Row| row.1 as f64 / 1e3),
-            Column::optional("fct_us", |row: &Row| row.2),
-            Column::flag("failed", |row: &Row| row.2.is_none()),
-        ]
-    }
-
-    #[test]
-    fn text_is_quoted_where_it_must_be() {
-        let mut out = Vec::new();
-        write_csv(&columns(), &ROWS, &mut out).unwrap();
-        let expected = "\"say \"\"name\"\"\",bytes,kilobytes,fct_us,failed\nweb,1000,1,0.500000,false\n\
-                        \"a,b\",7,0.007,,true\n";
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
-    }
+    use crate::tests::{ROWS, columns};
+    use crate::write_parquet;
 
     #[test]
     fn what_is_written_as_parquet_can_be_read() {
