@@ -5,7 +5,7 @@ mod queues;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use report::replay::{ReplayChoice, ReplayReport, find_logs, replay_logs, replay_text, replay_trials};
+use results::replay::{ReplayChoice, ReplayReport, find_logs, replay_logs, replay_text, replay_trials};
 
 use crate::args::{ReplayArgs, ReplayCommand, ReplayLogArgs};
 use crate::output::{Failure, print};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use report::replay::{LogLevel, TraceKind};
+use results::replay::{LogLevel, TraceKind};
 use units::{ParseError, Span, whole_within};
 
 /// Logs, or a command.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::replay::LevelArg;
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
-use report::congestion::{self, TrafficMix};
+use results::congestion::{self, TrafficMix};
 use scenario::Seeds;
 use sim::link::LinkSimMode;
 use units::{Bytes, Count, ParseError, Prob, Rate, Span, whole_within};

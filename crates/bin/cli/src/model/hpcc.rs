@@ -1,6 +1,6 @@
 //! `hitless model hpcc`.
 
-use report::model::{HpccAnswer, HpccQuestion, hpcc_text};
+use results::model::{HpccAnswer, HpccQuestion, hpcc_text};
 use units::{Bytes, Span};
 use wire::int::IntWord;
 

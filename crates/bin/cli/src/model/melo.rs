@@ -1,6 +1,6 @@
 //! `hitless model melo`.
 
-use report::model::MeloAnswer;
+use results::model::MeloAnswer;
 use roce::melo::{ChipMemory, PoolConfig};
 
 use crate::args::MeloArgs;

@@ -1,7 +1,7 @@
 //! `hitless model pl2`.
 
-use report::model::{Pl2Answer, Pl2Question, pl2_text};
 use reserve::theory::{MeanMessage, RackModel};
+use results::model::{Pl2Answer, Pl2Question, pl2_text};
 use sim::workload::FlowSizes;
 use units::{Bytes, Prob, Rate, Span};
 use wire::ethernet::{HEADER_AND_CHECK, on_wire};

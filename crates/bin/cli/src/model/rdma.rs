@@ -2,7 +2,7 @@
 
 use faults::LossModel as Fault;
 use papers::rdma_corruption::Trial;
-use report::model::{RdmaAnswer, RdmaQuestion, TimeoutShares};
+use results::model::{RdmaAnswer, RdmaQuestion, TimeoutShare, TimeoutShares, rdma_text};
 use roce::model::{
     CorruptionSeverity, FlowLengths, FlowPath, FrameLengths, Goal, PenaltyTiming, TailProtection, TimeoutModel,
     TimeoutSetting, gap_between_flows,
@@ -28,7 +28,7 @@ pub(super) fn run(args: &RdmaArgs, json: bool) -> CommandResult {
     let question = question(args)?;
     let simulated = simulate(args, &question)?;
     let answer = RdmaAnswer::new(&question, simulated.as_ref());
-    print(json, &answer, || report::model::rdma_text(&question, simulated.as_ref()))
+    print(json, &answer, || rdma_text(&question, simulated.as_ref()))
 }
 
 fn simulate(args: &RdmaArgs, question: &RdmaQuestion) -> Result<Option<TimeoutShares>, Failure> {
@@ -59,7 +59,8 @@ fn simulate(args: &RdmaArgs, question: &RdmaQuestion) -> Result<Option<TimeoutSh
     let terminal = TerminalProgress::of_runs();
     let run = |setting| {
         let measured = Trial { setting, ..trial.clone() }.run(jobs(args.jobs), &terminal);
-        measured.map_err(|error| Failure::Outside(error.to_string()))?.ok_or(Failure::Interrupted)
+        let found = measured.map_err(|error| Failure::Outside(error.to_string()))?.ok_or(Failure::Interrupted)?;
+        Ok(TimeoutShare { share: found.value, flows: found.n, interval: found.interval })
     };
     let found =
         run(TimeoutSetting::NONE).and_then(|without| Ok(TimeoutShares { without, with: run(question.setting)? }));

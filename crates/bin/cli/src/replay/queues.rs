@@ -1,6 +1,6 @@
 //! `hitless replay queues`: what switches held, from the logs of connections.
 
-use report::replay::{QueueChoice, QueueReplayError, queues_text, replay_queues};
+use results::replay::{QueueChoice, QueueReplayError, queues_text, replay_queues};
 use sim::net::queue_replay::ReplayTags;
 use units::Time;
 

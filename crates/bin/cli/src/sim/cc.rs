@@ -1,6 +1,6 @@
 //! `hitless sim cc`.
 
-use report::congestion::{self, CongestionSettings};
+use results::congestion::{self, CongestionSettings};
 
 use crate::args::{CcArgs, PfcArg};
 use crate::output::{CommandResult, Failure, print, put};

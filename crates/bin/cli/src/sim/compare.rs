@@ -1,6 +1,6 @@
 //! `hitless sim compare`.
 
-use report::compare;
+use results::compare;
 
 use crate::args::CompareArgs;
 use crate::output::{CommandResult, Failure, print};

@@ -19,7 +19,7 @@ pub(super) fn run(args: &LinkArgs, json: bool) -> CommandResult {
     outcome.wall_seconds = terminal.elapsed().as_secs_f64();
     print(json, &outcome, || {
         let ended = if outcome.interrupted { "\ninterrupted: this is what was known by then\n" } else { "\n" };
-        format!("{}{ended}{}", describe(args, &config), report::outcome::table(&outcome))
+        format!("{}{ended}{}", describe(args, &config), results::outcome::table(&outcome))
     })?;
     if outcome.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-use report::flows::{self, FlowSummary, RunResult, SummaryOrigin, summarize};
+use results::flows::{self, FlowSummary, RunResult, SummaryOrigin, summarize};
 use scenario::{Scenario, ScenarioConfig, SweepPoint};
 use serde::{Deserialize, Serialize};
 

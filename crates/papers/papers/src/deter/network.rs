@@ -2,8 +2,8 @@
 
 use chart::{Axis, Chart, Line, LinesChart};
 use report::claim::{ClaimError, MeasuredValue, RunScale};
-use report::replay::SampleCost;
 use report::runner::{ComputedValues, Effort};
+use results::replay::SampleCost;
 use sim::net::NetworkSetup;
 use sim::net::queue_replay::{QueueComparison, QueueRecording, ReplayTags, compare};
 use units::{Span, Time};

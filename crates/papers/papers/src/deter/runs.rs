@@ -1,8 +1,8 @@
 //! Parts that the experiments share: setups from `experiments/deter`, recordings, and times as samples give them back.
 
 use report::claim::ClaimError;
-use report::replay::{self, SampleCost, draw_clocks};
 use report::runner::Effort;
+use results::replay::{self, SampleCost, draw_clocks};
 use sim::net::NetworkSetup;
 use sim::net::queue_replay::{self, QueueRecording, QueueReplay, RecordedConnection, ReplayOptions, ReplayTags};
 use units::Span;

@@ -3,8 +3,8 @@
 use ::deter::sampling::{by_gaps, sample};
 use chart::{Axis, Chart, Line, LinesChart};
 use report::claim::{ClaimError, MeasuredValue};
-use report::replay::SampleCost;
 use report::runner::{ComputedValues, Effort};
+use results::replay::SampleCost;
 use units::{Span, Time};
 
 use super::runs;

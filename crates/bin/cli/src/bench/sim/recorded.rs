@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use report::replay::LogLevel;
+use results::replay::LogLevel;
 use scenario::bench::SimBenchCase;
 use serde::Serialize;
 use sim::net::recording::{LogStore, Recording, has_tcp, refused_control};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use report::replay::{LogFolder, LogLevel};
+use results::replay::{LogFolder, LogLevel};
 use sim::net::NetworkOutcome;
 use sim::net::recording::{Recording, has_tcp, refused_control};
 use units::Progress;

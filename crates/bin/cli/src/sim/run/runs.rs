@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use report::flows::{RunDigest, RunResult, file_name, write_run};
+use results::flows::{RunDigest, RunResult, file_name, write_run};
 use scenario::SweepPoint;
 use units::{Progress, Span, Time};
 

@@ -44,13 +44,13 @@ fn beside(model: &TimeoutModel, setting: &TimeoutSetting, TimeoutShares { withou
         ("flows", Align::Right),
     ]);
     for (name, setting, found) in [("with nothing", &TimeoutSetting::NONE, without), ("so set", setting, with)] {
-        let (low, high) = found.interval.unwrap_or((found.value, found.value));
+        let (low, high) = found.interval.unwrap_or((found.share, found.share));
         table.row(vec![
             name.into(),
             small(model.estimate(setting).flow_with_timeout),
-            small(found.value),
+            small(found.share),
             format!("{} to {}", small(low), small(high)),
-            thousands(found.n),
+            thousands(found.flows),
         ]);
     }
     format!("{table}simulated are WRITEs: the first packet and dummies are 16 B longer than the model has them\n")

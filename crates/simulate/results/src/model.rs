@@ -15,8 +15,6 @@ use roce::melo::ChipMemory;
 use roce::model::{Advice, Goal, PenaltyTiming, TimeoutModel, TimeoutSetting};
 use serde::Serialize;
 
-use crate::claim::MeasuredValue;
-
 /// Question about RDMA, in the model's words.
 #[derive(Debug)]
 pub struct RdmaQuestion {
@@ -33,11 +31,20 @@ impl RdmaQuestion {
     }
 }
 
+/// Share of simulated flows that timed out.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeoutShare {
+    pub share: f64,
+    pub flows: u64,
+    /// 95 % confidence interval of the true share.
+    pub interval: Option<(f64, f64)>,
+}
+
 /// Shares of flows that timed out, without help and with it.
 #[derive(Debug)]
 pub struct TimeoutShares {
-    pub without: MeasuredValue,
-    pub with: MeasuredValue,
+    pub without: TimeoutShare,
+    pub with: TimeoutShare,
 }
 
 /// Output of `--json` for MELO's memory.

@@ -7,9 +7,9 @@ use std::path::Path;
 use files::whole_file;
 use scenario::SweepPoint;
 use sim::net::NetworkOutcome;
+use tables::{ParquetLayout, write_csv, write_parquet};
 
 use super::{columns, losses, pcapng};
-use tables::{ParquetLayout, write_csv, write_parquet};
 
 const FLOWS: ParquetLayout = ParquetLayout { record: "flow", rows_per_group: 1 << 18 };
 

@@ -3,13 +3,13 @@
 //!
 //! Formulas are those of [`reserve::theory`]. "Beside everybody" means all hosts but the receiver and the one that waits.
 
+use chart::table::{Align, Table};
 use reserve::theory::{MeanMessage, RackModel};
 use reserve::{SchedulerKind, SlotUnit};
 use serde::Serialize;
 use units::Span;
 
 use super::text::percent;
-use crate::table::{Align, Table};
 
 /// Bursts that advice chooses among: with shorter ones RSVs take more than 2 % of the sender's wire.
 const BURSTS: [u32; 3] = [4, 8, 16];

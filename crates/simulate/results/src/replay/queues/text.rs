@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
+use chart::table::{Align, Table, thousands};
+
 use super::{DifferenceOfDrops, QueueAnswer, QueuePortRow, QueueReport, QueueRunRow};
-use crate::table::{Align, Table, thousands};
 
 /// Ports that are listed; JSON has them all.
 const LISTED: usize = 20;

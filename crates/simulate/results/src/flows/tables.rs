@@ -1,12 +1,12 @@
 //! Summaries as tables for people.
 
+use chart::table::{Align, Table, thousands};
 use serde::Serialize;
 
 use super::digest::{PoolLevels, Repeated};
 use super::losses::{MeterLosses, SegmentSummary};
 use super::percentiles::Percentiles;
 use super::summary::{FlowSummary, QueuePercentiles, RttPercentiles, SizeClass};
-use crate::table::{Align, Table, thousands};
 
 /// Tables about these points, each with its title.
 pub fn tables<C: Serialize>(points: &[&FlowSummary<'_, C>]) -> String {

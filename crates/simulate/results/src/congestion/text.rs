@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use chart::table::{Align, Table};
+
 use super::{CongestionRow, CongestionSettings};
-use crate::table::{Align, Table};
 
 /// Legend of the columns; its lines fit into a terminal of 100 columns.
 const NOTES: &str = "\

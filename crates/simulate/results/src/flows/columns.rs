@@ -5,9 +5,8 @@ use scenario::SweepPoint;
 use sim::net::metering::SegmentLoss;
 use sim::net::{FlowRow, NetworkSample};
 use sim::topology::{DirectedLink, NodeId};
-use units::Time;
-
 use tables::Column;
+use units::Time;
 
 type FlowColumns<'a> = Column<'a, FlowRow>;
 type SampleColumns<'a> = Column<'a, NetworkSample>;

@@ -1,8 +1,7 @@
 //! One simulated link, for people.
 
+use chart::table::{Align, Table, thousands};
 use sim::link::{DelayUs, LinkOutcome};
-
-use crate::table::{Align, Table, thousands};
 
 /// The outcome as a table of name and value.
 pub fn table(outcome: &LinkOutcome) -> Table {

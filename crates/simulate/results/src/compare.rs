@@ -3,12 +3,11 @@
 //! All on the same simulated link with the same losses, on the `ideal` profile: nothing of a particular
 //! switch in it but the 400 ns that a pipeline takes.
 
+use chart::table::{Align, Table, thousands};
 use faults::{FaultSchedule, LossModel};
 use serde::Serialize;
 use sim::link::{ConfigError, LinkSimConfig, LinkSimMode, run};
 use units::{Prob, Progress, Rate};
-
-use crate::table::{Align, Table, thousands};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparisonRow {

@@ -39,10 +39,10 @@ struct SimulatedResult {
 impl From<&TimeoutShares> for SimulatedResult {
     fn from(TimeoutShares { without, with }: &TimeoutShares) -> Self {
         Self {
-            flows: without.n,
-            unprotected: without.value,
+            flows: without.flows,
+            unprotected: without.share,
             unprotected_interval: without.interval,
-            protected: with.value,
+            protected: with.share,
             protected_interval: with.interval,
         }
     }

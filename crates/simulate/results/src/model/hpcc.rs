@@ -3,6 +3,7 @@
 //! Formulas are those of [`congestion::theory`]. Packets have the thesis's headers: 48 bytes and telemetry with room for every hop
 //! around a payload, and ACKs of 46 bytes and telemetry, at least 60.
 
+use chart::table::{Align, Table};
 use congestion::theory::periodic::PeriodicSources;
 use congestion::theory::{self, PacketOverhead};
 use serde::Serialize;
@@ -10,7 +11,6 @@ use units::{Bytes, Rate, Span};
 use wire::int::{IntHeader, IntWord};
 
 use super::text::{percent, small};
-use crate::table::{Align, Table};
 
 /// Headers of a data packet without telemetry.
 const HEADERS: u32 = 48;
