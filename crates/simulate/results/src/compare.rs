@@ -34,7 +34,7 @@ const MODES: [LinkSimMode; 3] = [LinkSimMode::Ordered, LinkSimMode::NonBlocking,
 /// run early.
 ///
 /// ```
-/// use report::compare::{link_protocols, table};
+/// use results::compare::{link_protocols, table};
 /// use units::Unwatched;
 /// use units::{Prob, Rate};
 ///
