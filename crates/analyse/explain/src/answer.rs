@@ -15,7 +15,7 @@ pub struct ExplainAnswer {
     pub connections: Vec<ConnectionAnswer>,
     /// More than a thousand connections without payload, said together.
     pub scans: Vec<ScanAnswer>,
-    /// For want of memory: taken for over while they went on, and not listed.
+    /// Connections that `--memory` dropped from the account while they were still open; they are not listed.
     pub ended_early: u64,
     pub dropped: u64,
     /// Frames that were several packets on the wire, and those of the other end's capture.

@@ -78,7 +78,7 @@ impl AnswerTime {
 /// The end of one stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct FinState {
-    /// Its position, and when it left last.
+    /// Position of the segment, and the time at which it left last.
     sent: Option<(u64, u64)>,
     copies: u32,
     is_acknowledged: bool,
@@ -175,7 +175,7 @@ impl TrackedConnection {
         self.is_over() || sender.has_begun() && sender.sequence(crate::sender::ORIGIN) != segment.seq.wrapping_add(1)
     }
 
-    /// Both ends have said all, or one has given up.
+    /// True if both ends have sent all their data, or one has given up.
     pub(crate) fn is_over(&self) -> bool {
         self.is_reset || self.fins.iter().all(|fin| fin.is_acknowledged)
     }
@@ -245,7 +245,7 @@ impl TrackedConnection {
         }
     }
 
-    /// Only what carries data or a number of its own can be recognized: equal acknowledgements are no copies.
+    /// True for a copy of a segment with data or a number of its own; equal acknowledgements are no copies.
     fn is_duplicate(&mut self, segment: &CapturedSegment) -> bool {
         let has_number = segment.len > 0 || segment.syn() || segment.fin();
         if segment.ip_id.is_none() && !has_number {

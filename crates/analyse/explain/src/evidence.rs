@@ -51,7 +51,7 @@ impl KernelPhase {
         (Self::Loss, "loss"),
     ];
 
-    /// By the kernel's number.
+    /// Converts the kernel's number.
     pub fn numbered(number: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).map(|(phase, _)| *phase)
     }
@@ -151,9 +151,9 @@ struct EndLife {
 /// Time at which the application handed data over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandOver {
-    /// By a call that had returned by then, or did so right behind.
+    /// The data came with a call that had returned by then, or returned right behind.
     At(u64),
-    /// It was part of a call that returned only later: the application waited to hand over more.
+    /// The data was part of a call that returned only later: the application waited to hand over more.
     InCall,
 }
 

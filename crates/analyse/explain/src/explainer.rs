@@ -17,7 +17,7 @@ use crate::pool::{ConnectionPool, PoolResult};
 /// Options that decide how a capture is read.
 #[derive(Clone, Debug)]
 pub struct ExplainOptions {
-    /// Only connections that match.
+    /// Filter of connections.
     pub flow: FlowFilter,
     /// Ticks of the senders' clocks in a second.
     pub hz: u32,
@@ -38,7 +38,7 @@ impl Default for ExplainOptions {
     }
 }
 
-/// Both ends, in the order of their addresses.
+/// Addresses of both ends, in order.
 type EndPair = (SocketAddr, SocketAddr);
 
 /// Counts of frames.
@@ -68,7 +68,7 @@ pub(crate) struct CaptureExplainer<'a> {
     counts: CaptureCounts,
 }
 
-/// Why a capture could not be read to its end.
+/// Reason why a capture could not be read to its end.
 #[derive(Debug)]
 pub enum ExplainError {
     Capture(CaptureError),

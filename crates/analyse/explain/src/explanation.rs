@@ -64,7 +64,7 @@ pub fn explain(
     })
 }
 
-/// Why two captures could not be compared.
+/// Reason why two captures could not be compared.
 #[derive(Debug)]
 pub struct OtherEndError {
     pub error: CompareError,

@@ -30,7 +30,7 @@ pub(crate) struct GapPiece {
     pub sure: Sureness,
 }
 
-/// The pieces of one gap, in order.
+/// Pieces of one gap, in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GapPieces {
     pieces: [Option<GapPiece>; 4],
@@ -94,7 +94,7 @@ impl GapContext {
         if self.is_near { Sureness::Seen } else { Sureness::Inferred }
     }
 
-    /// Before data that was sent again.
+    /// Pieces of a gap before data that was sent again.
     pub(crate) fn before_copy(&self, sender: &TrackedSender, trigger: CopyTrigger, start: u64) -> GapPieces {
         let (heard, side) = (self.heard(sender), sender.side);
         let mut pieces = GapPieces::default();
@@ -125,7 +125,7 @@ impl GapContext {
         pieces
     }
 
-    /// Before data whose earlier copies nobody saw; `wait` is how long timers took.
+    /// Pieces of a gap before data whose earlier copies nobody saw; `wait` is how long timers took.
     pub(crate) fn before_hidden(&self, sender: &TrackedSender, trigger: CopyTrigger, wait: u64) -> GapPieces {
         let mut pieces = GapPieces::default();
         let heard = self.heard(sender);
@@ -142,7 +142,7 @@ impl GapContext {
         if sender.phase == LossPhase::Open { TimeCause::Delivery } else { TimeCause::Recovery }
     }
 
-    /// Before data that others overtook: it says nothing of what its sender does now.
+    /// Pieces of a gap before data that other data overtook. Such data says nothing about what its sender does now.
     pub(crate) fn before_late(&self, sender: &TrackedSender) -> GapPieces {
         if sender.phase == LossPhase::Open {
             return self.before_new(sender, false);
@@ -152,7 +152,7 @@ impl GapContext {
         pieces
     }
 
-    /// Before new data.
+    /// Pieces of a gap before new data.
     pub(crate) fn before_new(&self, sender: &TrackedSender, is_probe: bool) -> GapPieces {
         let side = sender.side;
         let mut pieces = GapPieces::default();

@@ -4,7 +4,7 @@
 //! number for each of its segments. Stacks that number otherwise make many steps that do not fit: their numbers are not
 //! used.
 
-/// Further ahead than this is not a gap but another way of numbering.
+/// Largest gap; a number further ahead means another way of numbering.
 const WIDEST: i16 = 512;
 /// Open gaps of one sender.
 const MOST_GAPS: usize = 64;
@@ -14,7 +14,7 @@ const MOST_GAPS: usize = 64;
 pub(crate) struct IdGap {
     first: u16,
     count: u16,
-    /// Those that are known to be data which was missed elsewhere.
+    /// Gaps in the numbers that are known to be data which was missed elsewhere.
     explained: u16,
     /// Time of the packet behind the gap, and the position up to which its sender had sent until then.
     pub at: u64,
@@ -31,7 +31,7 @@ impl IdGap {
         self.count.saturating_sub(self.explained)
     }
 
-    /// Those of them that may be copies of what was missing.
+    /// Missing numbers that may be copies of missing data.
     pub(crate) fn unexplained_copies(&self) -> u16 {
         self.unexplained().min(self.copies)
     }
@@ -41,11 +41,11 @@ impl IdGap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdStep {
     InOrder,
-    /// It leaves out numbers.
+    /// The number skips others.
     Ahead,
-    /// It has a number that was passed over: it left earlier than others that came before it.
+    /// The number was skipped before: the packet left earlier than others that came before it.
     Late,
-    /// It says nothing.
+    /// The number says nothing about order.
     Unrelated,
 }
 

@@ -30,10 +30,10 @@ const ENTRY: usize = size_of::<(PairKey, PairState)>() + 1;
 /// State of a pair of ends.
 #[derive(Debug)]
 enum PairState {
-    /// Somebody asked for a connection: the one that comes first in the pair, if true.
+    /// A SYN asked for a connection; true if its sender comes first in the pair.
     Opening(Box<OpeningNote>, bool),
     Open(Box<TrackedConnection>),
-    /// Over; what still comes for it belongs to its end.
+    /// The connection is over; later segments belong to its end.
     Over,
 }
 
@@ -42,7 +42,7 @@ enum PairState {
 pub(crate) struct FallenOut {
     /// Taken for over while they went on.
     pub ended: u64,
-    /// Not listed.
+    /// Connections that are not listed.
     pub dropped: u64,
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct AckNews {
     /// TSval and TSecr.
     pub stamp: Option<u32>,
     pub echo: Option<u32>,
-    /// Without payload.
+    /// True without payload.
     pub is_pure: bool,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct TrackedSender {
     pub shadow: Option<Box<Shadow>>,
     /// Reports of its kernel.
     pub known: Option<Arc<EndEvidence>>,
-    /// Its congestion window in segments, by its kernel.
+    /// Congestion window in segments, as the sender's kernel reports it.
     known_window: Option<u64>,
     hz: u32,
     pub ids: IdSequence,
@@ -172,7 +172,7 @@ impl TrackedSender {
         }
     }
 
-    /// Its first sequence number is known: the one behind its SYN, or of the first that was seen.
+    /// Begins at the first sequence number: the one behind the SYN, or that of the first segment seen.
     pub(crate) fn begin(&mut self, seq: u32) {
         self.base.get_or_insert(seq);
     }
@@ -216,7 +216,7 @@ impl TrackedSender {
         self.edge
     }
 
-    /// Nothing more will be sent: gives back what only a sender at work needs.
+    /// Gives back the memory that only an active sender needs, because no more will be sent.
     pub(crate) fn release(&mut self) {
         self.hear_until(u64::MAX, 0);
         self.shadow = None;

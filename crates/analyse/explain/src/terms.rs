@@ -139,13 +139,13 @@ pub enum CapturePlace {
     Both,
 }
 
-/// Sureness of a cause.
+/// Certainty of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sureness {
     /// The packets show it.
     Seen,
-    /// It follows from the packets and the rules of TCP.
+    /// Follows from the packets and the rules of TCP.
     Inferred,
     /// The likeliest of several.
     Guessed,

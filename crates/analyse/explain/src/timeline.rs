@@ -47,7 +47,7 @@ impl SpentTime {
         self.start
     }
 
-    /// Everything before is spent.
+    /// Time up to which everything is spent.
     pub(crate) fn at(&self) -> u64 {
         self.at
     }

@@ -16,7 +16,7 @@ fn time_of(connection: &ConnectionAnswer, cause: TimeCause) -> u64 {
     connection.parts.iter().filter(|part| part.cause == cause).map(|part| part.ns).sum()
 }
 
-/// Why the first timer of a kind was necessary.
+/// Reason why the first timer of a kind was necessary.
 fn why(connection: &ConnectionAnswer, cause: TimeCause) -> Option<TimerReason> {
     connection.stalls.iter().find(|stall| stall.cause == cause).and_then(|stall| stall.why)
 }

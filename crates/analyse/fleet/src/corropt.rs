@@ -37,7 +37,7 @@ pub struct CandidateLink {
 /// Links to disable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DisableChoice {
-    /// In order of their ids.
+    /// Links, in order of their ids.
     pub links: Vec<LinkId>,
     /// Penalty of these links as long as they stay.
     pub removed: Penalty,

@@ -31,9 +31,9 @@ pub use file::{load, parse};
 /// Fault of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LinkFault {
-    /// In service and losing frames; more than 0 of them, and at most all.
+    /// The link is in service and loses frames: a share above 0 and at most 1.
     Corrupting { loss: f64, protected: bool },
-    /// Out of service, for repair; with what it lost before, where that is known.
+    /// The link is out of service for repair; with its loss before, if known.
     Disabled { loss: Option<f64> },
 }
 
@@ -78,7 +78,7 @@ impl FaultyLinks {
         self.links.get(&link).copied()
     }
 
-    /// In order of the links.
+    /// Faulty links, in order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (LinkId, LinkFault)> + '_ {
         self.links.iter().map(|(link, trouble)| (*link, *trouble))
     }
@@ -137,7 +137,7 @@ struct LinkSideReports {
 struct PortReport {
     version: (u64, u64),
     at: Moment,
-    /// If it is corrupting.
+    /// Loss of a corrupting port.
     loss: Option<f64>,
 }
 
@@ -158,7 +158,7 @@ impl<'f> PortReports<'f> {
         Self { key, ..self }
     }
 
-    /// With the tag of the key, where there is one.
+    /// Adds the tag of the key, if there is a key.
     pub fn sign(&self, order: Order) -> Order {
         match &self.key {
             Some(key) => order.signed(key),

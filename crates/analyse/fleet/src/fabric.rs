@@ -69,7 +69,7 @@ pub struct Switch {
     pub segment: Option<u32>,
 }
 
-/// Its name is not kept but made when asked for: [`Fabric::name`].
+/// A link. Its name is not stored: [`Fabric::name`] makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricLink {
     pub lower: SwitchId,
@@ -86,7 +86,7 @@ pub struct FabricSegment {
     pub name: String,
     pub links: Range<u32>,
     pub tors: Vec<SwitchId>,
-    /// From the top down: every switch comes after all those above it. ToRs included.
+    /// Switches from the top down, ToRs included: every switch comes after all those above it.
     pub switches: Vec<SwitchId>,
 }
 
@@ -100,7 +100,7 @@ pub struct Fabric {
     down: Adjacency,
 }
 
-/// For each switch its links, all in one list.
+/// Links of each switch, in one list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Adjacency {
     ends: Vec<u32>,

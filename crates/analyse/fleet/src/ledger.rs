@@ -52,8 +52,8 @@ impl Default for PipeLayout {
 /// Order in which the ports of a switch are dealt to its pipes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PipeNumbering {
-    /// In turn, as in the simulator of LinkGuardian's authors. A switch has at least two pipes, since its servers' ports
-    /// take part as well.
+    /// Deals ports to pipes in turn, as the simulator of LinkGuardian's authors does. A switch has at least two pipes,
+    /// since its servers' ports take part as well.
     #[default]
     RoundRobin,
     /// One pipe after the other.
@@ -111,7 +111,7 @@ pub struct Ledger<'f> {
 }
 
 impl<'f> Ledger<'f> {
-    /// Everything healthy.
+    /// Ledger of a fabric without faults.
     pub fn new(fabric: &'f Fabric, terms: LedgerTerms) -> Self {
         let paths = Paths::new(fabric, terms.constraint);
         let healthy = Penalty::of_loss(terms.healthy_loss);
@@ -148,7 +148,7 @@ impl<'f> Ledger<'f> {
         &self.paths
     }
 
-    /// For checks and searches, which leave them as they were.
+    /// Paths for checks and searches, which restore them before they return.
     pub(crate) fn paths_mut(&mut self) -> &mut Paths<'f> {
         &mut self.paths
     }
@@ -272,7 +272,8 @@ fn speed(state: LinkState) -> f64 {
 #[derive(Debug)]
 struct Capacity {
     levels: usize,
-    /// By segment and level, in bits a second; and the same with every link whole: zero where a segment has no such level.
+    /// Capacity by segment and level, in bits a second. `whole` is the same with every link in service: zero where a
+    /// segment has no such level.
     now: Vec<u64>,
     whole: Vec<u64>,
     least: TournamentTree<f64>,
@@ -322,10 +323,10 @@ impl Capacity {
     }
 }
 
-/// Protected links in the pipes of switches.
+/// Number of protected links in each pipe of each switch.
 #[derive(Debug)]
 struct Pipes {
-    /// For each link the pipe at its lower and at its upper end.
+    /// Pipes of each link, at its lower and at its upper end.
     of: Vec<[u32; 2]>,
     protected: Vec<u32>,
     /// The number of pipes that have N protected links, by N.

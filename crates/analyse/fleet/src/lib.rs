@@ -16,7 +16,7 @@
 //! | `watch` | the same at every event, on a bus |
 //! | `upgrade` | which switches to upgrade first |
 //! | `plan::report`, `simulate::report`, `upgrade::report` | the answers as JSON, text and rows |
-//! | `penalty`, `least` | sums and minima that follow changes exactly |
+//! | `penalty`, `tournament_tree` | sums and minima that follow changes exactly |
 
 pub mod corropt;
 pub mod corrupting;

@@ -14,7 +14,7 @@ use crate::fabric::{Fabric, FabricLink, LinkId, SwitchId};
 pub struct Constraint(f64);
 
 impl Constraint {
-    /// From 0 to 1.
+    /// Makes a constraint from a share from 0 to 1.
     pub fn new(share: f64) -> Option<Self> {
         (0.0..=1.0).contains(&share).then_some(Self(share))
     }
@@ -35,7 +35,7 @@ pub struct Paths<'f> {
     fabric: &'f Fabric,
     enabled: Vec<bool>,
     ways: Vec<u64>,
-    /// With every link enabled.
+    /// Paths of each switch with every link enabled.
     full: Vec<u64>,
     /// Number of paths that a ToR must keep; zero for other switches.
     need: Vec<u64>,
@@ -153,7 +153,7 @@ impl<'f> Paths<'f> {
         }
     }
 
-    /// From the top down, so that a switch is complete before those below it are looked at.
+    /// Updates paths from the top down, so that a switch is complete before those below it are computed.
     fn spread_deep(&mut self, switch: SwitchId) {
         let fabric = self.fabric;
         let Some(segment) = fabric.switch(switch).segment else { return };

@@ -11,7 +11,7 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `why` | the ToRs below a link, and what they lack |
+//! | `obstacle` | the ToRs below a link, and what they lack |
 //! | `repair` | the order of repairs |
 
 mod repair;
@@ -36,7 +36,7 @@ pub struct PlanTerms<'a> {
     pub ledger: ledger::LedgerTerms,
     /// Effect of protection on a link.
     pub protection: &'a dyn Protect,
-    /// By switch, whether it can protect its links; all can if there is no list. A link needs both its ends.
+    /// True for each switch that can protect its links; `None` if all can. A link needs both its ends.
     pub capable: Option<&'a [bool]>,
     /// Steps of the optimizer's search in one segment.
     pub budget: u64,
@@ -116,7 +116,7 @@ pub struct RepairPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DisableTime {
-    /// Out of service before this plan.
+    /// The link was out of service before this plan.
     Disabled,
     /// Goes by this plan.
     GoesNow,

@@ -36,7 +36,7 @@ pub trait Protect: fmt::Debug + Sync {
 /// The loss that is aimed at, as in the paper.
 pub const TARGET: Prob = Prob::literal(1e-8);
 
-/// Most copies that `sim link` uses; more take more from a link than they give.
+/// Most copies that `sim link` uses; more cost the link more than they gain.
 const MOST_COPIES: u8 = 8;
 
 /// Rows rise in loss. The last is a dead link.
@@ -57,7 +57,7 @@ pub struct ProtectionRow {
     pub lost: u64,
 }
 
-/// Nothing gets through, protected or not.
+/// Row of a link through which nothing gets, protected or not.
 const DEAD: ProtectionRow = ProtectionRow { loss: 1.0, speed: 0.0, copies: MOST_COPIES, frames: 1, lost: 1 };
 
 impl ProtectionRow {
@@ -74,7 +74,7 @@ impl ProtectionRow {
     }
 }
 
-/// Why a text is no table.
+/// Reason why a text is no table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableError(String);
 
@@ -159,7 +159,7 @@ fn expected(loss: f64, copies: u8) -> f64 {
     loss.powi(i32::from(copies) + 1)
 }
 
-/// On the straight line through two points.
+/// Value at `x` on the straight line through two points.
 fn between((x0, y0): (f64, f64), (x1, y1): (f64, f64), x: f64) -> f64 {
     y0 + (x - x0) / (x1 - x0) * (y1 - y0)
 }

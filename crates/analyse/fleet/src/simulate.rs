@@ -58,14 +58,14 @@ impl std::fmt::Display for Policy {
 #[derive(Clone, Copy, Debug)]
 pub struct FleetSetup<'a> {
     pub fabric: &'a Fabric,
-    /// In order of time.
+    /// Events, in order of time.
     pub trace: &'a [CorruptionEvent],
     pub until: Moment,
     pub policy: Policy,
     pub terms: LedgerTerms,
     /// Effect of protection on a link.
     pub protection: &'a dyn Protect,
-    /// By switch, whether it can protect its links; all can if there is no list. A link needs both its ends.
+    /// True for each switch that can protect its links; `None` if all can. A link needs both its ends.
     pub capable: Option<&'a [bool]>,
 }
 

@@ -29,7 +29,7 @@ pub struct CorruptionEvent {
     pub link: LinkId,
     /// Share of frames, more than 0 and at most 1.
     pub loss: f64,
-    /// From when it is disabled.
+    /// Time from the disabling of a link until it is repaired.
     pub repair: Duration,
 }
 

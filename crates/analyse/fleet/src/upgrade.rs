@@ -25,10 +25,10 @@ use crate::fabric::{Fabric, SwitchId};
 
 pub use exposure::Exposure;
 
-/// In which order switches are upgraded.
+/// Order in which switches are upgraded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpgradeOrder {
-    /// Any switch, by chance.
+    /// Switches in random order.
     Random,
     /// Pod by pod, and the top last.
     Pods,
@@ -59,7 +59,7 @@ impl UpgradeOrder {
         orders
     }
 
-    /// All switches, the first to be upgraded first. An error if the order is not one of this fabric.
+    /// All switches, the first to be upgraded first. Fails if the order does not fit this fabric.
     pub fn switches(&self, fabric: &Fabric, exposure: &Exposure, seed: u64) -> Result<Vec<SwitchId>, ParseError> {
         let all = || (0..fabric.switches().len() as u32).map(SwitchId);
         let tops = || all().filter(|switch| fabric.is_top(*switch));
@@ -170,7 +170,7 @@ pub fn curve(fabric: &Fabric, exposure: &Exposure, name: &str, switches: &[Switc
     UpgradeCurve { order: name.to_owned(), points, area }
 }
 
-/// By switch, whether it is among the first `share` of them.
+/// Marks each switch that is among the first `share` of them.
 pub fn capable(fabric: &Fabric, switches: &[SwitchId], share: f64) -> Vec<bool> {
     let mut capable = vec![false; fabric.switches().len()];
     let count = (share * switches.len() as f64).round() as usize;

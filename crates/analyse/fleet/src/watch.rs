@@ -50,7 +50,7 @@ pub enum LinkVerdict {
     Protect,
     /// Stays, and cannot be protected.
     Exposed,
-    /// Somebody else has disabled it.
+    /// The link was disabled by somebody else.
     Disabled,
     /// Corrupts no longer, as far as is known.
     Clear,
@@ -167,7 +167,7 @@ impl<'f> Watcher<'f> {
         Ok(self.replan(now, self.ledger.fabric().link(link).segment, &[link]))
     }
 
-    /// Many at once: each segment is planned once.
+    /// Takes many messages at once, and plans each segment once.
     pub fn on_messages(&mut self, now: Moment, messages: &[Message]) -> (Vec<LinkDecision>, Vec<InvalidMessage>) {
         let (possible, mut nonsense) = PortReports::possible(now, messages);
         let (links, more) = self.reports.hear_all(&possible);

@@ -42,14 +42,14 @@ pub struct CaptureRecord<'a> {
 /// No frame is longer: what claims to be is damage.
 pub const LONGEST: usize = 1 << 20;
 
-/// Why there are no more frames.
+/// Reason why there are no more frames.
 #[derive(Debug)]
 pub enum CaptureError {
     /// It could not be read.
     Read(io::Error),
-    /// Not a single byte.
+    /// The file is empty.
     Empty,
-    /// Something else; what it looks like.
+    /// The file is no capture; the text says what it looks like.
     NoCapture(String),
     /// Every frame has a link type that is not read here.
     LinkType(u32),

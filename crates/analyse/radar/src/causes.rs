@@ -100,7 +100,7 @@ struct LossInterval {
     nth: u64,
     /// Losses in bursts. They serve only to judge flows.
     judged: Vec<Loss>,
-    /// Those of them that are congestion.
+    /// Losses of these that are congestion.
     congested: usize,
     open: Vec<Numbered>,
 }
@@ -169,7 +169,7 @@ impl CauseAnalyzer {
         out
     }
 
-    /// There are no more: judges the rest.
+    /// Ends the input and judges the rest.
     pub fn finish(mut self) -> Vec<JudgedLoss> {
         let mut out = Vec::new();
         self.end_run(&mut out);
@@ -288,7 +288,7 @@ impl CauseAnalyzer {
         self.rest_of_interval(old, LossPool { since: nth, losses: new, congested }, out);
     }
 
-    /// For each loss, true if it belongs to a flow that lost all it sent.
+    /// Marks each loss that belongs to a flow that lost all it sent.
     fn consecutive_flows(&mut self, open: &[Numbered], in_bursts: &[Loss]) -> Vec<bool> {
         let mut found = vec![false; open.len()];
         let bursts = by_flow(in_bursts.iter());

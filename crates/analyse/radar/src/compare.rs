@@ -80,7 +80,7 @@ pub struct CompareOptions {
     pub exact: bool,
     /// Bytes for the names of what is lost or on its way.
     pub memory: u64,
-    /// Also judge what seems to lie outside of DOWN's capture.
+    /// Judges packets that seem to lie outside of DOWN's capture, too.
     pub whole: bool,
     /// A lost packet with so little time to live has expired.
     pub ttl: u8,
@@ -184,7 +184,7 @@ pub struct Comparison {
     pub only_down: u64,
     /// Packets of DOWN from before or after UP's capture.
     pub down_outside: u64,
-    /// For some packets that only DOWN has, UP does not even have another copy.
+    /// UP does not even have another copy of some packets that only DOWN has.
     pub up_lacks: bool,
     /// UP has packets of the way back of those that only DOWN has: both captures hold both directions.
     pub both_ways: bool,

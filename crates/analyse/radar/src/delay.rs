@@ -93,10 +93,10 @@ pub struct PacketDelay {
 /// Packets that were not measured, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnmeasuredCounts {
-    /// Only one capture has them.
+    /// Packets that only one capture has.
     pub only_up: u64,
     pub only_down: u64,
-    /// Alike to the last bit, so that nobody knows which is which.
+    /// Packets that are equal to the last bit, so that they cannot be told apart.
     pub alike: u64,
     /// Packets in both captures, of hosts whose side nothing shows.
     pub undirected: u64,
@@ -126,12 +126,12 @@ pub struct DelayAnalysis {
     pub slots: Vec<TimeSlot>,
 }
 
-/// Why there is none.
+/// Reason why there is none.
 #[derive(Debug)]
 pub enum DelayError {
     Capture(CaptureRole, CaptureError),
     NoPackets(CaptureRole, CaptureContents),
-    /// Not one packet is in both; how many each has, and how many of them cannot be told apart.
+    /// No packet is in both captures; how many each has, and how many of them cannot be told apart.
     NothingInCommon {
         up: u64,
         down: u64,
@@ -142,7 +142,7 @@ pub enum DelayError {
         packets: u64,
         alike: u64,
     },
-    /// Between packets of both directions the clocks may have drifted by more than the round trip.
+    /// The clocks may have drifted by more than the round trip between packets of both directions.
     DirectionsUnknown {
         packets: u64,
     },
@@ -363,8 +363,8 @@ impl DelaySearch<'_, '_> {
     }
 }
 
-/// From the offset at the time of UP's sighting to the time on the way. While the packet was on its way the clocks drifted
-/// too, and neither need be right: the drift counts twice. `None` if the offset is not bounded.
+/// Computes a delay from the offset at the time of UP's sighting. Both clocks drifted while the packet was on its way,
+/// and neither need be right: the drift counts twice. `None` if the offset is not bounded there.
 fn delay(
     packet: &MatchedPacket,
     direction: DelayDirection,

@@ -90,7 +90,7 @@ impl Flowset {
         self.packets == 0 && self.flows == 0
     }
 
-    /// For the next slot.
+    /// Clears the flowset for the next slot.
     pub fn clear(&mut self) {
         self.filter.fill(0);
         self.low.fill([0; WORDS_V4]);

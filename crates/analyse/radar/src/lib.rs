@@ -9,7 +9,7 @@
 //! | [`packet`], [`signature`] | what a meter sees of a packet, and which part of that identifies it | §5.3.2 |
 //! | [`digest`] | the invertible table of a meter: insert, subtract, decode | §5.3.1, §5.8 |
 //! | [`meter`] | batches, two of them open | §5.3.4 |
-//! | [`room`] | batches that clocks cut: the room that packets on their way need | §5.8 |
+//! | [`clock_slack`] | batches that clocks cut: the slack for packets on their way | §5.8 |
 //! | `rolling`, [`segment`] | what meters disagree about, batch by batch: losses of links and black boxes | §5.4.2, §5.8 |
 //! | [`loss`] | a lost packet, and the causes there are | §5.5 |
 //! | [`causes`] | why packets were lost, from the pattern of losses; what is broken | §5.5.1 |

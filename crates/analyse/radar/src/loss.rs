@@ -13,13 +13,13 @@ pub struct Loss {
     pub flow: Flow,
     pub ip_id: Option<u16>,
     pub tcp: Option<TcpFields>,
-    /// Its time to live was used up: nobody downstream would have forwarded it.
+    /// The packet's time to live was used up: nobody downstream would have forwarded it.
     pub expired: bool,
-    /// Its place among the packets of its flow, where the meter that saw them counted.
+    /// Place among the packets of its flow, if the meter that saw them counted.
     pub place: Option<u64>,
 }
 
-/// Why a packet was lost, as far as the pattern of losses shows.
+/// Reason why a packet was lost, as far as the pattern of losses shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LossCause {

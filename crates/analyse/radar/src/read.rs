@@ -16,7 +16,7 @@ use crate::signature::fold;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
     Ethernet,
-    /// Nothing: the IP header comes first.
+    /// No link header: the IP header comes first.
     Ip,
     /// Linux "cooked" captures of any interface, and their second version.
     Cooked,

@@ -20,9 +20,9 @@ use crate::signature::Signature;
 #[derive(Debug)]
 pub struct RollingDifference {
     shape: DigestShape,
-    /// There once anything has passed.
+    /// Digest of the difference, once anything has passed.
     difference: Option<Digest>,
-    /// It is not as the last look left it.
+    /// True if the state differs from that of the last look.
     is_changed: bool,
     waiting: BTreeMap<Signature, PendingPacket>,
     /// First look at which the rest of the difference did not decode.
@@ -144,7 +144,7 @@ impl RollingDifference {
     }
 }
 
-/// About how many bytes a map of `entries` entries takes: its nodes are half full at least.
+/// Approximate bytes of a map of `entries` entries: its nodes are half full at least.
 pub(crate) fn map_bytes<K, V>(entries: usize) -> usize {
     entries * 2 * (size_of::<K>() + size_of::<V>())
 }

@@ -90,7 +90,7 @@ pub struct MeteredSegment {
     ends: Vec<SegmentEnd>,
     /// The first batch to be compared, once every end has spoken.
     next: Option<u64>,
-    /// Nothing before this one is judged.
+    /// First batch that is judged.
     judged_from: u64,
     ways: Vec<SegmentPath>,
     /// Batches in which a meter missed packets, in order.

@@ -24,7 +24,7 @@ use crate::loss::Loss;
 use crate::packet::{Flow, Packet, TcpFields, Timestamp};
 
 pub(crate) const LANES: usize = 10;
-/// Those that IPv4 needs.
+/// Lanes that IPv4 needs.
 pub(crate) const LANES_V4: usize = 6;
 pub(crate) const LANE_BITS: u32 = 56;
 const LANE: u64 = (1 << LANE_BITS) - 1;
@@ -218,7 +218,7 @@ const SALT: [u64; LANES] = [
     0x629a_292a_367c_d507,
 ];
 
-/// Both halves of a product, folded: every bit of either factor reaches every bit of the result.
+/// Product of two factors, its halves folded: every bit of either factor reaches every bit of the result.
 #[inline]
 pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

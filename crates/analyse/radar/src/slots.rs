@@ -19,7 +19,7 @@ pub struct FlowsetSlots {
 pub struct FlowsetSlot {
     pub begin: Timestamp,
     pub packets: u64,
-    /// Each flow with its packets, the largest first.
+    /// Flows with their packets, the largest first.
     pub flows: Vec<(Flow, u32)>,
     /// The number of flows that could not be decoded.
     pub left: u64,
@@ -42,7 +42,7 @@ impl FlowsetSlots {
         over
     }
 
-    /// The slot that is open, if any packet was in it.
+    /// The open slot; `None` if no packet was in it.
     pub fn finish(&mut self) -> Option<FlowsetSlot> {
         let number = self.number.take()?;
         let decoded = self.flowset.decode();

@@ -80,9 +80,9 @@ pub trait Bus: fmt::Debug + Send {
 /// Result of publishing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishResult {
-    /// It is the latest of its key now.
+    /// The message is now the latest of its key.
     Now,
-    /// It was already: an earlier attempt had come through.
+    /// The message was the latest already: an earlier attempt had come through.
     Before,
     /// The bus has a newer one of that key, or another of the same version. Somebody else speaks for this port, or
     /// this incarnation of the monitor is not greater than the one before.
@@ -91,9 +91,9 @@ pub enum PublishResult {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusError {
-    /// It cannot be opened, and never will be.
+    /// The address cannot be opened, and never will be.
     Address(String),
-    /// Nothing can be published right now.
+    /// The bus is down: nothing can be published right now.
     Down(String),
     /// The data under this key is not ours, or would not be understood; other keys are not affected.
     Key { key: String, why: String },
@@ -115,7 +115,7 @@ pub fn open(address: &str) -> Result<Box<dyn Bus>, BusError> {
     open_with_ca(address, None)
 }
 
-/// With a certificate authority in PEM to trust instead of those of the system.
+/// Opens a bus and trusts a certificate authority in PEM instead of those of the system.
 pub fn open_with_ca(address: &str, ca: Option<&Path>) -> Result<Box<dyn Bus>, BusError> {
     match (address, ca) {
         ("local", None) => Ok(Box::new(LocalBus::new())),
@@ -161,7 +161,7 @@ impl Deduplicator {
         }
     }
 
-    /// Something of its key was seen before.
+    /// True if a message of its key was seen before.
     pub fn knows(&self, message: &Message) -> bool {
         self.0.contains_key(&message.key())
     }

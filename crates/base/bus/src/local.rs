@@ -94,7 +94,7 @@ impl LocalBus {
 }
 
 impl LocalBusShared {
-    /// Nothing is left half done under the lock, so what a thread that panicked left behind is sound.
+    /// Locks the state. A thread that panicked leaves it sound, because no change is half done under the lock.
     fn lock(&self) -> MutexGuard<'_, LocalBusState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

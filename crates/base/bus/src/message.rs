@@ -73,7 +73,7 @@ impl FromStr for PortId {
 pub enum Condition {
     Healthy,
     Corrupting,
-    /// Not known: too little seen since the monitor started, port down, or counters gone.
+    /// The condition is unknown: too little seen since the monitor started, port down, or counters gone.
     Unknown,
 }
 
@@ -109,7 +109,7 @@ pub struct PortState {
     pub id: PortId,
     /// The port at the other end of the cable, which sends what is received here, if known.
     pub peer: Option<PortId>,
-    /// By the wall clock, for people.
+    /// Time by the wall clock, for people.
     pub at: Moment,
     /// Bounds of the time at which this condition was found: true time was between these, in nanoseconds since 1970. Only
     /// monitors that know how wrong their clock is and were told to say so set them; readers of before these fields refuse
@@ -118,7 +118,8 @@ pub struct PortState {
     pub earliest_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_ns: Option<u64>,
-    /// Whose time that is, if not the time of day: that of a root of clocks. Times of different roots cannot be compared.
+    /// Clock of that time, if not the time of day: the root of a set of clocks. Times of different roots cannot be
+    /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_of: Option<String>,
     /// Incarnation of the monitor that sends it, and its messages counted: together they distinguish a message from its
@@ -166,7 +167,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// With the tag of that key.
+    /// Adds the tag of a key.
     #[must_use]
     pub fn signed(self, key: &OrderKey) -> Self {
         let tag = Some(self.tag(key));
@@ -178,7 +179,7 @@ impl Order {
         self.tag.as_deref() == Some(&*self.tag(key))
     }
 
-    /// Over all that it says.
+    /// Tag over all fields.
     fn tag(&self, key: &OrderKey) -> String {
         let Self { id, at, life, number, kind, why, tag: _ } = self;
         let kind: &[u8] = match kind {

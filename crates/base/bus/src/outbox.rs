@@ -53,7 +53,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const KEY_WAIT: Duration = Duration::from_secs(5);
 /// Messages published in one step, so that control returns to the owner of the outbox.
 const STEP: usize = 256;
-/// At most this many recently published messages are remembered.
+/// Most recently published messages that are remembered.
 const RECENT: usize = 1_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +62,8 @@ pub struct OutboxSettings {
     pub room: usize,
     /// Interval of checks that the bus still has the published messages.
     pub check: Duration,
-    /// For how long after it was published a message is published again if the bus lost it. The latest of each key
-    /// always is.
+    /// Time for which a published message is published again if the bus loses it. The latest message of each key is
+    /// always published again.
     pub recent: Duration,
 }
 
@@ -86,11 +86,11 @@ pub struct OutboxStatus {
     pub failed_attempts: u64,
     /// Dropped because the queue was full and a later message of the same key was waiting.
     pub coalesced: u64,
-    /// Not published, because the bus had a newer one of that key.
+    /// Messages that were not published, because the bus had a newer one of that key.
     pub outdated: u64,
     pub waiting: usize,
     pub last_error: Option<String>,
-    /// Why not all is well, if it is not.
+    /// Reason for which the outbox is degraded; `None` if it is not.
     pub degraded: Option<String>,
 }
 
@@ -158,7 +158,7 @@ impl Outbox {
         }
     }
 
-    /// Says from now on that `host` is alive, every `interval`.
+    /// Publishes from now on, every `interval`, that `host` is alive.
     pub fn alive(&mut self, host: impl Into<String>, interval: Duration) {
         self.pulse = Some(HeartbeatTimer { host: host.into(), interval, next: Moment::ZERO });
     }
@@ -185,7 +185,7 @@ impl Outbox {
         OutboxStatus { waiting: self.queue.len(), degraded: self.degraded(), ..self.status.clone() }
     }
 
-    /// Why not all is well, if it is not. The same words for as long as the reason is the same.
+    /// Reason why messages are not all published; `None` if they are. The text stays the same while the reason does.
     pub fn degraded(&self) -> Option<String> {
         if self.failures > 0 {
             return Some(self.status.last_error.clone().unwrap_or_default());

@@ -96,7 +96,7 @@ impl RedisBus {
         Self::open_with_ca(url, None)
     }
 
-    /// With a certificate authority in PEM to trust instead of those of the system.
+    /// Opens a bus and trusts a certificate authority in PEM instead of those of the system.
     pub fn open_with_ca(url: &str, ca: Option<&Path>) -> Result<Self, BusError> {
         Ok(Self::end(RedisConnection::new(RedisAddress::parse(url, ca)?)))
     }

@@ -10,7 +10,7 @@ pub(crate) fn time_of_day() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// For waiting: by a clock that is not set back.
+/// Time for waiting, by a clock that is not set back.
 #[cfg(feature = "redis")]
 #[expect(clippy::disallowed_methods, reason = "waiting for a connection is at the edge of the program")]
 pub(crate) fn instant() -> Instant {

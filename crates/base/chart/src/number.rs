@@ -39,7 +39,7 @@ fn superscript(exponent: &str) -> String {
     exponent.chars().map(raised).collect()
 }
 
-/// At most that many decimals, none of them a zero at the end.
+/// Formats a number with at most that many decimals, none of them a zero at the end.
 fn decimal(value: f64, decimals: usize) -> String {
     let sign = if value < 0.0 { "−" } else { "" };
     let text = format!("{:.decimals$}", value.abs());

@@ -9,9 +9,9 @@ pub const WIDTH: f64 = 360.0;
 /// Units that letters and digits take where they are largest; in most typefaces a little less.
 const LETTER: f64 = 6.8;
 const DIGIT: f64 = 7.7;
-/// From one line of text to the next.
+/// Distance from one line of text to the next.
 pub(super) const LINE: f64 = 15.0;
-/// Between an axis and the text beside it.
+/// Distance between an axis and the text beside it.
 pub(super) const GAP: f64 = 5.0;
 
 pub(super) fn width_of(text: &str) -> f64 {
@@ -85,8 +85,8 @@ impl Area {
         }
     }
 
-    /// Both axes with their ticks and labels. That of the vertical one stands above it, where it is read without
-    /// turning one's head.
+    /// Draws both axes with their ticks and labels. The label of the vertical axis stands above it, where it is read
+    /// without turning one's head.
     pub(super) fn rule(&self, svg: &mut Svg, (x, y): (&str, &str), columns: &[(f64, String)], rows: &[(f64, String)]) {
         svg.text("quiet", Anchor::Start, (0.0, LINE - 4.0), &shortened(y, WIDTH));
         self.columns(svg, columns);

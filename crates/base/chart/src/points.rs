@@ -36,7 +36,7 @@ struct Cover {
 struct DotLabel {
     text: String,
     anchor: Anchor,
-    /// Its middle from top to bottom.
+    /// Middle of the label, from top to bottom.
     at: (f64, f64),
     cover: Cover,
     /// Start of a line to its dot, if the dot is so far away that one would look for it.
@@ -137,7 +137,7 @@ impl PointsChart {
         Some(Drawing { keys: self.keys(&names, &styles, &labels), svg, data: Some(self.data()) })
     }
 
-    /// Only names that found no room beside their dots, and things without one, need a legend.
+    /// Legend of the names that found no room beside their dots, and of names without a dot.
     fn keys(&self, names: &[&str], styles: &[Style], labels: &[Option<DotLabel>]) -> Vec<(LegendKey, String)> {
         let crowded = names.iter().zip(styles).zip(labels).filter(|(_, label)| label.is_none());
         let crowded = crowded.map(|((name, style), _)| (LegendKey::Mark(*style), (*name).to_owned()));

@@ -15,7 +15,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// From zero, unless values are negative or a range is set.
+    /// Linear axis from zero, unless values are negative or a range is set.
     pub fn linear(label: impl Into<String>) -> Self {
         Self { label: label.into(), log: false, range: None, write: None }
     }
@@ -36,7 +36,7 @@ impl Axis {
         Self { write: Some(write), ..self }
     }
 
-    /// Its scale for these values, between two places of the canvas.
+    /// Scale for these values between two places of the canvas.
     pub fn scale(&self, values: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Scale {
         let values: Vec<f64> = match self.range {
             Some((low, high)) => vec![low, high],
@@ -132,7 +132,7 @@ impl Scale {
         }
     }
 
-    /// In the order of their importance, should there not be room for all.
+    /// Ticks in the order of their importance, in case there is no room for all.
     pub fn ticks(&self) -> Vec<f64> {
         match self.kind {
             AxisKind::Linear { step } => (0..=((self.high - self.low) / step).round() as u32)

@@ -132,7 +132,7 @@ fn mean(line: &Line, (from, to): (f64, f64)) -> Option<f64> {
 }
 
 impl Panel {
-    /// Its plot below its name, if that begins at `top`.
+    /// Area of the plot below the panel's name, if the panel begins at `top`.
     fn area(&self, top: f64) -> Area {
         let top = top + LINE - 2.0 + NAME;
         let y = self.scale(top + PANEL, top);
@@ -187,7 +187,7 @@ impl EventLabel {
         self.lane == other.lane && left < to && from < right
     }
 
-    /// Its line leads down to the first panel, and leaves the names of the others free.
+    /// Draws the event. Its line leads down to the first panel, and leaves the names of the others free.
     fn draw(&self, svg: &mut Svg, panels: &[Area]) {
         let top = self.lane as f64 * LINE;
         let aside = if self.anchor == Anchor::Start { GAP } else { -GAP };

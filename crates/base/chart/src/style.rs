@@ -13,7 +13,7 @@ const MARK: f64 = 3.4;
 pub struct Style(usize);
 
 impl Style {
-    /// For a line that stands alone.
+    /// Style of a line that stands alone.
     pub(super) const ONLY: Self = Self(0);
 
     fn new(number: usize) -> Self {
@@ -101,7 +101,7 @@ pub(super) enum LegendKey {
     Reference,
     Paper,
     Mark(Style),
-    /// Nothing is drawn of it.
+    /// No mark is drawn.
     None,
 }
 

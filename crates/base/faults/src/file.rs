@@ -24,7 +24,7 @@ use units::{Prob, Span};
 
 use crate::{FaultSchedule, LossModel};
 
-/// Both directions of a link.
+/// Faults of both directions of a link.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FaultFile {
     pub forward: FaultSchedule,
@@ -76,7 +76,7 @@ pub struct FaultStep {
     #[serde(deserialize_with = "with_or_without_quotes")]
     pub bit_errors: Option<String>,
     pub frames: Option<Vec<u64>>,
-    /// Each frame of this number in a row.
+    /// Corrupts each frame of this number in a row.
     pub every: Option<u64>,
 }
 

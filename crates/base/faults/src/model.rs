@@ -9,18 +9,18 @@ use crate::Random;
 /// A loss model. A corrupted frame fails its check at the far end and is dropped there.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LossModel {
-    /// Nothing is ever lost.
+    /// No frame is ever lost.
     None,
-    /// Each frame independently, whatever its size.
+    /// Corrupts each frame independently, whatever its size.
     PerFrame(Prob),
-    /// Each bit independently, so that long frames suffer more.
+    /// Corrupts each bit independently, so that long frames suffer more.
     PerBit(Prob),
     /// Gilbert–Elliott: quiet, then a burst in which frames are lost with chance `severity`; `enter` and
     /// `leave` are the chances of changing state after each frame.
     Bursts { enter: Prob, leave: Prob, severity: Prob },
     /// Exactly these frames, counted from 0 in the order sent.
     Script(Vec<u64>),
-    /// Each frame of this number in a row: the periodic loss of models of TCP.
+    /// Corrupts each frame of this number in a row: the periodic loss of models of TCP.
     Every(NonZeroU64),
 }
 

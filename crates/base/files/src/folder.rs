@@ -12,7 +12,7 @@ use crate::unfinished::UnfinishedPath;
 pub struct WholeFolder {
     path: PathBuf,
     unfinished: UnfinishedPath,
-    /// From what is renamed to the folder: folders above it may have to be made too.
+    /// The part of the path that is new: folders above this one may have to be made too.
     within: PathBuf,
     /// The outermost folder that is not there yet; none if the folder itself is.
     outermost: Option<PathBuf>,
@@ -50,7 +50,7 @@ impl WholeFolder {
         }
     }
 
-    /// Everything is there.
+    /// Puts the folder in its place, once everything is there.
     pub fn finish(self) -> io::Result<()> {
         let Self { path, unfinished, outermost, .. } = self;
         let placed = unfinished.finish(|from| match &outermost {

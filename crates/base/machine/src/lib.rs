@@ -38,9 +38,9 @@ pub enum Pull {
     Sent,
     /// One frame went to [`Out::transmit`], and none follows until the machine wakes the port.
     Last,
-    /// Nothing to send until the machine wakes the port.
+    /// The machine has nothing to send until it wakes the port.
     Idle,
-    /// Nothing to send now, but something at this time, unless it wakes the port before.
+    /// The machine has nothing to send before this time, unless it wakes the port earlier.
     NotBefore(Time),
 }
 

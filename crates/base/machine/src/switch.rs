@@ -56,11 +56,11 @@ pub trait SwitchProgram {
         room.fits
     }
 
-    /// Another program of the switch makes `extra` more copies of a frame that this program has passed.
+    /// Called when another program of the switch makes `extra` more copies of a frame that this program has passed.
     #[inline]
     fn on_copied(&mut self, _now: Time, _at: SwitchPort, _extra: u32, _frame: &mut Self::Frame, _tag: &mut Self::Tag) {}
 
-    /// Another program of the switch drops or holds a frame before this program has seen it.
+    /// Called when another program of the switch drops or holds a frame before this program has seen it.
     #[inline]
     fn on_taken(&mut self, _now: Time, _at: SwitchPort, _frame: &mut Self::Frame, _tag: &mut Self::Tag) {}
 
@@ -137,15 +137,15 @@ pub trait SwitchProgram {
 /// Decision on a frame that has been routed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
-    /// It joins the queue.
+    /// The frame joins the queue.
     Pass,
-    /// It is dropped on purpose.
+    /// The frame is dropped on purpose.
     Drop,
     /// This many of it join the queue; at least two.
     Copies(u32),
     /// The switch keeps it under its ticket until the program releases it.
     Hold,
-    /// It leaves by the port that it came in by.
+    /// The frame leaves by the port that it came in by.
     Back,
 }
 
@@ -188,7 +188,7 @@ pub struct Conversation {
     pub forward: bool,
 }
 
-/// Why a frame is lost, as only the one who loses it can know.
+/// Reason why a frame is lost, as only the one who loses it can know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
     /// The queue that it was to join is full.
@@ -197,7 +197,7 @@ pub enum DropReason {
     Corrupted,
     /// The next switch has lost its rule for the destination.
     Blackhole,
-    /// It has been through too many switches.
+    /// The frame has been through too many switches.
     Expired,
     /// The next switch has a rule to drop such frames, and counts them.
     Filtered,

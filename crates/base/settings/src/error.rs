@@ -3,9 +3,9 @@
 /// Location at which something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceLocation {
-    /// In the file; the first line is 1.
+    /// A line of the file, from 1.
     Line(usize),
-    /// On the command line; all of what `--set` was given.
+    /// The command line: all that `--set` was given.
     Set(String),
 }
 

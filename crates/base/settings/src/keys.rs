@@ -76,7 +76,7 @@ pub fn item_path(parent: &str, index: usize, of: usize) -> String {
     if of == 1 { parent.to_owned() } else { format!("{parent}.{index}") }
 }
 
-/// Sorts entries as they are listed here, so that the same scenario is always written the same way.
+/// Sorts entries as they are listed here, so that the same settings are always written the same way.
 pub fn sort(node: &mut TreeNode, keys: Keys) {
     match &mut node.value {
         Value::Table(entries) => {

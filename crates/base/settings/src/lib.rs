@@ -3,7 +3,7 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `tree`, `config` | text to values, each with its line; the same from JSON |
+//! | `tree`, `document` | text to values, each with its line; the same from JSON |
 //! | `set` | what the command line says instead |
 //! | `place` | lines of bytes, errors of syntax with their line |
 //! | `keys` | which keys there are; unknown ones are answered with the nearest |

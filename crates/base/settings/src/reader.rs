@@ -114,7 +114,7 @@ impl<'a> ScenarioReader<'a> {
         Ok(self.whole(key, allowed)?.map(|number| number as u8))
     }
 
-    /// Any number that satisfies `fits`.
+    /// Reads a number that satisfies `fits`.
     pub fn number(&self, key: &str, fits: impl Fn(f64) -> bool, expected: &str) -> ReadResult<Option<f64>> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         match text.parse::<f64>() {

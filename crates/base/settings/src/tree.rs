@@ -1,4 +1,4 @@
-//! A scenario as it was written: values, each with its place.
+//! A settings file as it was written: values, each with its place.
 //!
 //! Everything else works on this tree, because only what was written can be overridden, swept over, or found wrong in
 //! its line. Entries of a table are in the order of the file.
@@ -52,7 +52,7 @@ impl TreeNode {
         Self { place: SourceLocation::Line(1), value: Value::Table(Vec::new()) }
     }
 
-    /// Another value at the same place.
+    /// Makes another value at the same place.
     pub fn beside(&self, value: Value) -> Self {
         Self { place: self.place.clone(), value }
     }

@@ -41,7 +41,7 @@ fn first(end: usize, is: impl Fn(usize) -> bool) -> usize {
     from
 }
 
-/// Solves for the point up to which `below` is true; from there on it is false.
+/// Finds the point at which `below` changes from true to false, by bisection.
 fn solve(below: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     for _ in 0..200 {
@@ -72,7 +72,7 @@ fn beta(a: f64, b: f64, x: f64) -> f64 {
     }
 }
 
-/// Its continued fraction, by the method of Lentz.
+/// Continued fraction of the beta function, by the method of Lentz.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
     let away = |value: f64| if value.abs() < TINY { TINY } else { value };

@@ -14,27 +14,27 @@ impl Moment {
     /// The start of the scale.
     pub const ZERO: Self = Self(0);
 
-    /// From milliseconds.
+    /// Makes a moment from milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms)
     }
 
-    /// Nothing here lasts for 500 million years.
+    /// Makes a moment from hours, at most 500 million years.
     pub fn from_hours(hours: f64) -> Self {
         Self((hours * 3_600_000.0) as u64)
     }
 
-    /// In milliseconds.
+    /// The moment in milliseconds.
     pub const fn as_ms(self) -> u64 {
         self.0
     }
 
-    /// In hours.
+    /// The moment in hours.
     pub fn as_hours(self) -> f64 {
         self.0 as f64 / 3_600_000.0
     }
 
-    /// In days.
+    /// The moment in days.
     pub fn as_days(self) -> f64 {
         self.as_hours() / 24.0
     }

@@ -25,7 +25,7 @@ impl Prob {
         Self(value)
     }
 
-    /// From 0 to 1.
+    /// The probability, from 0 to 1.
     pub const fn get(self) -> f64 {
         self.0
     }

@@ -44,7 +44,7 @@ impl Progress for Unwatched {
 pub struct StopFlag(AtomicBool);
 
 impl StopFlag {
-    /// Not stopped yet.
+    /// Makes a flag that is not stopped.
     pub const fn new() -> Self {
         Self(AtomicBool::new(false))
     }

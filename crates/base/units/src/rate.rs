@@ -11,13 +11,13 @@ use crate::{Bytes, ParseError, Span};
 pub struct Rate(u64);
 
 impl Rate {
-    /// From gigabits per second: 1 to 10,000.
+    /// Makes a rate from gigabits per second, 1 to 10,000.
     pub const fn gbps(gigabits: u64) -> Self {
         assert!(gigabits > 0 && gigabits <= 10_000);
         Self(gigabits * 1_000_000_000)
     }
 
-    /// From bits per second; what is below 1 Mb/s or above 10 Tb/s becomes that.
+    /// Makes a rate from bits per second, limited to 1 Mb/s to 10 Tb/s.
     pub const fn from_bits_per_second(bits: u64) -> Self {
         match bits {
             0..1_000_000 => Self(1_000_000),
@@ -26,7 +26,7 @@ impl Rate {
         }
     }
 
-    /// In bits per second.
+    /// The rate in bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }

@@ -15,7 +15,7 @@ impl Bytes {
     /// No bytes.
     pub const ZERO: Self = Self(0);
 
-    /// From a number of bytes.
+    /// Makes a size from a number of bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }

@@ -1,6 +1,6 @@
 //! Disjoint ranges of a stream, in order: what a receiver holds beyond a gap, what a sender knows to have arrived.
 
-/// From its first byte to the one behind its last.
+/// A range of a stream, from its first byte to the one behind its last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRange {
     /// The first byte.
@@ -32,7 +32,7 @@ impl StreamRanges {
         self.ranges.last().copied()
     }
 
-    /// From the highest to the lowest.
+    /// Ranges from the highest to the lowest.
     pub fn descending(&self) -> impl Iterator<Item = StreamRange> {
         self.ranges.iter().rev().copied()
     }

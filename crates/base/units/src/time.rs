@@ -21,12 +21,12 @@ impl Time {
     /// Later than anything that happens.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// From picoseconds since the start of the run.
+    /// Makes a time from picoseconds since the start of the run.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// In picoseconds since the start of the run.
+    /// Picoseconds since the start of the run.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
@@ -41,37 +41,37 @@ impl Span {
     /// No time.
     pub const ZERO: Self = Self(0);
 
-    /// From picoseconds.
+    /// Makes a span from picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
 
-    /// From nanoseconds.
+    /// Makes a span from nanoseconds.
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns * 1_000)
     }
 
-    /// From microseconds.
+    /// Makes a span from microseconds.
     pub const fn from_us(us: u64) -> Self {
         Self(us * 1_000_000)
     }
 
-    /// From milliseconds.
+    /// Makes a span from milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms * 1_000_000_000)
     }
 
-    /// In picoseconds.
+    /// The span in picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// In microseconds.
+    /// The span in microseconds.
     pub fn as_us(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// In seconds.
+    /// The span in seconds.
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e12
     }

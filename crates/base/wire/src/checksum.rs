@@ -71,7 +71,7 @@ impl Sum {
         (!self.fold()).to_ne_bytes()
     }
 
-    /// A checksum that never reads as the zero with which UDP says that there is none.
+    /// Checksum for UDP: ones in place of zero, because a zero field means that no checksum was computed.
     #[inline]
     pub fn checksum_or_ones(self) -> [u8; 2] {
         match self.checksum() {

@@ -19,7 +19,7 @@ use units::{Bytes, Rate, Span, Time};
 pub struct IntHop {
     /// Time at which the packet's first bit left.
     pub at: Time,
-    /// Bytes that had left the port before it, with preambles and gaps.
+    /// Bytes that left the port before this packet, with preambles and gaps.
     pub tx_bytes: u64,
     /// Bytes that stayed in the queue; saturates.
     pub queue: u32,
@@ -71,7 +71,7 @@ impl IntWord {
     pub const TX_MASK: u64 = (1 << TX_BITS) - 1;
     /// The longest queue, in units, that can be written.
     pub const QUEUE_MAX: u32 = (1 << QUEUE_BITS) - 1;
-    /// After this time the time stamp is the same again.
+    /// Time after which time stamps repeat.
     pub const TIME_WRAP: Span = Span::from_ns(1 << TIME_BITS);
 
     /// `None` if B has no name for the port's rate.

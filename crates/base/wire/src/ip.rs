@@ -17,7 +17,7 @@ pub enum Ecn {
     /// A queue can signal congestion only by dropping it.
     #[default]
     NotCapable,
-    /// It may be marked, and has not been.
+    /// The packet may be marked, and has not been.
     Capable,
     /// Congestion was met.
     Experienced,

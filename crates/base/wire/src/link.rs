@@ -71,7 +71,7 @@ impl Class {
 pub struct Epoch(u8);
 
 impl Epoch {
-    /// Only `number` modulo four is kept.
+    /// Makes an epoch from `number` modulo four.
     pub const fn new(number: u32) -> Self {
         Self((number & 3) as u8)
     }
@@ -155,7 +155,7 @@ struct GapList {
 }
 
 impl Feedback {
-    /// Without gaps.
+    /// Makes a report without gaps.
     #[inline]
     pub fn new(class: Class, latest: Seq, wish: FlowControl) -> Self {
         Self { class, latest, wish, gaps: None }

@@ -32,7 +32,7 @@ pub struct PcapngWriter<W> {
 /// A packet and what is noted about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EnhancedPacket<'a> {
-    /// By the order in which they were described.
+    /// Number of the interface, in the order of the descriptions.
     pub interface: u32,
     /// Nanoseconds since 1970.
     pub at: u64,
@@ -81,7 +81,7 @@ impl<W: Write> PcapngWriter<W> {
         })
     }
 
-    /// Everything written so far passes on.
+    /// Passes on everything written so far.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

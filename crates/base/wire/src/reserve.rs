@@ -93,7 +93,7 @@ pub struct Reservation {
     pub id: BurstId,
     /// Number of this try, modulo [`ATTEMPTS`].
     pub attempt: u8,
-    /// Its class; 0 goes first.
+    /// Class; 0 goes first.
     pub class: u8,
     /// The run of the switch as the asker knows it; 0 if it does not. In answers, the switch's own.
     pub switch_epoch: u16,
@@ -122,7 +122,7 @@ impl Grant {
     }
 }
 
-/// Why a switch refuses an RSV.
+/// Reason why a switch refuses an RSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// More frames, or longer ones, than a burst may have.

@@ -48,7 +48,7 @@ pub struct UdpDatagram<'a> {
     pub at: usize,
     /// Bytes of the IP packet that the frame lacks.
     pub missing: usize,
-    /// Only the beginning of it is here.
+    /// True if only the beginning of the datagram is here.
     pub is_fragment: bool,
 }
 

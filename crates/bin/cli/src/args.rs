@@ -190,7 +190,7 @@ pub(crate) enum ScaleArg {
 pub(crate) enum VerdictArg {
     Match,
     Differs,
-    /// Nothing can be said.
+    /// Too few values for a verdict.
     TooFew,
     Noted,
 }

@@ -82,7 +82,7 @@ fn order_key(path: Option<&Path>) -> Result<Option<OrderKey>, Failure> {
     path.map(|path| OrderKey::read(path).map_err(|why| Failure::Usage(format!("--order-{why}")))).transpose()
 }
 
-/// By switch, whether a file names it.
+/// Reads a file that names switches, and marks each of them.
 fn capable(path: Option<&Path>, names: &SwitchNames<'_>) -> Result<Option<Vec<bool>>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let file = path.display();

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-/// Why a command did not do all that was asked.
+/// Reason why a command did not do all that was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The request makes no sense.
     Usage(String),
-    /// Something outside failed.
+    /// An error outside of the command's arguments.
     Outside(String),
     /// Ended from the keyboard; what was known then has been printed.
     Interrupted,

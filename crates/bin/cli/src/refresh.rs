@@ -9,7 +9,7 @@ use units::Span;
 
 use crate::output::{CommandResult, Failure};
 
-/// Without a terminal there is nothing to refresh.
+/// True if there is a terminal to refresh.
 pub(crate) fn has_screen(json: bool) -> bool {
     !json && std::io::stdout().is_terminal()
 }

@@ -132,7 +132,7 @@ fn wanted(what: &str) -> Result<Vec<Claims>, Failure> {
     Ok(vec![Claims::meant(what).map_err(outside)?.map_or_else(unknown, Ok)?])
 }
 
-/// Names that the user could have meant: claims of the paper, if there is such a one.
+/// Error that lists the names to choose from: the paper's claims if `what` begins with a paper's name, else all papers.
 fn known(what: &str) -> Result<String, ClaimError> {
     let name = what.split('/').next().unwrap_or_default();
     let paper = Paper::named(name);

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &SoakArgs, json: bool) -> CommandResult {
     }
 }
 
-/// In namespaces of our own, and ended by Ctrl-C in an orderly way.
+/// Enters namespaces of our own, and lets Ctrl-C end the soak in an orderly way.
 pub(crate) fn begin(rootless: bool) -> Result<(NetworkPrivilege, Arc<StopFlag>), Failure> {
     // Before anything starts a thread: afterwards the kernel refuses it.
     let standing = become_root_of_own_namespaces(rootless)

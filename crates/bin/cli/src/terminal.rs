@@ -22,22 +22,22 @@ const SILENT_FOR: Duration = Duration::from_secs(2);
 const SHARES: u64 = 10_000;
 
 impl TerminalProgress {
-    /// For one run of this many frames.
+    /// Progress of one run of this many frames.
     pub(crate) fn of_frames(frames: u64) -> Self {
         Self::new(frames, "frames", true)
     }
 
-    /// For one run of `len` of something else.
+    /// Progress of one run of `len` other units.
     pub(crate) fn counting(len: u64, unit: &str) -> Self {
         Self::new(len, unit, true)
     }
 
-    /// For several runs; how many, they say themselves.
+    /// Progress of several runs, which report how many they are.
     pub(crate) fn of_runs() -> Self {
         Self::new(0, "runs", false)
     }
 
-    /// For several runs of which it is known how far each is.
+    /// Progress of several runs, each with its share done.
     pub(crate) fn of_shares() -> Self {
         let terminal = Self::new(SHARES, "", false);
         if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {msg}, Ctrl-C shows what is known") {
@@ -73,7 +73,7 @@ impl TerminalProgress {
         self.stop.is_stopped()
     }
 
-    /// For a task that is not shown.
+    /// Flag for a task that shows no progress.
     pub(crate) fn stop_flag(&self) -> &StopFlag {
         &self.stop
     }

@@ -31,7 +31,7 @@ const GOES_ON: &str = "; the wire goes on, and counts what is not logged";
 struct WireResult {
     forward: DirectionCounters,
     reverse: DirectionCounters,
-    /// There only if it repeats.
+    /// Counters of the repeater, if the wire has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     repeater: Option<RepeatCounters>,
     /// Corrupted frames that the log had no room for; there only with a log.

@@ -36,7 +36,7 @@ impl Outcome {
         &self.collected.iter().find(|line| line.json["kind"] == "summary").expect("a summary").json
     }
 
-    /// Why it proves nothing, if that is so.
+    /// Reason why it proves nothing, if that is so.
     fn spoiled(&self, patience: u64) -> Option<String> {
         let summary = self.summary();
         let may_be_late = patience < PATIENCE[PATIENCE.len() - 1];

@@ -94,7 +94,7 @@ pub fn installed(program: &str) -> bool {
     false
 }
 
-/// Why a program cannot be started, for [`skip_part`]; `None` if it can.
+/// Reason why a program cannot be started, for [`skip_part`]; `None` if it can.
 ///
 /// # Panics
 ///

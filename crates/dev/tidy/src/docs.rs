@@ -11,7 +11,7 @@ const GENERATED: &str = "<!-- generated";
 /// A Markdown page.
 #[derive(Debug)]
 pub struct DocPage {
-    /// From the root of the workspace.
+    /// Path from the root of the workspace.
     pub path: PathBuf,
     /// Lines that are not code, each with its number.
     prose: Vec<(usize, String)>,
@@ -113,15 +113,14 @@ impl DocPage {
     }
 
     /// Paths of files in its code: words with a slash and an ending that source, settings or pages have, and names of source
-    /// files. A word with a
-    /// placeholder, such as `NAME`, is none.
+    /// files. Words with a placeholder such as `NAME` are left out.
     pub fn paths(&self) -> impl Iterator<Item = (usize, &str)> {
         let words = self.code.iter().flat_map(|(line, code)| code.split_whitespace().map(move |word| (*line, word)));
         let words = words.map(|(line, word)| (line, word.trim_end_matches([',', ';', ')']).trim_start_matches('(')));
         words.filter(|(_, word)| is_path(word))
     }
 
-    /// Its paragraphs, each with its first line; tables and headings are none.
+    /// Paragraphs, each with its first line, without tables and headings.
     pub(crate) fn paragraphs(&self) -> Vec<(usize, String)> {
         let mut paragraphs: Vec<(usize, usize, String)> = Vec::new();
         let lines = self.lines.iter().map(|(line, text)| (*line, text.trim()));

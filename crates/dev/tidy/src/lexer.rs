@@ -17,7 +17,7 @@ pub(crate) enum TokenKind {
 pub(crate) struct Token<'a> {
     pub(crate) kind: TokenKind,
     pub(crate) text: &'a str,
-    /// The lines on which it starts and ends, from 1: a string may span several.
+    /// First and last line of the token, from 1: a string may span several.
     pub(crate) line: usize,
     pub(crate) last_line: usize,
 }

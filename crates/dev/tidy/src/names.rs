@@ -35,8 +35,8 @@ pub fn public_items<'f, 'a>(files: &'f [SourceFile<'a>]) -> Vec<Definition<'f, '
     definitions(files).filter(is_public).collect()
 }
 
-/// Those that no other crate names, and no program, test, bench or example of their own package. A type in a public signature
-/// is used, though perhaps nobody has to name it.
+/// Public names that no other crate uses, and no program, test, bench or example of their own package. A type in a
+/// public signature counts as used.
 pub fn unused_public<'f, 'a>(files: &'f [SourceFile<'a>]) -> Vec<Definition<'f, 'a>> {
     let mut users: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut surfaces: BTreeSet<(&str, &str)> = BTreeSet::new();

@@ -15,7 +15,7 @@ pub struct SourceText {
     package: String,
     /// The folder under `crates/` that the crate is in.
     folder: String,
-    /// From the root of the workspace.
+    /// Path from the root of the workspace.
     path: PathBuf,
     text: String,
 }
@@ -31,12 +31,12 @@ pub(crate) enum Visibility {
 /// A definition outside tests.
 #[derive(Debug)]
 pub struct SourceItem<'a> {
-    /// Its keyword: `fn`, `struct`, `const` and so on.
+    /// Keyword of the item: `fn`, `struct`, `const` and so on.
     pub keyword: &'a str,
     pub name: &'a str,
     pub(crate) visibility: Visibility,
     pub line: usize,
-    /// From its keyword to its closing brace; of one without a body, 0.
+    /// Lines from the keyword to the closing brace; 0 for an item without a body.
     pub lines: usize,
 }
 

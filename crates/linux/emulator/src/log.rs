@@ -38,7 +38,7 @@ impl CorruptionLog {
     }
 }
 
-/// Tells of each file once.
+/// Reports each file that cannot be written once.
 #[derive(Default)]
 pub(super) struct TroubleTeller {
     pub(super) tell: Option<FileTrouble>,

@@ -17,8 +17,8 @@ const DELTA_BITS: u32 = 27;
 /// Bits of an absolute time that an event has itself; the upper ones are those of the page.
 const ABSOLUTE: u64 = (1 << 59) - 1;
 
-/// Hands out each event of a page: its time by the buffer's clock, and its record. Returns how many events were lost
-/// before the page.
+/// Hands out each event of a page: its time by the buffer's clock, and its record. Returns the number of
+/// events that were lost before the page.
 pub(crate) fn read_page(page: &[u8], mut each: impl FnMut(u64, &[u8])) -> u64 {
     let (Some(begin), Some(commit)) = (double(page, 0), double(page, 8)) else { return 0 };
     let end = HEADER + (commit & LENGTH) as usize;

@@ -28,7 +28,7 @@ use crate::tracefs::TraceInstance;
 const SNAP: usize = 128;
 const RING: usize = 32_768;
 const AT_A_TIME: usize = 4_096;
-/// Between two looks.
+/// Time between two looks.
 const NAP: Duration = Duration::from_millis(5);
 const FRAMES: u32 = 0;
 const EVENTS: u32 = 1;

@@ -29,7 +29,7 @@ const PEEK: u64 = libc::MSG_PEEK as u64;
 
 type SocketEnds = (SocketAddr, SocketAddr);
 
-/// Both ends of a connection, in an event that has its addresses as plain bytes.
+/// Addresses of both ends of a connection, in an event that has them as plain bytes.
 #[derive(Clone, Copy, Debug)]
 struct PlainEnds {
     family: FieldPlace,

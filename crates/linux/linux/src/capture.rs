@@ -90,7 +90,7 @@ impl Capture {
         if self.writer.get_mut().blocks.len() < ROOM { Ok(()) } else { self.flush() }
     }
 
-    /// Everything written so far reaches the file. After an error none of it is there, and whoever goes on may write the next frames.
+    /// Writes everything so far to the file. After an error none of it is there, and the next frames may be written.
     pub fn flush(&mut self) -> io::Result<()> {
         let flushed = self.writer.flush();
         let waited = std::mem::take(&mut self.waiting);
@@ -108,7 +108,7 @@ impl Capture {
 #[derive(Debug)]
 struct BlockFile {
     file: File,
-    /// Its length up to the last whole block.
+    /// Length up to the last whole block.
     whole: u64,
     /// Length of the blocks without which no other can be read: they are tried until they are there.
     header: usize,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::poll;
 
-/// Nobody waits longer than this for an answer.
+/// Longest wait for an answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The way to ask something of a loop, from any thread.
@@ -21,7 +21,7 @@ pub struct Mailbox<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
     Ended,
-    /// It did not answer in time: its machine may have been stopped for a while.
+    /// The loop did not answer in time: the machine may have been stopped for a while.
     Late,
 }
 

@@ -225,7 +225,7 @@ mod sample {
         pub flags: u8,
     }
 
-    /// Its header checksums hold, and its TCP or UDP checksum is left to be completed.
+    /// A super-frame whose header checksums hold, and whose TCP or UDP checksum is left to be completed.
     impl Super {
         pub(crate) fn tcp(version: IpVersion, payload: usize, size: u16) -> Self {
             let options = vec![1, 1, 8, 10, 0, 0, 0, 9, 0, 0, 0, 8];

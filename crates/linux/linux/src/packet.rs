@@ -138,7 +138,7 @@ impl PacketSocket {
         self.vnet
     }
 
-    /// Up to `most` frames out of the ring.
+    /// Takes up to `most` frames out of the ring.
     pub fn receive(&mut self, most: usize, mut each: impl FnMut(RingFrame<'_>)) -> usize {
         let mut received = 0;
         while received < most {

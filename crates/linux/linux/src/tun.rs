@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use crate::offload::VnetHeader;
 
-/// From linux/if_tun.h.
+/// Request number from linux/if_tun.h.
 const TUNSETIFF: u64 = 0x4004_54ca;
 const TUNSETOFFLOAD: u64 = 0x4004_54d0;
 const IFF_TUN: libc::c_short = 0x0001;

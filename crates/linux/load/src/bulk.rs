@@ -106,8 +106,8 @@ impl BulkWindow {
         self.ends.is_some() && self.elapsed() >= self.duration
     }
 
-    /// The samples stopped coming: all that is known to have arrived, over all the time it had. Ending at the last
-    /// sample instead would hide the silence.
+    /// Extends the measured time to its end if samples stopped coming. If it ended at the last sample, it would hide the
+    /// silence.
     fn extend_over_silence(&mut self) {
         let (first, last) = self.ends.unwrap_or_else(|| {
             let nothing = BulkSample { at: self.warmup, bytes: 0 };

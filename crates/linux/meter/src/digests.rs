@@ -12,12 +12,12 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | [`mod@post`] | the meter's side: never waits for the network, drops what finds no room and counts it |
-//! | [`inlet`] | the collector's side: any number of meters, distinguished by their incarnations |
+//! | [`mod@report_queue`] | the meter's side: never waits for the network, drops what finds no room and counts it |
+//! | [`report_receiver`] | the collector's side: any number of meters, distinguished by their incarnations |
 //! | [`collector`] | what reports come to: losses, and who is silent |
 //! | `answer` | what the collector says of them: taken, refused and why |
 //! | `queue` | reports that wait to be compared, bounded by bytes |
-//! | `frame`, `squeeze`, `seal` | reports as bytes on a connection, shorter, and with a key |
+//! | `frame`, `run_length`, `seal` | reports as bytes on a connection, shorter, and with a key |
 //! | `tcp`, `listen`, `redis` | the two ways, and who listens at the end of the first |
 //!
 //! Invariants: memory is bounded on both sides, for anything that a peer sends or does not send; of one incarnation,

@@ -42,7 +42,7 @@ use linux::packet::{PacketSocket, PacketSocketOptions, RingFrame};
 use linux::poll;
 use wire::ethernet::{ETHERNET, TAG};
 
-/// Between two looks at a ring that has something in it.
+/// Time between two looks at a ring that has something in it.
 const NAP: Duration = Duration::from_millis(2);
 /// Frames taken at a time.
 const AT_A_TIME: usize = 4_096;
@@ -66,7 +66,7 @@ pub struct MeterConfig {
     pub batch: Duration,
     /// Shapes of the digests of packets that leave and of packets that arrive.
     pub shapes: [DigestShape; 2],
-    /// Also frames for other hosts.
+    /// Counts frames for other hosts, too.
     pub promiscuous: bool,
     /// A number that no other run of a meter has.
     pub life: u64,

@@ -132,7 +132,7 @@ impl<E: Executor> PortActor<E> {
         &self.kept.memory.protected
     }
 
-    /// Why not all is well, if it is not.
+    /// Problem of the actor; `None` if there is none.
     pub fn trouble(&self) -> Option<&str> {
         self.kept.trouble()
     }
@@ -189,7 +189,7 @@ impl<E: Executor> PortActor<E> {
         self.is_own(&state.id, port) || self.is_far_end(state, port)
     }
 
-    /// Everything that corrupts on this port's cable, in either direction.
+    /// Ports that corrupt on this port's cable, in either direction.
     fn corrupting<'a>(&'a self, port: &'a str) -> impl Iterator<Item = &'a PortState> {
         self.states
             .values()

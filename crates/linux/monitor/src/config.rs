@@ -112,7 +112,7 @@ pub struct MonitorConfig {
 }
 
 impl MonitorConfig {
-    /// With every default; `run_directory` is where this host keeps such things.
+    /// Configuration with every default; `run_directory` is this host's run directory.
     pub fn new(host: impl Into<String>, run_directory: &std::path::Path) -> Self {
         Self {
             host: host.into(),

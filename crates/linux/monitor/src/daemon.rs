@@ -59,11 +59,11 @@ const ALIVE_EVERY: Duration = Duration::from_secs(10);
 
 /// The edge of the program.
 pub trait MonitorClock: Sync {
-    /// By a clock that is not set back.
+    /// Time by a clock that is not set back.
     fn now(&self) -> Moment;
     /// The time of day, for people.
     fn time_of_day(&self) -> Moment;
-    /// Between what the time is; `None` if nobody vouches for the clock.
+    /// Interval that contains the true time; `None` if nobody vouches for the clock.
     fn time_bounds(&self) -> Option<TimeBounds> {
         None
     }
@@ -273,7 +273,7 @@ pub fn run(
     Ok(shared.board.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Those who hear of every change.
+/// Listeners that hear of every change.
 struct ChangeListeners {
     publisher: Sender<ToPublisher>,
     actor: Sender<ToActor>,
@@ -410,7 +410,7 @@ impl PollLoop<'_> {
     }
 }
 
-/// Nobody may be listening.
+/// Notifies systemd, which may not be listening.
 fn tell_systemd(state: sd_notify::NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }

@@ -38,9 +38,9 @@ pub enum ActionOutcome {
     Done,
     /// Would have been done if this were not observe-only.
     Would,
-    /// Not done because somebody else did it already, or undid it on purpose.
+    /// The action was not done, because somebody else did it already, or undid it on purpose.
     Left,
-    /// Not done because it must not be.
+    /// The action was not done, because it must not be.
     Refused,
     /// Tried, and will be tried again.
     Failed,
@@ -73,7 +73,7 @@ named!(ActionOutcome, Seen => "seen", Done => "done", Would => "would", Left => 
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JournalEntry {
-    /// By the wall clock.
+    /// Time by the wall clock.
     pub at: Moment,
     pub deed: ActionKind,
     pub outcome: ActionOutcome,
@@ -89,7 +89,7 @@ pub struct JournalEntry {
     pub evidence: Option<Evidence>,
     /// One line for people.
     pub why: String,
-    /// For the journal, and nobody who watches a terminal.
+    /// True if the line goes to the journal only, and not to a terminal.
     #[serde(skip)]
     pub is_quiet: bool,
 }

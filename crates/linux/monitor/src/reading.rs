@@ -10,7 +10,7 @@ pub struct Reading {
     /// Distinguishes this device from another that later has the same name: the interface's index, for example. A new
     /// identity means that the counters have nothing to do with those read before.
     pub identity: u64,
-    /// By a clock that is not set back; only differences count.
+    /// Time by a clock that is not set back; only differences count.
     pub at: Moment,
     pub carrier: CarrierState,
     /// `None` if nothing counts them.
@@ -23,7 +23,7 @@ pub enum CarrierState {
     Up,
     /// Meant to be up, but without a signal.
     Lost,
-    /// Switched off by a person.
+    /// A person switched the port off.
     Off,
 }
 
@@ -32,9 +32,9 @@ pub enum CarrierState {
 pub struct ReceivedFrames {
     /// Good and bad together.
     pub all: u64,
-    /// Those that failed their check.
+    /// Frames that failed their check.
     pub bad: u64,
-    /// After how many bits the device's counters wrap: 32 or 64.
+    /// Width of the device's counters in bits: 32 or 64.
     pub bits: u32,
 }
 

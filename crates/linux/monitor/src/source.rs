@@ -37,9 +37,9 @@ pub use samples::{ReadingRecorder, SampleTiming};
 pub use selection::Selection;
 pub(crate) use sysfs::Sysfs;
 
-/// Something that can be asked for the counters of ports, again and again.
+/// A source of the counters of ports, which can be read again and again.
 pub trait Source: fmt::Debug + Send {
-    /// For messages: `kernel`, `sysfs`, the name of a file.
+    /// Name in messages: `kernel`, `sysfs`, or that of a file.
     fn name(&self) -> &str;
 
     /// Adds a reading for every port that it knows. What went wrong with single ports is added to `troubles`, one line
@@ -47,7 +47,7 @@ pub trait Source: fmt::Debug + Send {
     /// is reported with every read, in the same words, until it is over, so that the caller sees what is new.
     fn read(&mut self, now: Moment, readings: &mut Vec<Reading>, troubles: &mut Vec<String>) -> io::Result<()>;
 
-    /// Nothing will ever come again: a replay is at its end.
+    /// True if nothing will ever come again: a replay is at its end.
     fn is_over(&self) -> bool {
         false
     }

@@ -9,7 +9,7 @@ use wire::reserve::{BurstId, Demand, Reservation, ReserveMessage, ReserveVerb};
 
 /// Context that no host has.
 const NO_CONTEXT: u16 = u16::MAX;
-/// Interval at which a host says that it is there.
+/// Interval at which a host announces itself.
 pub(crate) const SAID_EVERY: Span = Span::from_ms(500);
 /// Time without a word after which a host counts as gone.
 pub(crate) const GONE_AFTER: Span = Span::from_ms(2_000);

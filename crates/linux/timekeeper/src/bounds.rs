@@ -21,7 +21,7 @@ use units::Span;
 /// Waves that were received, and requests that were sent, of which more may be heard.
 const KEPT: usize = 16;
 
-/// Something that is known of the time at one reading of the oscillator.
+/// A bound on the time at one reading of the oscillator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeBound {
     /// The oscillator.

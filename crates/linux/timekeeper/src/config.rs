@@ -43,7 +43,7 @@ pub struct ClockLink {
 /// A clock.
 #[derive(Clone, Debug)]
 pub struct ClockConfig {
-    /// Its part of the plan.
+    /// This node's part of the plan.
     pub duties: ClockDuties,
     /// The links to its neighbours, each neighbour once.
     pub links: Vec<ClockLink>,

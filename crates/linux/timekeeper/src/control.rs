@@ -29,7 +29,7 @@ const PLAN_PATIENCE: Duration = Duration::from_secs(10);
 /// Requests to a running clock.
 #[derive(Debug)]
 pub enum ClockRequest {
-    /// Its state.
+    /// Asks for the clock's state.
     Status(Sender<ClockStatus>),
     /// Gives the node another plan, or the same again: a node that turned goes back to its parent.
     Plan(Box<ClockDuties>, Sender<Result<(), String>>),
@@ -41,7 +41,7 @@ pub enum ClockRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockControlRequest {
-    /// Its state.
+    /// Asks for the clock's state.
     Status,
     /// Duties of the node in a plan. Who asks has read the plan: a daemon opens no file that others name.
     Plan(Box<ClockDuties>),
@@ -53,7 +53,7 @@ pub enum ClockControlRequest {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockControlReply {
-    /// Its state.
+    /// The clock's state.
     Status(Box<ClockStatus>),
     /// The daemon has done it, or will.
     Done,

@@ -118,7 +118,7 @@ impl ClockCore {
         }
     }
 
-    /// Another plan. What the node knows of the time it keeps, unless it is not to be trusted.
+    /// Takes another plan. The node keeps what it knows of the time, unless that is not to be trusted.
     pub(crate) fn on_plan(&mut self, duties: ClockDuties, now_ns: u64) -> Result<(), DutyError> {
         let ports: Vec<String> = self.neighbours.iter().map(|neighbour| neighbour.name.clone()).collect();
         let part = duties.part(&ports)?;
@@ -219,10 +219,10 @@ impl ClockCore {
         self.act(now_ns);
     }
 
-    /// A program that did not run for some milliseconds is no failure, but if the root is such a one all its children turn at
-    /// once, to each other, and nobody hears anything: who hears nothing from its backup parent either goes back to a parent
-    /// that sends new waves. So does who was just given a plan: while roots change, nodes hear nothing for some waves, and that
-    /// is no reason not to do what the plan says. Waves are counted, so nothing can circulate.
+    /// Returns to a parent that sends new waves, if the backup parent is silent too. A program that does not run for some
+    /// milliseconds has not failed, but if it is the root, all its children turn to each other at once and hear nothing. A node
+    /// that was just given a plan returns as well: while roots change, nodes hear nothing for some waves, and the plan still
+    /// holds. Waves are numbered, so no message can circulate.
     fn return_to_parent(&mut self, port: usize, wave: &SyncMessage, now_ns: u64) {
         let node = &mut self.node;
         let PlannedRole::Follower { parent, .. } = self.part.role else { return };

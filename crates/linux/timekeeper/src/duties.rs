@@ -4,7 +4,7 @@ use clock::node::{Neighbour, PlanPart, PlannedRole, Upstream};
 use clock::plan::{PlanFile, PlanRow};
 use serde::{Deserialize, Serialize};
 
-/// Why a plan is of no use to a node.
+/// Reason why a plan is of no use to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DutyError(pub String);
 
@@ -30,12 +30,12 @@ pub struct ClockDuties {
     pub node: String,
     /// The plan's own number.
     pub epoch: u32,
-    /// True if waves begin here.
+    /// True if this node begins the waves of messages.
     pub is_root: bool,
     is_backup_root: bool,
     parent: Option<ListensTo>,
     backup: Option<ListensTo>,
-    /// Those whose parent or backup parent this node is, in order.
+    /// Nodes whose parent or backup parent this node is, in order.
     pub listeners: Vec<String>,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct NeighbourState {
     arrived: Option<LocalFrame>,
     /// The last wave that came and was not looked at yet.
     pub(crate) pending: Option<SyncMessage>,
-    /// Time of its last wave, on the oscillator.
+    /// Time of the neighbour's last wave, on our oscillator.
     pub(crate) wave_at: Option<u64>,
     /// Time of its first wave in this run of its daemon.
     pub(crate) first_wave_at: Option<u64>,

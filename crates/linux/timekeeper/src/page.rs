@@ -208,7 +208,7 @@ impl ClockReading {
     }
 }
 
-/// Why there is no time.
+/// Reason why there is no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadingError {
     /// The clock has heard nothing yet.

@@ -60,7 +60,7 @@ pub(crate) struct ClockPort {
     socket: Option<StampedSocket>,
     mac: [u8; 6],
     unstamped: VecDeque<UnstampedFrame>,
-    /// Why nothing passes.
+    /// Reason why nothing passes.
     pub(crate) problem: Option<String>,
     is_down: bool,
     /// A send failed: numbers of stamps may differ from ours.
@@ -203,7 +203,7 @@ impl ClockPort {
         }
     }
 
-    /// Sends a frame, if it can be sealed or needs no seal.
+    /// Seals a frame if a key is used, and sends it; a frame that cannot be sealed is not sent.
     pub(crate) fn send(&mut self, frame: &ExchangeFrame) {
         self.address();
         if self.seal.write(frame, &mut self.bytes) {

@@ -26,7 +26,7 @@ pub(crate) enum ClockTopic {
 /// Subject of a line about one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkTopic {
-    /// It goes down, or comes up.
+    /// The link goes down, or comes up.
     Passing,
     WrongNeighbour,
     OtherPlan,

@@ -238,7 +238,7 @@ impl Timekeeper {
         }
     }
 
-    /// While a machine is suspended its oscillator stands still.
+    /// Accounts for a suspension of the machine, during which its oscillator stands still.
     fn look_at_suspension(&mut self) {
         let ahead = boot_ahead();
         if ahead.saturating_sub(self.boot_ahead) > SUSPENDED_NS as i64 {

@@ -34,7 +34,7 @@ pub(crate) const LONGEST_SEALED: usize = NAMES + 1 + SEAL + EXCHANGE_LONGEST;
 /// Trouble is forgotten if frames opened within this time, or a few intervals.
 const PATIENCE: Span = Span::from_ms(1_000);
 
-/// Why a frame is not believed.
+/// Reason why a frame is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameRefusal {
     /// The bytes are no frame of a clock.
@@ -189,7 +189,7 @@ impl WaveSeal {
         }
     }
 
-    /// Why nothing of the neighbour is believed, for people; none if something is.
+    /// Reason why nothing of the neighbour is believed, for people; none if something is.
     pub(crate) fn problem(&self, neighbour: &str) -> Option<String> {
         let trouble = self.trouble.filter(|_| self.now.since(self.opened_at) > self.patience)?;
         Some(trouble.in_words(neighbour))

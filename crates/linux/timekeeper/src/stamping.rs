@@ -47,7 +47,8 @@ impl StampConverter {
         self.read += 1;
     }
 
-    /// On the oscillator, the earliest and the latest that a stamp can have been made; none if it is too old or in the future.
+    /// Earliest and latest reading of the oscillator at which a stamp can have been made; none if it is too old or in
+    /// the future.
     fn between(&self, stamp: u64) -> Option<(u64, u64)> {
         let last = self.read.checked_sub(1)?;
         let kept = || (0..KEPT.min(self.read)).map(|back| &self.pairs[(last - back) % KEPT]);

@@ -106,7 +106,7 @@ impl ClockStatus {
         }
     }
 
-    /// Why it should be looked at, in a few words; none if it knows the time as planned.
+    /// Problem of the clock in a few words; none if it knows the time as planned.
     pub fn problem(&self) -> Option<String> {
         let link = || self.links.iter().find_map(|link| link.problem.clone());
         match self.state {

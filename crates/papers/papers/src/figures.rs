@@ -17,7 +17,7 @@ pub struct PaperFigure {
     /// Ids of the claims that run it again.
     #[serde(default)]
     pub claims: Vec<String>,
-    /// Why no claim does.
+    /// Reason for which no claim covers the figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not: Option<String>,
     /// Parts of the figure that its claims leave out.
@@ -32,7 +32,7 @@ struct FiguresFile {
 }
 
 impl Paper {
-    /// In the order of the paper.
+    /// Figures, in the order of the paper.
     pub fn figures(self) -> Result<Vec<PaperFigure>, ClaimError> {
         let path = format!("{}/figures.toml", self.name);
         let (_, text) = files::named(&path)?;

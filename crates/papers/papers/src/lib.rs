@@ -34,7 +34,7 @@ pub struct Paper {
     pub name: &'static str,
     /// Headline of the report.
     pub title: &'static str,
-    /// Its first paragraph.
+    /// First paragraph of the paper's page.
     pub lead: &'static str,
     /// Functions that compute the claims of runner `computed`.
     computations: Computations,
@@ -126,7 +126,7 @@ impl Claims {
         self.claims.iter().map(|claim| claim.id.as_str())
     }
 
-    /// Those meant by the name of a part or the beginning of an id; `None` if there are none.
+    /// Selects the claims meant by the name of a part or the beginning of an id; `None` if there are none.
     pub fn select(mut self, what: &str) -> Option<Self> {
         self.claims.retain(|claim| claim.part() == what || claim.id.starts_with(what));
         (!self.claims.is_empty()).then_some(self)
@@ -136,7 +136,7 @@ impl Claims {
         self.paper
     }
 
-    /// Those whose ids `is` accepts.
+    /// Selects the claims whose ids `is` accepts.
     #[must_use]
     pub fn filter(mut self, is: impl Fn(&str) -> bool) -> Self {
         self.claims.retain(|claim| is(&claim.id));

@@ -64,7 +64,7 @@ pub struct ResultsOrigin {
     pub date: String,
     /// Number of the paper's claims that were run.
     pub claims: usize,
-    /// By kind and verdict.
+    /// Counts by kind and verdict.
     pub counts: Vec<VerdictCount>,
 }
 
@@ -83,7 +83,7 @@ impl Overview {
         Ok(Self { papers: papers.collect::<Result<_, _>>()? })
     }
 
-    /// For people: papers, then the figures of each.
+    /// Text for people: papers, then the figures of each.
     pub fn text(&self) -> String {
         let mut papers = Table::new(&[("paper", Align::Left), ("claims", Align::Right), ("results", Align::Left)]);
         for paper in &self.papers {

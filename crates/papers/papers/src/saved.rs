@@ -43,7 +43,7 @@ pub struct SavedClaim {
 }
 
 impl SavedRun {
-    /// In a folder.
+    /// Path of the results in a folder.
     pub fn path(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.{}.json", self.paper, self.scale))
     }

@@ -78,7 +78,7 @@ impl OffsetInterval {
         matches!((self.low, self.high), (Some(low), Some(high)) if low > high)
     }
 
-    /// Both ends, if it has both.
+    /// Both ends of the interval, if it has both.
     pub fn ends(self) -> Option<(i64, i64)> {
         self.low.zip(self.high)
     }
@@ -204,13 +204,13 @@ impl OffsetFacts {
         Self { most_slots: most_slots.max(1), ..self }
     }
 
-    /// At this time the other clock is ahead by no more than `value`.
+    /// States that at this time the other clock is ahead by no more than `value`.
     pub fn at_most(&mut self, at: i64, value: i64) {
         self.slot(at).at_most(OffsetFact { at, value });
         self.keep_bound();
     }
 
-    /// At this time the other clock is ahead by no less than `value`.
+    /// States that at this time the other clock is ahead by no less than `value`.
     pub fn at_least(&mut self, at: i64, value: i64) {
         self.slot(at).at_least(OffsetFact { at, value });
         self.keep_bound();

@@ -121,7 +121,7 @@ impl fmt::Display for PlanMethod {
 /// Words for [`UncoveredReason::NotFound`].
 const NOT_FOUND: &str = "none was found that survives every single failure";
 
-/// Why a node has no backup parent.
+/// Reason why a node has no backup parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UncoveredReason {
     /// No way leads to it: it is not in the primary tree either.
@@ -130,9 +130,9 @@ pub enum UncoveredReason {
     BehindNode(GraphNode),
     /// Every way leads through this domain, by its name.
     BehindDomain(String),
-    /// Nothing forbids one, but none was found.
+    /// A backup parent is possible, but none was found.
     NotFound,
-    /// Another reason, in the words of a file.
+    /// Another reason, as a file states it.
     Other(String),
 }
 

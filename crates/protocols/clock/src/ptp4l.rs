@@ -9,8 +9,7 @@
 //!
 //! Learned by running it: a clock with a `clockClass` below 128 never follows anybody, so all have the same, above it.
 //!
-//! **Two nodes that are each other's backup parents**, as the backup root and its partner are where the loop has two nodes. When the
-//! root is dead, both turn to each other, and each falls silent towards the other, since a port that listens does not announce.
+//! **Two nodes are each other's backup parents** if the loop of the backup root has only two nodes. When the root is dead, both turn to each other, and each falls silent towards the other, since a port that listens does not announce.
 //! The first whose `announceReceiptTimeout` ends announces a new grandmaster. The other one's timeout began when it turned, later than
 //! the last Announce that it heard; that one may be older than four Announce intervals by now. ptp4l (3.1.1 and 4.4,
 //! `update_current_master` in port.c) has then dropped it, finds nothing to compare the new one with, takes it for no change, and keeps

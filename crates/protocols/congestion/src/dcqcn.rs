@@ -22,10 +22,10 @@ use crate::{AckFeedback, ControlSite, RdmaControl};
 /// Way in which marks travel back to the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CnpDelivery {
-    /// Notification packets, with a least time between two of a flow.
+    /// Notification packets, at most one per flow and interval.
     #[default]
     Packet,
-    /// With every acknowledgement.
+    /// Marks travel with every acknowledgement.
     Echo,
 }
 
@@ -109,9 +109,9 @@ pub struct Dcqcn {
     /// Time at which the first notification took effect: the clocks of α and T_d count from there.
     started: Option<Time>,
     alpha: Alpha,
-    /// After a notification.
+    /// Time of the next decrease, after a notification.
     decrease_at: Time,
-    /// After a decrease.
+    /// Time of the next increase, after a decrease.
     increase_at: Time,
     /// Notifications that the NIC has not acted on yet: when it will.
     delayed: VecDeque<Time>,

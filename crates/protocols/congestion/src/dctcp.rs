@@ -34,7 +34,7 @@ pub struct RdmaDctcp {
     lowest: f64,
     highest: f64,
     mtu: f64,
-    /// From bytes to bits per second.
+    /// Factor from bytes to bits per second.
     pace: f64,
     /// Round of α and of growth.
     round: RoundTracker,

@@ -8,7 +8,7 @@ use units::Rate;
 
 use crate::{AckFeedback, ControlSite, RdmaControl};
 
-/// Nothing can be set but the least window.
+/// Configuration: the least window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HalvingConfig {
     /// In packets.

@@ -63,10 +63,10 @@ pub enum Registers {
 /// Division of the window by the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Division {
-    /// With floating point numbers.
+    /// Division with floating point numbers.
     #[default]
     Exact,
-    /// By the table of reciprocals of §2.5, as a NIC without a divider would.
+    /// Division by the table of reciprocals of §2.5, as in a NIC without a divider.
     Table,
 }
 

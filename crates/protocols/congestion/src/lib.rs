@@ -77,9 +77,9 @@ pub struct AckFeedback<'a> {
     pub bytes: u64,
     /// Packets that have arrived with an ECN mark since the last acknowledgement.
     pub marked: u32,
-    /// From the sending of the packet that caused it to its coming.
+    /// Time from the sending of the packet that caused the acknowledgement to its arrival.
     pub rtt: Option<Span>,
-    /// From the sending of that packet to its arrival, where clocks agree.
+    /// Time from the sending of that packet to its arrival at the receiver, where clocks agree.
     pub one_way: Option<Span>,
     /// Telemetry that switches wrote on that packet.
     pub telemetry: Option<TelemetrySample<'a>>,
@@ -98,7 +98,7 @@ pub trait RdmaControl {
     /// Packets are missing at the receiver.
     fn on_nak(&mut self, _now: Time) {}
 
-    /// There was no progress for as long as the queue pair waits.
+    /// Reacts to a time without progress as long as the queue pair's timeout.
     fn on_timeout(&mut self, _now: Time) {}
 
     /// A data packet leaves that takes this many bytes of the wire.
@@ -124,7 +124,7 @@ macro_rules! controllers {
         /// Congestion control of a queue pair.
         #[derive(Clone, Copy, Debug, Default, PartialEq)]
         pub enum ControllerConfig {
-            /// Not at all: it sends at line rate, as far as its window of packets lets it.
+            /// No control: the sender uses the line rate, as far as its window of packets lets it.
             #[default]
             None,
             $($(#[$doc])* $(#[$when])? $name($config),)*
@@ -133,7 +133,7 @@ macro_rules! controllers {
         /// The controller of a queue pair.
         #[derive(Debug)]
         pub enum Controller {
-            /// There is none.
+            /// No telemetry.
             None,
             $($(#[$doc])* $(#[$when])? $name(Box<$control>),)*
         }
@@ -239,7 +239,7 @@ controllers! {
 }
 
 impl Controller {
-    /// Number of times telemetry could not be used because the path had changed, or time had not passed.
+    /// Number of times that telemetry was unusable, because the path had changed or no time had passed.
     pub fn telemetry_resets(&self) -> u64 {
         if let Self::Hpcc(hpcc) = self { hpcc.resets() } else { 0 }
     }

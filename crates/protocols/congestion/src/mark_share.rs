@@ -9,7 +9,7 @@
 /// α, and what has been counted of the round. Packets or bytes: either, but always the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkShare {
-    /// In units of 1 / [`MarkShare::ONE`].
+    /// Fraction of marks, in units of 1 / [`MarkShare::ONE`].
     alpha: u32,
     /// g = 2^-shift.
     shift: u32,
@@ -18,7 +18,7 @@ pub struct MarkShare {
 }
 
 impl Default for MarkShare {
-    /// With g = 1/16, and α = 1: an early mark halves.
+    /// Estimate with g = 1/16, and α = 1: an early mark halves.
     fn default() -> Self {
         Self::with_shift(4)
     }
@@ -28,18 +28,18 @@ impl MarkShare {
     /// α = 1.
     const ONE: u32 = 1_024;
 
-    /// With g = 2^-shift, at most 2^-10.
+    /// Estimate with g = 2^-shift, at most 2^-10.
     pub(crate) fn with_shift(shift: u32) -> Self {
         Self { alpha: Self::ONE, shift: shift.min(10), delivered: 0, marked: 0 }
     }
 
-    /// With α as it is after a while, in units of 1 / 1,024.
+    /// Sets α as it is after a while, in units of 1 / 1,024.
     #[must_use]
     pub fn starting_at(self, alpha: u32) -> Self {
         Self { alpha: alpha.min(Self::ONE), ..self }
     }
 
-    /// In units of 1 / 1,024.
+    /// The fraction in units of 1 / 1,024.
     pub fn units(&self) -> u32 {
         self.alpha
     }

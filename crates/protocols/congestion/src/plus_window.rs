@@ -15,7 +15,7 @@ impl PlusWindow {
         Self { share: is_kept.then_some(share) }
     }
 
-    /// At this many bits per second.
+    /// Window at this many bits per second.
     #[inline]
     pub(crate) fn at(self, rate: f64) -> u64 {
         self.share.map_or(u64::MAX, |share| ((share * rate).round() as u64).max(1))

@@ -27,7 +27,7 @@ impl RoundTracker {
         }
     }
 
-    /// Another begins.
+    /// Begins another round.
     #[inline]
     pub(crate) fn begin(&mut self, ack: &AckFeedback<'_>) {
         self.first_sent_after = Some(ack.sent);

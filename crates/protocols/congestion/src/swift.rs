@@ -74,7 +74,7 @@ pub struct Swift {
     config: SwiftConfig,
     line_rate: Rate,
     mtu: f64,
-    /// Without flow scaling, picoseconds.
+    /// Target without flow scaling, in picoseconds.
     base_target: f64,
     /// α_fs and β_fs, picoseconds.
     scaling: (f64, f64),
@@ -88,7 +88,7 @@ pub struct Swift {
     wire_bytes: u64,
 }
 
-/// After this many timeouts in a row the window is the least (RETX_RESET_THRESHOLD).
+/// Timeouts in a row after which the window is the least (RETX_RESET_THRESHOLD).
 const RESET_AFTER: u32 = 5;
 
 impl Swift {
@@ -127,7 +127,7 @@ impl Swift {
         self.base_target + (alpha / self.window.sqrt() + beta).clamp(0.0, most)
     }
 
-    /// At most once per round trip.
+    /// Decreases the window, at most once per round trip.
     fn decrease(&mut self, now: Time, factor: f64) {
         if self.last_decrease.is_some_and(|last| now.since(last) < self.rtt) {
             return;

@@ -41,7 +41,7 @@ pub struct PacketOverhead {
     pub payload: f64,
     /// Headers and whatever else it takes of the wire.
     pub headers: f64,
-    /// Its acknowledgement, whole, which shares links with data of the other direction.
+    /// Bytes of a whole acknowledgement, which shares links with data of the other direction.
     pub ack: f64,
 }
 

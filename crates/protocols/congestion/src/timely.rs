@@ -21,7 +21,7 @@ use crate::{AckFeedback, ControlSite, RdmaControl};
 /// Settings of TIMELY. Rates of increase are for a NIC of 10 Gb/s and grow with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimelyConfig {
-    /// Weight of a new difference of round trips.
+    /// Weight of a new difference of round trips in the average.
     pub alpha: f64,
     /// Factor of a decrease.
     pub beta: f64,
@@ -67,7 +67,7 @@ pub struct Timely {
     config: TimelyConfig,
     line_rate: f64,
     min_rate: f64,
-    /// By which the steps grow.
+    /// Factor by which the steps grow.
     scale: f64,
     plus_window: PlusWindow,
     rate: f64,

@@ -140,7 +140,7 @@ impl OrderModel {
 /// Models of what the network does: nothing, mostly, which takes one step of the coder.
 #[derive(Debug, Default)]
 pub(crate) struct NetworkModel {
-    /// By what it did to the four frames before.
+    /// Models of the bit that marks an unusual fate, by that bit of the four frames before.
     odd: [BitModel; 16],
     remarked: [BitModel; 2],
     experienced: BitModel,

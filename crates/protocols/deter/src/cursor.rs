@@ -42,7 +42,7 @@ pub(crate) struct EndCursor<'a> {
     /// Calls so far.
     pub calls: u64,
     departures: DepartureCursor<'a>,
-    /// At level `decisions`, the answers for the call that was last read.
+    /// Answers for the call that was last read, at level `decisions`.
     pub decisions: Option<DecisionCursor>,
     /// Answers of a block that is over were never asked for.
     pub unasked: bool,
@@ -89,7 +89,7 @@ impl<'a> EndCursor<'a> {
         Self { blocks, block: None, now: began, next: 0, calls: 0, departures, decisions, unasked: false }
     }
 
-    /// At level `decisions`, when packets left.
+    /// Times at which packets left, at level `decisions`.
     pub(crate) fn samples(&self) -> Result<Vec<SendTimeSample>, LogError> {
         let mut samples = Vec::new();
         for (at, columns) in self.blocks {
@@ -202,7 +202,7 @@ impl DepartureCursor<'_> {
     }
 }
 
-/// For messages: a segment that an end has not.
+/// Error for a call that needs a segment which an end has not made.
 pub(crate) fn missing(cursor: &EndCursor<'_>, side: LogSide, number: u64) -> LogError {
     LogError { at: cursor.place(), fault: LogFault::Segment { side, call: cursor.calls, number } }
 }

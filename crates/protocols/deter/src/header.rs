@@ -21,10 +21,10 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// In the order in which errors list them.
+    /// Levels, in the order in which errors list them.
     pub const ALL: [Self; 2] = [Self::Times, Self::Decisions];
 
-    /// Its name.
+    /// Name of the level.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Times => "times",

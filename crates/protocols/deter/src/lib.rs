@@ -66,7 +66,7 @@ impl LogSide {
         }
     }
 
-    /// In messages.
+    /// Name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Client => "client",

@@ -30,13 +30,13 @@ const END: u8 = 3;
 /// Fault of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFault {
-    /// It does not begin like one.
+    /// The file does not begin like a log.
     NotALog,
-    /// Another format than this program's.
+    /// The log has another format than this program's.
     Format(u16),
     /// Written by a TCP that behaves differently.
     Behaviour(u32),
-    /// It ends before its end.
+    /// The file ends before the log does.
     Cut,
     /// A check does not hold.
     Check,
@@ -44,7 +44,7 @@ pub enum LogFault {
     Short,
     /// A field that cannot be.
     Value(&'static str),
-    /// Not all that happened at an end is there.
+    /// The log of an end is incomplete.
     Missing(LogSide),
     /// An end receives a segment that the other never sends, or sent too long ago.
     Segment {
@@ -55,7 +55,7 @@ pub enum LogFault {
         /// Number of the transmission of the other.
         number: u64,
     },
-    /// Something follows its end.
+    /// Bytes follow the log's end.
     Trailing,
 }
 
@@ -194,7 +194,7 @@ impl<'a> ConnectionLog<'a> {
         }
     }
 
-    /// Whose it is.
+    /// Header of the log.
     pub fn header(&self) -> &LogHeader {
         &self.header
     }

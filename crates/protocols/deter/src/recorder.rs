@@ -209,7 +209,7 @@ struct Departures {
     first: u64,
     /// Frames that left at once since the last one that did not.
     at_once: u64,
-    /// At level `decisions`.
+    /// Sampler of departures, at level `decisions`.
     sampler: Option<DepartureSampler>,
 }
 

@@ -33,11 +33,11 @@ pub enum Sent {
 /// A frame that left its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayedFrame {
-    /// From which end.
+    /// End that sent the frame.
     pub side: LogSide,
     /// Time at which its first bit left.
     pub at: Time,
-    /// Its number among all that the end sent, from 0.
+    /// Number among all frames that the end sent, from 0.
     pub number: u64,
     /// Content of the frame.
     pub sent: Sent,
@@ -67,7 +67,7 @@ impl ReplayObserver for () {}
 /// First difference between a replay and its recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayDifference {
-    /// At which end.
+    /// End at which the replay differs.
     pub side: LogSide,
     /// Number of the segment that differs, or of the first of those one of which does.
     pub segment: u64,
@@ -98,7 +98,7 @@ impl ReplayResult {
 pub struct ReplayJitter {
     /// Every call is early or late by chance.
     pub seed: Option<u64>,
-    /// By about this much (the standard deviation of a normal distribution); anything up to seconds if not given.
+    /// Standard deviation of the error of clocks, normally distributed; anything up to seconds if not given.
     pub deviation: Option<Span>,
     /// The answers of this site are computed and not those of the log, as if it had been forgotten.
     pub forgotten: Option<TcpSite>,
@@ -142,7 +142,7 @@ pub fn replay_jittered<R: ReplayObserver>(
     Ok(ReplayResult { segments, difference })
 }
 
-/// Nothing is left to do at either end: all must have been done.
+/// Checks that both ends have made all calls once neither has any left.
 fn conclude(log: &ConnectionLog<'_>, ends: &[EndReplay<'_>; 2]) -> Result<Option<ReplayDifference>, LogError> {
     let Some(totals) = &log.totals else { return Ok(None) };
     for (end, totals) in ends.iter().zip(totals) {
@@ -175,7 +175,7 @@ struct EndReplay<'a> {
     cursor: EndCursor<'a>,
     /// The call that waits for a frame of the peer's.
     next: Option<(Time, LoggedCall)>,
-    /// At level `decisions`.
+    /// Clock of the end, at level `decisions`.
     clock: Option<EndClock>,
     jitter: ReplayJitter,
     level: LogLevel,

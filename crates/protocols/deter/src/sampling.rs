@@ -25,7 +25,7 @@ pub struct SendTimeSample {
     pub index: u64,
     /// Departure time, in whole nanoseconds.
     pub at: Time,
-    /// From each packet to the next, until the next sample.
+    /// Gap from each packet to the next, until the next sample.
     pub gap: Span,
 }
 

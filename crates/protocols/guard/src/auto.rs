@@ -27,7 +27,7 @@ pub enum Level {
     Ordered,
     /// Protected and delivered as frames arrive.
     NonBlocking,
-    /// Not protected.
+    /// The link is not protected.
     Off,
 }
 
@@ -43,7 +43,7 @@ pub struct Auto {
     level: Level,
     sent: u64,
     missing: u64,
-    /// Another level that the latest windows spoke for, and how many in a row did.
+    /// Another level that the latest windows called for, and the number of such windows in a row.
     candidate: Level,
     streak: u8,
     rest: u64,

@@ -20,9 +20,9 @@ use wire::link::FlowControl;
 /// The two thresholds and what must still fit above the upper one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseThresholds {
-    /// At this level the sender is asked to pause.
+    /// Level at which the sender is asked to pause.
     pub pause_at: Bytes,
-    /// At this level it is asked to resume.
+    /// Level at which the sender is asked to resume.
     pub resume_at: Bytes,
     /// Bytes that still arrive after a pause was decided.
     pub headroom: Bytes,

@@ -18,7 +18,7 @@ pub struct DummyPace {
     pub copies: u8,
     /// Time for which it has to be dry for that: where it will often not be for long, or an answer acknowledges all anyway.
     pub after: Span,
-    /// Between two later ones.
+    /// Time between two later dummies.
     pub every: Span,
     /// Sends dummies without end, whether anything is unacknowledged or not, as in the paper.
     pub endless: bool,
@@ -36,7 +36,7 @@ pub struct Dummies {
 }
 
 impl Dummies {
-    /// Nothing to announce yet.
+    /// Makes dummies with nothing to announce yet.
     pub fn new(pace: DummyPace) -> Self {
         // Who wants none at once wants none before the first interval either.
         let next = if pace.copies == 0 { Time::ZERO + pace.every } else { Time::ZERO };
@@ -54,8 +54,7 @@ impl Dummies {
         self.pace.endless
     }
 
-    /// Time from which the next dummy is worth sending even ahead of another class's frames; at once if that lies in the
-    /// past.
+    /// Time from which the next dummy goes ahead of another class's frames; zero for at once.
     pub(crate) fn worth_announcing(&self) -> Time {
         if self.left > 0 { Time::ZERO } else { self.next }
     }

@@ -109,7 +109,7 @@ pub enum EndpointNote {
     Resumed,
 }
 
-/// Both directions of one class.
+/// Sender and receiver of one class.
 #[derive(Debug)]
 struct ClassPair<B> {
     class: Class,
@@ -279,14 +279,15 @@ impl<B: FrameBody> Endpoint<B> {
         self.lines.iter().fold(Bytes::ZERO, |sum, line| sum + line.rx.held())
     }
 
-    /// Nothing is being recovered, waited for or held back: the next frame will pass as the last did.
-    /// Frames may still be held: a rotating buffer in order stays as long as it is.
+    /// True if nothing is being recovered, waited for or held back: the next frame will pass as the last did. Frames
+    /// may still be held: a rotating buffer in order stays as long as it is.
     pub fn is_calm(&self) -> bool {
         let calm = |line: &ClassPair<B>| !line.tx.is_paused() && !line.tx.is_retransmitting() && line.rx.is_calm();
         matches!(self.life.state(), SessionState::Active | SessionState::Dormant) && self.lines.iter().all(calm)
     }
 
-    /// Something is missing, held or being sent again, or the link is about to close: what happens next should not wait.
+    /// True if something is missing, held or being sent again, or the link is about to close: the next event should not
+    /// wait.
     pub fn is_recovering(&self) -> bool {
         let busy = |line: &ClassPair<B>| line.tx.is_retransmitting() || !line.rx.is_calm();
         self.life.state() == SessionState::Closing || self.lines.iter().any(busy)

@@ -136,7 +136,7 @@ impl<B: FrameBody> FecEndpoint<B> {
         &self.counters
     }
 
-    /// Nothing is missing.
+    /// True if nothing is missing.
     pub fn is_calm(&self) -> bool {
         self.decoder.is_whole()
     }

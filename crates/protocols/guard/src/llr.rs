@@ -221,12 +221,12 @@ impl<B: FrameBody> LlrEndpoint<B> {
         self.bytes
     }
 
-    /// Nothing is being replayed or missing.
+    /// True if nothing is being replayed or missing.
     pub fn is_calm(&self) -> bool {
         self.tx == TxState::Advance && self.rx == RxState::SendAcks && self.replays == 0
     }
 
-    /// Everything sent was acknowledged.
+    /// True if everything sent was acknowledged.
     pub fn is_drained(&self) -> bool {
         self.buffer.is_empty() && self.tx != TxState::Flush
     }
@@ -297,7 +297,7 @@ impl<B: FrameBody> LlrEndpoint<B> {
         }
     }
 
-    /// Lets go of frames before `upto`.
+    /// Releases frames before `upto`.
     fn free<O: Out<Self>>(&mut self, now: Time, upto: LlrNumber, out: &mut O) {
         let freed = upto.offset_from(self.base);
         if self.tx == TxState::Flush && freed == 0 {

@@ -45,8 +45,8 @@ impl MissingRun {
     }
 }
 
-/// For how many deadlines the receiver waits for a missing frame: `asks`, and `unheard` more if the peer was not heard
-/// of meanwhile, which means that it does not run rather than that the wire lost its answer.
+/// Number of deadlines for which the receiver waits for a missing frame: `asks`, and `unheard` more if the peer was
+/// silent meanwhile, because a silent peer probably does not run and the wire has lost no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
     pub asks: u8,
@@ -78,7 +78,7 @@ impl Losses {
         self.frames
     }
 
-    /// Something was looked at. Tests count.
+    /// Counts a step, for tests.
     #[inline(always)]
     fn step(&self) {
         #[cfg(test)]

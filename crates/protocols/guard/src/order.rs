@@ -33,10 +33,10 @@ pub(crate) struct DeliveryOrder<B> {
 /// Placement of a frame that arrived.
 #[derive(Debug)]
 pub(crate) enum OrderPlacement<B> {
-    /// It is its turn.
+    /// The frame is the next one.
     Next(B),
     Held,
-    /// There is no room for it.
+    /// The buffer has no room for the frame.
     Full(B),
 }
 
@@ -69,7 +69,7 @@ impl<B: FrameBody> DeliveryOrder<B> {
         self.peak
     }
 
-    /// Passes a frame that is next and has nothing waiting behind it. False if it is any other.
+    /// Passes the frame if it is the next one and no other frame waits; returns false otherwise.
     #[inline(always)]
     pub(crate) fn pass(&mut self, seq: Seq) -> bool {
         let passes = seq == self.next && self.buffer.is_empty() && self.stepped_over.is_empty();
@@ -145,7 +145,7 @@ impl<B: FrameBody> DeliveryOrder<B> {
         }
     }
 
-    /// Everything held, in order; what comes next is `next`.
+    /// Takes out all held frames, in order; the next one after them is `next`.
     pub(crate) fn drain(&mut self, next: Seq) -> Vec<(Seq, B)> {
         let held = self.buffer.drain(self.next);
         self.next = next;

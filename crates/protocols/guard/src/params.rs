@@ -25,7 +25,7 @@ pub struct LinkTiming {
     pub rate: Rate,
     /// Propagation, one way.
     pub delay: Span,
-    /// From the last bit of a frame to the node's acting on it.
+    /// Time from the last bit of a frame until the node acts on it.
     pub pipeline: Span,
     /// The longest frame.
     pub mtu: u32,
@@ -52,17 +52,17 @@ impl LinkTiming {
         self.frame() + self.control() + self.one_way()
     }
 
-    /// From the detection of a loss to the last of its copies, with a whole burst to be sent again.
+    /// Longest time from the detection of a loss to the last of its copies, if a whole burst must be sent again.
     pub(crate) fn longest_recovery(&self, copies: u8) -> Span {
         self.notice() + self.frame() * (1 + u64::from(self.burst) * u64::from(copies)) + self.one_way()
     }
 
-    /// From the decision to pause or resume to the first frame that arrives, or fails to, because of it.
+    /// Time from the decision to pause or resume until frames stop or come again.
     pub(crate) fn turnaround(&self) -> Span {
         self.notice() + self.frame() + self.one_way()
     }
 
-    /// From sending a frame to its acknowledgement.
+    /// Time from sending a frame to its acknowledgement.
     pub fn round_trip(&self) -> Span {
         self.frame() + self.one_way() + self.notice()
     }
@@ -96,7 +96,7 @@ pub struct AutoLimits {
     pub rest: u64,
 }
 
-/// Everything that an endpoint is configured with.
+/// Configuration of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// Classes that the link carries. Each serves the lane of its number; while the link is active, nothing is taken from a

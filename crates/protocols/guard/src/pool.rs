@@ -1,8 +1,8 @@
 //! One switch's reorder capacity, shared by the links that it receives on.
 //!
-//! LinkGuardian (SIGCOMM'23) §5, "Multiple corrupting links", left open how few recirculation buffers
-//! could serve more links than there are buffers. Links rarely recover at the same moment, so a fixed
-//! split wastes most of it; a free-for-all lets one starve the rest. The usual answer for switch
+//! LinkGuardian (SIGCOMM'23) §5, "Multiple corrupting links", leaves open how many links a given number of
+//! recirculation buffers can serve. Links rarely recover at the same moment, so a fixed
+//! split wastes most of the capacity; a free-for-all lets one link starve the rest. The usual answer for switch
 //! buffers serves here too: each link has headroom of its own, for what is still in flight when its
 //! sender is asked to pause; of the rest, each may hold as much as is still free, so that one link alone
 //! gets half of it and many get a fair share each.
@@ -59,7 +59,7 @@ impl BufferPool {
 pub struct PoolShare {
     /// Pause in time to stay below this, headroom included.
     pub fair: Bytes,
-    /// There is no room for more than this.
+    /// Hard limit of the buffer.
     pub hard: Bytes,
 }
 

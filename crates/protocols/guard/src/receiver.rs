@@ -92,7 +92,7 @@ impl<B: FrameBody> Receiver<B> {
         }
     }
 
-    /// Nothing missing, nothing held.
+    /// True if nothing is missing or held.
     pub(crate) fn is_empty(&self) -> bool {
         self.losses.is_empty() && self.order.as_ref().is_none_or(DeliveryOrder::is_empty)
     }
@@ -102,7 +102,7 @@ impl<B: FrameBody> Receiver<B> {
         self.expected != self.first
     }
 
-    /// Nothing missing, nobody paused.
+    /// True if nothing is missing and nobody is paused.
     pub(crate) fn is_calm(&self) -> bool {
         self.losses.is_empty() && self.wish() == FlowControl::Flow
     }

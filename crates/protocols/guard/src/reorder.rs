@@ -6,8 +6,8 @@
 //!   comes.
 //! - `RotatingBuffer`, what a Tofino has: a queue served at a fixed rate through a loop of the pipeline. One
 //!   frame is examined per slot; one whose turn has not come goes back to the tail. While a gap is open
-//!   the queue gets out of order, and afterwards it takes several turns to empty it: that is where the
-//!   paper's 8 % at 100G go.
+//!   the queue gets out of order, and emptying it afterwards takes several turns. That costs the 8 % of
+//!   speed that the paper loses at 100G.
 //!
 //! Invariant: `level` is the sum of the lengths of the frames held.
 
@@ -190,7 +190,7 @@ impl<B: FrameBody> ReorderBuffer<B> {
         }
     }
 
-    /// Everything held, in sequence order.
+    /// Takes out all held frames, in sequence order.
     pub(crate) fn drain(&mut self, from: Seq) -> Vec<(Seq, B)> {
         self.level = Bytes::ZERO;
         self.frames = 0;

@@ -3,8 +3,8 @@
 //! A notice asks for a frame, and its retransmission is the answer. On a bare wire that takes microseconds; where a queue
 //! lies behind the card, as long as the queue is. Who asks again sooner gets the frame twice, and makes the queue
 //! longer. So the wait follows what was measured, as TCP's does (RFC 6298): the smoothed round trip and four times
-//! its variation. An answer to a question that was asked more than once is ambiguous (Karn's rule). It took no longer
-//! than since the first question, though: that much is waited until an unambiguous one is there, or a queue that grew at once
+//! its variation. An answer to a repeated question is ambiguous (Karn's rule), but it cannot have taken longer
+//! than since the first question. Until an unambiguous answer comes, the wait is that long; otherwise a queue that grew suddenly
 //! would never be measured.
 //!
 //! From the second repetition on, the wait for the same frame doubles. Hence the bound: within a round trip `R` that nobody

@@ -98,7 +98,7 @@ impl<B: FrameBody> Sender<B> {
         }
     }
 
-    /// Everything sent was received or given up.
+    /// True if everything sent was received or given up.
     #[inline]
     pub(crate) fn is_drained(&self) -> bool {
         self.base == self.next
@@ -199,7 +199,7 @@ impl<B: FrameBody> Sender<B> {
         latest.next().offset_from(self.base) >= 0
     }
 
-    /// Nothing is missing as far as we know: a report without gaps frees all that it covers.
+    /// True if nothing is missing as far as we know: a report without gaps frees all that it covers.
     #[inline(always)]
     pub(crate) fn is_in_order(&self) -> bool {
         self.held.is_empty() && self.requested.is_empty()

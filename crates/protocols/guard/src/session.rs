@@ -19,8 +19,8 @@
 //! Until an end is Active it sends frames unprotected, and it accepts such frames always: they left
 //! before any protected one, on a wire that keeps order, so nothing is lost or overtaken at the start.
 //! An end that is Closing sends nothing new until all that it sent is acknowledged *and* the peer says
-//! that all of it is delivered; only then may an unprotected frame follow. Each side keeps repeating its
-//! message until it is answered, and an end that knows nothing of the epoch that a Bye is about says Gone.
+//! that all of it is delivered; only then may an unprotected frame follow. Each side repeats its message
+//! until it is answered. An end that does not know the epoch of a Bye answers Gone.
 //! Answering and Closing last for [`SessionTiming::linger`] at most.
 //!
 //! An epoch numbers the incarnations of the link. Every frame carries it modulo four, which distinguishes a
@@ -60,7 +60,7 @@ pub enum SessionState {
     Asking,
     /// Sent a Welcome, waits for a Confirm.
     Answering,
-    /// Both ends agreed: frames are protected.
+    /// Both ends agree: frames are protected.
     Active,
     /// Ending: waits until everything sent is acknowledged.
     Closing,
@@ -123,7 +123,7 @@ const LEAST_TRIES: u32 = 3;
 /// After this many heartbeats without a word of the peer's we are not talking to it.
 const MOST_QUIET: u32 = 4;
 
-/// Latest wish of the owner.
+/// Latest request of the owner: protected or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OwnerIntent {
     /// Nothing: the end follows the peer.
@@ -153,7 +153,7 @@ pub struct Lifecycle {
     timing: SessionTiming,
     copies: u8,
     will: OwnerIntent,
-    /// Somebody asked for protection since the link was last active.
+    /// True if protection was asked for since the link was last active.
     asked: bool,
     pending: Option<PendingMessage>,
     tries: u32,

@@ -35,7 +35,7 @@ pub struct GrantPolicy {
     pub window: u64,
     /// Bytes that one grant allows at most.
     pub step: u64,
-    /// The first priority of granted data, if there are any.
+    /// First priority level of granted data; `None` without priorities.
     pub first_level: Option<u8>,
 }
 

@@ -25,7 +25,7 @@ pub struct GrantScheduler {
 #[derive(Debug)]
 struct GrantList {
     policy: GrantPolicy,
-    /// In the order of arrival.
+    /// Messages, in the order of arrival.
     messages: Vec<GrantedMessage>,
     woken: VecDeque<GrantKey>,
 }

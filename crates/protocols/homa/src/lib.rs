@@ -67,7 +67,7 @@ pub enum ReceiverDrivenPacket {
         /// Behind the last.
         to: u64,
     },
-    /// Everything before `until` has arrived.
+    /// All bytes before `until` have arrived.
     Done {
         /// Behind the last byte.
         until: u64,

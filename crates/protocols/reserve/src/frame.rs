@@ -18,7 +18,7 @@ pub trait RackFrame {
     /// Sender of the frame.
     fn source(&self) -> HostKey;
 
-    /// Its class; 0 goes first.
+    /// Class; 0 goes first.
     fn class(&self) -> u8;
 }
 
@@ -29,7 +29,7 @@ pub enum ReservePacket<B> {
     Message(ReserveMessage),
     /// A frame of the layer above.
     Data {
-        /// Its mark, if it is part of a burst.
+        /// Mark of a frame that is part of a burst.
         mark: Option<DataMark>,
         /// The frame itself.
         body: B,

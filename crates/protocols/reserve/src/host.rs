@@ -64,7 +64,7 @@ pub struct HostParams {
     pub epoch: u16,
     /// Time subtracted from the wait that a GRT gives.
     pub wait: WaitRule,
-    /// By how much to be early on purpose, to show what comes of it.
+    /// Time by which the host is early on purpose, for experiments.
     pub too_early: Span,
     /// Number of times an RSV is sent before the switch counts as one without reservations.
     pub attempts: u8,
@@ -72,13 +72,13 @@ pub struct HostParams {
     pub attempts_known: u8,
     /// Interval at which such a switch is asked again.
     pub probe: Span,
-    /// For how long the smallest round trip is remembered, at least. One that has become too small makes a host late, which
-    /// is harmless; one that is too large makes it early.
+    /// Least time for which the smallest round trip is remembered. One that has become too small makes a host late,
+    /// which is harmless; one that is too large makes it early.
     pub round_trip_window: Span,
     /// Exchanges before their smallest round trip is believed to be how short the way can be.
     pub round_trips: u16,
-    /// For how long what was heard about a destination is taken for true; and for how long a context waits for grants
-    /// after one of its unsolicited frames was cut.
+    /// Time for which reports about a destination are believed, and for which a context waits for grants after one of
+    /// its unsolicited frames was cut.
     pub recent: Span,
     /// After how long without its frames a burst that was announced counts as lost, and is reported to the switch.
     pub reset_after: Span,
@@ -116,7 +116,7 @@ pub enum HostCommand {
 /// The timers of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostTimer {
-    /// An RSV was not answered, or frames that were kept in case they are cut can go.
+    /// An RSV was not answered in time, or copies of unsolicited frames can be released because the switch did not cut them.
     Deadline,
     /// An announced burst did not come.
     Silence,
@@ -280,7 +280,7 @@ impl<B: RackFrame> ReservingHost<B> {
         out.wake(HOST_WIRE);
     }
 
-    /// Gives back every reservation; from now on nothing is asked for.
+    /// Gives back every reservation, and asks for no more.
     fn leave<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
         self.left = true;
         for number in 0..self.rack.contexts {

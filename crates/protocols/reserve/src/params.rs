@@ -62,7 +62,7 @@ impl SlotUnit {
     }
 }
 
-/// Everything that the switch and the hosts of a rack must agree on.
+/// Parameters that the switch and the hosts of a rack must agree on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RackParams {
     /// Scheduler, which decides when a burst may go.
@@ -98,7 +98,7 @@ pub struct RackParams {
     pub ingress_burst: u32,
     /// Time before its slot at which a kept RSV is answered: a round trip. Only for `late`.
     pub horizon: Span,
-    /// By how much a frame may come before its slot without being treated as unsolicited.
+    /// Time by which a frame may come before its slot without being treated as unsolicited.
     pub early: Span,
     /// Queue capacity of each port.
     pub buffer: Bytes,

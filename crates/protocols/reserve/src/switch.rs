@@ -58,9 +58,9 @@ pub struct MessageVisit {
 pub enum MessageAnswer {
     /// This goes back by the port that the message came in by.
     Reply(ReserveMessage),
-    /// It will be answered by [`ReservingSwitch::on_wake`]. An earlier RSV with this token will never be answered.
+    /// The RSV will be answered by [`ReservingSwitch::on_wake`]. An earlier RSV with this token will never be answered.
     Kept(Option<u64>),
-    /// It needs no answer.
+    /// The message needs no answer.
     Done,
 }
 
@@ -189,7 +189,7 @@ impl ReservingSwitch {
         ReserveMessage { verb, about: Reservation { switch_epoch: self.epoch, ..*about } }
     }
 
-    /// For schedulers that believe everybody.
+    /// Reserves, for schedulers that believe every RSV to be new.
     fn reserve_anew(&mut self, now: Time, rsv: &AdmittedRsv) -> MessageAnswer {
         let pass = PipelinePass::begin();
         let touches = PortTouches { input: pass.input, output: pass.output };
@@ -197,7 +197,7 @@ impl ReservingSwitch {
         self.answer(rsv, placement)
     }
 
-    /// For schedulers that know what a context has reserved: a repeated RSV gets its slot again.
+    /// Reserves, for schedulers that know what a context has reserved: a repeated RSV gets its slot again.
     fn reserve_once(&mut self, now: Time, rsv: &AdmittedRsv) -> MessageAnswer {
         let pass = PipelinePass::begin();
         match self.contexts.open(pass.bursts, rsv, !self.scheduler.holds()) {

@@ -28,7 +28,7 @@ pub struct RackModel {
     pub k: u32,
     /// Unit that a slot carries.
     pub unit: SlotUnit,
-    /// From an RSV to its GRT, in an idle rack.
+    /// Time from an RSV to its GRT, in an idle rack.
     pub exchange: Span,
     /// Additional time of the sender's software for each burst of a context.
     pub software: Span,

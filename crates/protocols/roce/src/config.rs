@@ -23,12 +23,12 @@ const DEFAULT_SITE: ControlSite =
 pub struct RoceConfig {
     /// Payload of a full packet.
     pub mtu: u32,
-    /// PSNs that may be outstanding; at most [`MAX_OUTSTANDING`]. A READ may overshoot with its last response.
+    /// PSNs that may be outstanding; at most [`MAX_OUTSTANDING`]. The last response of a READ may exceed this limit.
     pub max_outstanding: u32,
     /// READs that may be outstanding (verbs' `max_rd_atomic`).
     pub max_reads: u32,
     /// The requester asks for an acknowledgement with the last packet of a message, and once per this many packets
-    /// within it. Soft-RoCE of Linux asks every 64, the driver of ConnectX NICs has theirs ask every 256.
+    /// within it. Linux's Soft-RoCE asks every 64 packets, a ConnectX NIC every 256.
     pub ack_every: u32,
     /// Without any progress for this long, everything outstanding is sent again. See [`RoceConfig::timeout_for`].
     pub timeout: Span,

@@ -11,7 +11,7 @@ use super::packet::{ACK_LEN, HEADERS, RETH};
 /// Role of a packet in telemetry, which switches write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Telemetry {
-    /// It has nothing to do with telemetry.
+    /// The packet has nothing to do with telemetry.
     #[default]
     None,
     /// A data packet that collects it.
@@ -31,7 +31,7 @@ pub struct CongestionHeader {
     pub marked: u16,
     /// Telemetry for which the packet has room.
     pub telemetry: Telemetry,
-    /// By how much its headers differ from RoCEv2's, in bytes.
+    /// Difference of the length of headers to RoCEv2's, in bytes.
     pub extra_bytes: i16,
 }
 
@@ -78,14 +78,14 @@ impl RdmaFraming {
         self.ack + if returns { self.telemetry[1] } else { 0 }
     }
 
-    /// By how much the headers of a data packet differ from RoCEv2's.
+    /// Difference of the length of a data packet's headers to RoCEv2's.
     pub(super) fn data_extra(&self, is_first_write: bool, collects: bool) -> i16 {
         let usual = HEADERS as i16 + if is_first_write { RETH as i16 } else { 0 };
         let headers = self.data_headers(collects) + if is_first_write { self.first } else { 0 };
         headers as i16 - usual
     }
 
-    /// By how much an acknowledgement differs from RoCEv2's.
+    /// Difference of the length of an acknowledgement to RoCEv2's.
     pub(super) fn ack_extra(&self, returns: bool) -> i16 {
         self.ack_len(returns) as i16 - ACK_LEN as i16
     }

@@ -33,7 +33,7 @@ use ring::BitRing;
 pub struct Timeouts {
     /// RTO_low.
     pub low: Span,
-    /// With fewer packets than this outstanding, it is low.
+    /// Number of outstanding packets below which the low timeout applies.
     pub few: u32,
 }
 
@@ -54,7 +54,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Both halves of a connection: two bitmaps of one bit for each packet that may be outstanding.
+/// A connection, with both halves: two bitmaps of one bit for each packet that may be outstanding.
 #[derive(Debug)]
 pub struct Irn {
     numbering: Numbering,

@@ -63,7 +63,7 @@ pub enum Verb {
     Send,
     /// Into memory of the responder at an address that the requester names.
     Write,
-    /// Out of memory of the responder; takes one PSN for each packet of the response.
+    /// Reads memory of the responder; takes one PSN for each packet of the response.
     Read,
 }
 
@@ -90,7 +90,7 @@ pub enum RoceCompletion {
     Failed,
 }
 
-/// Why packets are sent again.
+/// Reason why packets are sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoceRetransmitCause {
     /// A NAK or NACK asked for them, or a connection that was swapped out forgot what NACKs had asked for.

@@ -57,7 +57,7 @@ impl<S> Clone for Nic<S> {
 }
 
 impl<S: BlockPointer> Nic<S> {
-    /// Both pools alike, as in the paper: a sender never needs more bits than its receiver.
+    /// Makes two equal pools, as in the paper: a sender never needs more bits than its receiver.
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
         let pool = || BlockPool::new(config).map(|pool| Rc::new(RefCell::new(pool)));
         Ok(Self { receive: pool()?, send: pool()? })
@@ -92,7 +92,7 @@ enum DueNack {
     Bare,
 }
 
-/// Both halves of a connection, and its share of the pools.
+/// A connection, with both halves and its share of the pools.
 #[derive(Debug)]
 pub struct Melo<S: BlockPointer = u8> {
     nic: Nic<S>,

@@ -32,7 +32,7 @@ pub struct RepeaterConfig {
 impl RepeaterConfig {
     pub(crate) const REGISTERS: u32 = 4_096;
 
-    /// With 4,096 registers.
+    /// Makes a repeater with 4,096 registers.
     pub fn new(naks: u32, naked: u32) -> Self {
         Self { naks, naked, registers: Self::REGISTERS }
     }
@@ -43,7 +43,7 @@ impl RepeaterConfig {
 pub enum PacketView {
     /// A NAK of a PSN out of sequence, with the ePSN that it carries.
     Nak(Psn),
-    /// Anything that a requester sends.
+    /// Any packet that a requester sends.
     Request(Psn),
     /// Passes once and changes nothing: responses, ACKs, other traffic.
     Other,
@@ -52,9 +52,9 @@ pub enum PacketView {
 /// Between which ports it passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPair {
-    /// It came from a host below this switch.
+    /// The packet came from a host below this switch.
     pub from_host: bool,
-    /// It leaves to a host below this switch.
+    /// The packet leaves to a host below this switch.
     pub to_host: bool,
 }
 
@@ -74,7 +74,7 @@ units::counters! {
 #[derive(Clone, Copy, Debug)]
 struct Register {
     psn: Psn,
-    /// Whose NAK it was, to count wrong copies with. A switch does not know.
+    /// Owner of the NAK, to count wrong copies with. A real switch does not know it.
     whose: Option<u32>,
 }
 

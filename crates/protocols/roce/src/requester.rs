@@ -221,7 +221,7 @@ impl Requester {
         place.filter(|place| (una..sent).contains(place))
     }
 
-    /// Everything before `upto` has arrived, or, if it is a READ, been executed.
+    /// Acknowledges everything before `upto`: it has arrived, or, if it is a READ, been executed.
     #[inline]
     fn acknowledge<O: Out<Qp>>(&mut self, now: Time, upto: u64, out: &mut O) {
         let upto = if self.reads > 0 { self.first_read_before(upto) } else { upto };

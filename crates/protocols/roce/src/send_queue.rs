@@ -136,7 +136,7 @@ impl SendQueue {
         self.messages.push_back(WorkRequest { verb, bytes, first, end: self.posted, offset, dummy });
     }
 
-    /// They are the last, if there are any: dummies are appended only where nothing else waits.
+    /// Drops unsent dummies, which are always last: they are appended only where nothing else waits.
     pub(super) fn drop_unsent_dummies(&mut self) {
         let sent = self.sent;
         while let Some(dummy) = self.messages.pop_back_if(|message| message.dummy && message.first >= sent) {
@@ -169,7 +169,7 @@ impl SendQueue {
         SendWindow { una: self.una, cursor: self.cursor, sent: self.sent }
     }
 
-    /// Everything posted has been sent.
+    /// True if everything posted has been sent.
     #[inline]
     pub(super) fn has_drained(&self) -> bool {
         self.sent == self.posted
@@ -289,7 +289,7 @@ impl SendQueue {
         }
     }
 
-    /// Everything before `upto` has arrived.
+    /// Acknowledges everything before `upto`.
     #[inline]
     pub(super) fn acknowledge<M: Reliable, O: Out<M>>(&mut self, now: Time, upto: u64, out: &mut O) {
         let completed = self.completed;

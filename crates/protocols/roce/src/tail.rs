@@ -76,7 +76,7 @@ impl TailState {
         self.repeated
     }
 
-    /// Everything is sent again anyway.
+    /// Forgets copies, because everything is sent again anyway.
     pub(super) fn forget_copies(&mut self) {
         self.left = 0;
     }

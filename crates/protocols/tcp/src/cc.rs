@@ -62,7 +62,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// In the order in which errors list them.
+    /// Controls, in the order in which errors list them.
     pub const ALL: [Self; 5] = [Self::Reno, Self::Cubic, Self::Dctcp, Self::Bbr, Self::Off];
 
     /// The kernel's name for it, where the kernel has it.
@@ -102,7 +102,7 @@ pub(crate) struct AckSample {
     pub advanced: u64,
     /// Part of `delivered` that the receiver saw marked (DCTCP: all of it if the ACK carries an echo).
     pub marked: u64,
-    /// In flight before this acknowledgement, and now.
+    /// Bytes in flight before this acknowledgement, and now.
     pub flight_before: u64,
     pub flight: u64,
     /// A new sample of the round trip, if there is one.
@@ -170,7 +170,7 @@ pub(crate) trait CongestionControl {
 pub(crate) struct PacingRate(u64);
 
 impl PacingRate {
-    /// At least one bit a second, so that every span ends.
+    /// Makes a rate of at least one bit a second, so that every span ends.
     pub(crate) fn from_bits_per_second(bits: u64) -> Self {
         Self(bits.max(1))
     }

@@ -31,7 +31,7 @@ pub(super) struct TcpEnding {
     /// Reports made: the peer's FIN, and the end of the connection.
     peer_reported: bool,
     over: bool,
-    /// In both directions in order, with the own FIN first: late segments are still answered.
+    /// Both directions ended in order, with the own FIN first: late segments are still answered.
     time_wait: bool,
     /// A RST that is to leave.
     reset: Option<ResetSegment>,

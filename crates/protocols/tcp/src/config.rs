@@ -13,7 +13,7 @@ use super::socket::{TcpSocketConfig, TsoConfig, window_scale};
 pub struct TcpConfig {
     /// Payload of a full segment, 1 to 65,535.
     pub mss: u32,
-    /// In segments; RFC 6928 has ten.
+    /// Initial window in segments; RFC 6928 has ten.
     pub initial_window: u32,
     /// Congestion control; DCTCP must be set at both ends.
     pub algorithm: Algorithm,
@@ -93,7 +93,7 @@ pub enum LinuxVersion {
 }
 
 impl LinuxVersion {
-    /// In the order in which errors list them.
+    /// Kernels, in the order in which errors list them.
     pub const ALL: [Self; 3] = [Self::V4_4, Self::V5_4, Self::Current];
 
     /// Name of the profile.
@@ -154,7 +154,7 @@ impl TcpConfig {
     }
 }
 
-/// Whose timers: a kernel's, which tick, or the documents', which do not.
+/// Timers of a kernel, which tick, or of the documents, which do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerProfile {
     /// Linux 5.4: timers expire on a tick.

@@ -80,7 +80,7 @@ pub enum TcpProgress {
     TimedOut,
 }
 
-/// Why a segment was sent again.
+/// Reason why a segment was sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpRetransmitCause {
     /// Later ones arrived (RACK).

@@ -40,7 +40,7 @@ impl Delivery {
         self.delivered
     }
 
-    /// For a segment that leaves now; `idle` if no other is in flight.
+    /// Stamp of a segment that leaves now; `idle` if no other is in flight.
     #[inline]
     pub(super) fn stamp(&mut self, now: Time, idle: bool) -> DeliveryStamp {
         if idle {

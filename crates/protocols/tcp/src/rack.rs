@@ -38,7 +38,7 @@ pub(super) struct Rack {
 /// Distance by which segments have arrived out of order (`tp->reordering`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReorderingDegree {
-    /// In segments.
+    /// Degree of reordering, in segments.
     pub segments: u32,
     /// Number of reorderings.
     pub events: u32,
@@ -53,14 +53,14 @@ impl ReorderingDegree {
         Self { segments: initial, events: 0, initial, max: detection.max_threshold.max(initial) }
     }
 
-    /// It happened over `segments`.
+    /// Notes reordering over `segments`.
     pub(super) fn grow(&mut self, segments: u64) {
         let seen = u32::try_from(segments).unwrap_or(u32::MAX);
         self.segments = self.segments.max(seen.min(self.max));
         self.events += 1;
     }
 
-    /// It happens often enough for a window to grow with whatever arrives (`tcp_may_raise_cwnd`).
+    /// True if reordering is so frequent that the window grows with whatever arrives (`tcp_may_raise_cwnd`).
     pub(super) fn has_grown(&self) -> bool {
         self.segments > self.initial
     }
@@ -77,9 +77,9 @@ impl ReorderingDegree {
 /// Verdict on a segment in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RackVerdict {
-    /// It left after the latest that arrived.
+    /// The segment left after the latest that arrived.
     TooYoung,
-    /// It will be lost unless it arrives within this.
+    /// The segment will be lost unless it arrives within this time.
     Overdue(Span),
     Lost,
 }

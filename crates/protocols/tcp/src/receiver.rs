@@ -29,7 +29,7 @@ use units::{StreamRange, StreamRanges};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentArrival {
     InOrder,
-    /// In order, with a gap behind it filled or still open.
+    /// The segment is in order, and a gap behind it is filled or still open.
     Filling,
     OutOfOrder,
     Duplicate,
@@ -92,7 +92,7 @@ impl TcpReceiver {
         self.socket.as_ref().is_some_and(|socket| socket.fin.is_some_and(|fin| self.next > fin))
     }
 
-    /// In order and not read.
+    /// Bytes in order that were not read.
     pub(super) fn unread(&self) -> u64 {
         self.socket.as_ref().map_or(0, |socket| socket.unread(self.delivered()))
     }

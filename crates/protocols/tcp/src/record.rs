@@ -16,14 +16,14 @@ pub(super) enum SegmentState {
     Lost,
 }
 
-/// Why a segment was sent again.
+/// Reason why a segment was sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyKind {
-    /// It was not.
+    /// The segment was not sent again.
     None,
     /// Sent as a probe.
     Probe,
-    /// It was taken for lost.
+    /// The segment was sent again because it was taken for lost.
     Repair,
 }
 

@@ -126,7 +126,7 @@ impl Scoreboard {
         self.records.push_back(SegmentRecord::new(start, len, now, stamp));
     }
 
-    /// Everything below `to` is acknowledged in order.
+    /// Acknowledges everything below `to`, in order.
     #[inline]
     pub(super) fn ack<O: Out<TcpConnection>>(&mut self, to: u64, got: &mut DeliveredBytes, out: &mut O) {
         while let Some(record) = self.records.front()

@@ -21,7 +21,7 @@ pub struct TcpSegment {
     pub timestamp: u32,
     /// The timestamp of the peer that is echoed (TSecr).
     pub echo: u32,
-    /// Up to [`MAX_SACKS`] blocks.
+    /// SACK blocks, at most [`MAX_SACKS`].
     pub sack: Sack,
     /// Code point of the IP header.
     pub ecn: Ecn,
@@ -100,7 +100,7 @@ impl Sack {
         self.len == 0
     }
 
-    /// Each with its first byte and the one behind its last.
+    /// Blocks, each with its first byte and the one behind its last.
     pub fn blocks(&self) -> &[(i32, i32)] {
         &self.blocks[..usize::from(self.len)]
     }

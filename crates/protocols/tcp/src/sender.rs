@@ -82,7 +82,7 @@ pub(super) enum UrgentSend {
 struct TailLossProbe {
     /// The stream's end once it had left.
     end: u64,
-    /// It carried old data (`TLP_is_retrans`).
+    /// The probe carried old data (`TLP_is_retrans`).
     again: bool,
 }
 
@@ -137,7 +137,7 @@ pub(super) struct TcpSender {
     idle_restart: bool,
     /// Timestamps were agreed on.
     timestamps: bool,
-    /// They decide whether a copy has arrived, or an earlier one.
+    /// True if time stamps decide if a copy has arrived, or an earlier one.
     copies_by_timestamp: bool,
     /// Tail-loss probes are sent.
     probes: bool,

@@ -69,7 +69,7 @@ pub enum TcpTick {
 }
 
 impl TcpSite {
-    /// In the order of their numbers.
+    /// Sites, in the order of their numbers.
     pub const ALL: [Self; 21] = [
         Self::SameTime,
         Self::EarlierCopy,
@@ -101,7 +101,7 @@ impl TcpSite {
 }
 
 impl TcpTick {
-    /// In the order of their numbers.
+    /// Sites, in the order of their numbers.
     pub const ALL: [Self; 2] = [Self::CubicCurve, Self::Burst];
 
     #[inline]

@@ -31,9 +31,10 @@ pub struct TcpSocketConfig {
     pub user_timeout: Option<Span>,
     /// Super-frames: how many segments leave as one.
     pub tso: TsoConfig,
-    /// Whose formulas: when a probe leaves, how the receive buffer grows, what CUBIC counts delays in.
+    /// Kernel whose formulas decide when a probe leaves, how the receive buffer grows, and in which unit CUBIC counts
+    /// delays.
     pub version: LinuxVersion,
-    /// Only some segments out of order are acknowledged at once: Linux since 4.18.
+    /// True if only some segments out of order are acknowledged at once, as in Linux since 4.18.
     pub compresses_sacks: bool,
     /// Initial receive buffer, if it grows with what is read, up to `TcpConfig::receive_buffer`.
     pub first_buffer: Option<u64>,
@@ -105,7 +106,7 @@ pub enum TcpState {
     CloseWait,
     /// FIN sent after the peer's.
     LastAck,
-    /// Over: closed, reset or timed out.
+    /// The connection is over: closed, reset or timed out.
     Closed,
 }
 

@@ -62,7 +62,7 @@ impl Wait {
         Self { from, span, extra: Span::ZERO, cap_from: from, cap: span }
     }
 
-    /// It ends then or later.
+    /// Earliest time at which the timer can end.
     #[inline]
     pub(super) fn earliest(&self) -> Time {
         (self.from + self.span).min((self.cap_from + self.cap).max(self.from))
@@ -158,7 +158,7 @@ impl Grid {
         Time::from_ps(tick.saturating_mul(self.jiffy).saturating_sub(self.offset))
     }
 
-    /// Most spans of a datacenter are a jiffy or two, which takes no division.
+    /// Ticks of a span. Most spans of a datacenter are a jiffy or two, which takes no division.
     #[inline]
     fn count(&self, span: Span) -> u64 {
         match span.as_ps() {

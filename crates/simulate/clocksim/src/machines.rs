@@ -108,7 +108,7 @@ pub(crate) struct PtpParams {
 }
 
 impl PtpParams {
-    /// After that a sender does without a message: an interval by the slowest oscillator, and the way.
+    /// Time after which a message of a sender is missing: an interval by the slowest oscillator, and the way.
     fn patience(&self) -> Span {
         let interval = self.node.interval;
         interval + interval / 1_024
@@ -156,7 +156,7 @@ impl SimulatedClock for PtpClock {
     type Params = PtpParams;
     const SENDS_ALONE: bool = true;
 
-    /// Its terms are the numbers of plans, which count up here.
+    /// Makes a node whose terms are the numbers of plans, which count up here.
     fn new(params: &PtpParams, _: u32, part: PlanPart, now: Time) -> Self {
         let root = part.role == PlannedRole::Root;
         let anchor = root.then_some((now, ErrorBound { base: Span::ZERO, since: now }));

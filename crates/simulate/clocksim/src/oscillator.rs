@@ -21,12 +21,12 @@ const STEP_PPM: f64 = 20.0;
 /// Model of the differences of frequencies, and of their changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum DriftModel {
-    /// Each node has its own, for ever.
+    /// Each node has a constant drift of its own.
     #[default]
     Constant,
     /// A random walk within the tolerance.
     Walk,
-    /// From one end of the tolerance to the other during the run, up or down, as the temperature of a hall goes.
+    /// Drifts from one end of the tolerance to the other during the run, up or down, as the temperature of a hall goes.
     Ramp,
     /// Always at an end of the tolerance, the root at the low one; and every way is measured as wrongly as may be.
     Adversary,
@@ -77,7 +77,7 @@ pub(crate) struct Oscillators {
     random: Random,
     since: Time,
     readings: Vec<u64>,
-    /// In parts of 2^DIGITS.
+    /// Rates in parts of 2^DIGITS.
     rates: Vec<i64>,
     /// Oscillators that a ramp makes faster, and the share of the run that a tick is.
     rising: Vec<bool>,
@@ -90,7 +90,7 @@ fn rate(ppm: f64) -> i64 {
 }
 
 impl Oscillators {
-    /// For a run of this length. `broken` is the node of [`DriftModel::Broken`].
+    /// Makes oscillators for a run of this length. `broken` is the node of [`DriftModel::Broken`].
     pub(crate) fn new(
         model: DriftModel,
         nodes: usize,

@@ -27,19 +27,19 @@ pub struct ClockOutcome {
     pub root_recovery_us: f64,
     /// Nodes that missed at least one message, each counted once.
     pub affected: usize,
-    /// Those of them that are switches.
+    /// Affected nodes that are switches.
     pub affected_switches: usize,
     /// Times that switches missed messages, each time counted.
     pub silences_switches: u64,
     /// Time without a message after missing one, over all nodes.
     pub impacted_ms: f64,
-    /// Over all switches.
+    /// Milliseconds of impact, over all switches.
     pub impacted_switches_ms: f64,
     /// Nodes that turned to their backup parents, each time counted.
     pub turns: u64,
     /// Backup roots that made themselves roots.
     pub elections: u64,
-    /// Those of them that did while others still followed another root.
+    /// Elections while other nodes still followed another root.
     pub second_roots: u64,
     /// Messages whose time could not be true.
     pub rejected: u64,
@@ -49,7 +49,7 @@ pub struct ClockOutcome {
     pub wrong: u64,
     /// The smallest difference between ε and the true error.
     pub worst_margin_ns: f64,
-    /// By how much a change of root may have moved the time, at most.
+    /// Largest possible move of the time by a change of root.
     pub handover_max_ns: f64,
     /// Waves that the root sent, those in closed form included.
     pub waves: u64,
@@ -60,7 +60,7 @@ pub struct ClockOutcome {
     /// True if the run was stopped before its end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// Each second root.
+    /// Causes of each second root.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub second_root_causes: Vec<SecondRoot>,
     /// Events of the run, if they were asked for.
@@ -101,7 +101,7 @@ pub struct DepthBounds {
 pub struct SecondRoot {
     /// Time at which it made itself the root.
     pub at_us: f64,
-    /// Its number.
+    /// Number of the node.
     pub node: u32,
     /// Neighbour that it listened to, the one that this one listened to, and so on.
     pub chain: Vec<u32>,
@@ -113,15 +113,15 @@ pub struct SecondRoot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainEnd {
-    /// At a node that listens to one of the chain: a loop, cut off from the root.
+    /// The chain ends at a node that listens to one of its own nodes: a loop, cut off from the root.
     Loop,
-    /// At a link or node that has failed, or at a node that listens to nobody.
+    /// The chain ends at a failed link or node, or at a node that listens to nobody.
     Failed,
-    /// At a root: every message on the way was lost.
+    /// The chain ends at a root: every message on the way was lost.
     Loss,
 }
 
-/// Something that happened to a node.
+/// An event at a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockLogRow {
     /// True time.

@@ -51,7 +51,7 @@ impl ClockScheme {
         }
     }
 
-    /// Between messages, where the scheme says.
+    /// Interval between messages, by the scheme.
     pub fn interval(self, params: &NodeParams) -> Span {
         match self {
             Self::Ptp | Self::Huygens => Span::from_ms(2_000),

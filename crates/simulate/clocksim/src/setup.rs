@@ -17,7 +17,7 @@ pub enum WayError {
     /// Always by the same, for each direction of each link.
     #[default]
     Constant,
-    /// By another amount for each message.
+    /// Another amount for each message.
     PerMessage,
 }
 
@@ -38,13 +38,13 @@ pub struct ClockSetup<'a> {
     pub way_error: WayError,
     /// The chance that a message is lost on a link.
     pub loss: f64,
-    /// If links send again what is lost, 2 to 6 µs later: whether the message is stamped anew.
+    /// Set if links retransmit lost messages, 2 to 6 µs later; true if the copy gets a new time stamp.
     pub link_retries: Option<bool>,
     /// Failures of the run.
     pub failures: Vec<TimedFailure>,
-    /// From a failure, a repair or a turn to the new plan.
+    /// Time from a failure or a repair until the controller begins to distribute the new plan.
     pub controller: Span,
-    /// From the first node that is told a new plan to the last; zero if all are told at once.
+    /// Time from the first node that gets a new plan to the last; zero if all get it at once.
     pub rollout: Span,
     /// Duration of the run.
     pub duration: Span,
@@ -79,7 +79,7 @@ impl<'a> ClockSetup<'a> {
     }
 }
 
-/// Why a run cannot begin.
+/// Reason why a run cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupError {
     /// The broken clock is no node of the fabric.

@@ -13,12 +13,12 @@ pub(crate) const NOBODY: PlannedRole = PlannedRole::Follower {
     backup_root: false,
 };
 
-/// Somebody who hears what a node sends.
+/// A node that hears what another one sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaveListener {
     pub(crate) node: u32,
     pub(crate) link: u32,
-    /// Over a backup edge.
+    /// True over a backup edge.
     pub(crate) backup: bool,
 }
 

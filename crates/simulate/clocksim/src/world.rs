@@ -236,7 +236,8 @@ impl<'a, M: SimulatedClock> ClockWorld<'a, M> {
         });
     }
 
-    /// By how much the way of a message is measured wrongly, within the 5 ns that a hop may add, and what rounding takes of it.
+    /// Error with which the way of a message is measured, within the 5 ns that a hop may add, and the share that
+    /// rounding takes.
     #[inline]
     fn way_error(&self, arrival: &WaveArrival) -> i64 {
         let most = self.setup.node.per_hop.measurement.as_ps().saturating_sub(10) as i64;

@@ -14,13 +14,13 @@ use crate::files::contents;
 /// Ten metres of fibre.
 const DELAY: Span = Span::from_ns(50);
 
-/// Nothing on earth is farther away.
+/// Longest delay of a link; no cable on earth has more.
 const LONGEST_DELAY: Span = Span::from_ms(1_000);
 
 /// Largest burst that segmentation offload joins.
 const LARGEST_BURST: u32 = 65_536;
 
-/// Beyond this and with the largest sigma, an unlucky draw would not fit the clock.
+/// Longest latency of a host; beyond it, an unlucky draw with the largest sigma would not fit the clock.
 const LONGEST_HOST_LATENCY: Span = Span::from_ms(10);
 const LARGEST_SIGMA: f64 = 2.0;
 
@@ -167,7 +167,7 @@ pub(crate) struct Switches {
 /// More than any loss calls for.
 const MOST_COPIES: u32 = 16;
 
-/// Most switches take about as long from a packet's last bit to its having been routed.
+/// Time from a packet's last bit until a switch has routed it; most switches take about as long.
 const SWITCH_LATENCY: Span = Span::from_ns(400);
 
 /// Latency of a switch if the scenario does not give it: none where the delays of links include it.

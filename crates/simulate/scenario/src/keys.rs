@@ -72,7 +72,7 @@ const HOST: Keys = &[
 
 const PROCESSOR: Keys = &[("per_packet", One), ("per_call", One), ("per_burst", One), ("burst", One)];
 
-/// Before those of protocols and behind them.
+/// Keys before those of link protocols, and behind them.
 const LINK_BEGIN: Keys = &[
     ("between", Several),
     ("among", One),
@@ -120,7 +120,7 @@ const RESTART: Keys = &[("switch", One), ("at", One)];
 
 const DEAD: Keys = &[("host", One), ("at", One)];
 
-/// Before those of transports and behind them.
+/// Keys before those of transports, and behind them.
 const TRAFFIC_BEGIN: Keys = &[("name", One), ("transport", One)];
 
 const TRAFFIC_END: Keys = &[

@@ -98,14 +98,14 @@ pub use settings::ScenarioConfig;
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub name: String,
-    /// In the order of the file; the last list of a sweep changes fastest.
+    /// Points in the order of the file; the last list of a sweep changes fastest.
     pub points: Vec<SweepPoint>,
 }
 
 /// One combination of a sweep's values, or the only one.
 #[derive(Clone, Debug)]
 pub struct SweepPoint {
-    /// Its place among the scenario's, from 1.
+    /// Number among the scenario's points, from 1.
     pub number: usize,
     /// `protect=ordered loss=1e-3`; empty if the file has no lists.
     pub label: String,

@@ -30,7 +30,7 @@ const MARKING: &str = r#"ecn = { min = "100KB", max = "400KB", probability = 0.2
 
 const MARKING_POINT: &str = r#"ecn = { at = "departure" }"#;
 
-/// DCTCP marks by a step, a threshold of 30 KB at 10G.
+/// DCTCP marks above one threshold, 30 KB at 10G.
 const STEP_MARKING: &str = r#"ecn = { min = "30KB", max = "30KB", probability = 1.0, per = "10G", at = "departure" }"#;
 
 const TELEMETRY: &str = "int = true";

@@ -9,7 +9,7 @@ use units::ParseError;
 /// More runs than this are not what anybody meant.
 const MOST: u64 = 100_000;
 
-/// At least one, in ascending order: `7`, `1..32` with both ends, or `1..4,9`.
+/// Seeds, at least one, in ascending order: `7`, `1..32` with both ends, or `1..4,9`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds(Vec<u64>);
 

@@ -21,7 +21,7 @@ pub(crate) struct TrafficTemplate {
     queue_pairs: Option<u32>,
 }
 
-/// Between two hosts; a NIC has about as many.
+/// Most queue pairs between two hosts; a NIC has about as many.
 const MOST_QUEUE_PAIRS: u32 = 1 << 20;
 
 /// The randomness of workloads, apart from that of links, hosts and flows; each traffic adds its number.

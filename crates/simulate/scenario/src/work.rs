@@ -235,7 +235,7 @@ impl WorkloadReader<'_> {
         Ok(Time::ZERO + self.table.span("start", Span::ZERO..=LONGEST_SPAN)?.unwrap_or(Span::ZERO))
     }
 
-    /// After `count` arrivals, or at the time `stop`; without either, at the end of the whole run.
+    /// End of arrivals: after `count` of them, at the time `stop`, or at the end of the whole run.
     fn stop(&self) -> ReadResult<ArrivalStop> {
         let count = self.table.whole("count", 1..=u64::MAX)?;
         match (count, self.table.span("stop", Span::from_ps(1)..=LONGEST_SPAN)?) {
@@ -252,7 +252,7 @@ impl WorkloadReader<'_> {
             .ok_or_else(|| self.table.wrong("load", "expected senders whose links all have the same rate"))
     }
 
-    /// Those named, such as `h0`, `["h0", "h5"]` or `h0..h7`; all if none is.
+    /// Hosts by name, such as `h0`, `["h0", "h5"]` or `h0..h7`; all if no name is given.
     fn hosts(&self, key: &str) -> ReadResult<Vec<NodeId>> {
         let Some(names) = self.table.several(key)? else { return Ok(self.topology().hosts().collect()) };
         let mut hosts = Vec::new();

@@ -83,7 +83,7 @@ pub struct EventQueue<E> {
     scheduled: u64,
     /// The bucket whose turn it is.
     turn: u64,
-    /// Its events as they were scheduled, and the ranks of those that are still to come, the next one last.
+    /// Events of this bucket as they were scheduled, and the ranks of those that are still to come, the next one last.
     current: Vec<QueueEntry<E>>,
     ranks: Vec<u64>,
     /// The list of each bucket from the one behind `turn` on, once around, if it has any event.

@@ -17,9 +17,9 @@ use wire::link::{DATA_HEADER, FlowControl};
 /// Latencies beyond those of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Hardware {
-    /// From a request to the copy's reaching the port: least and most.
+    /// Time from a request until the copy reaches the port: least and most.
     pub find_copy: (Span, Span),
-    /// From a notice's arrival to its taking effect.
+    /// Time from a notice's arrival until it takes effect.
     pub pause: Span,
     pub resume: Span,
 }

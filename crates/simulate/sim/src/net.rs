@@ -11,7 +11,7 @@
 //! | `world`, `events` | the network and its event loop; what can happen |
 //! | `flows`, `lifecycle`, `handshake` | flows and the connections that carry them, from start to end |
 //! | `end`, `transports` | one end of a connection; the transports, one file each |
-//! | `host`, `processor`, `delivery`, `rack` | hosts, what happens at their interfaces, and such as reserve before they send |
+//! | `host`, `processor`, `delivery`, `reserving_host` | hosts, what happens at their interfaces, and such as reserve before they send |
 //! | `packet`, `fabric`, `port`, `marking`, `switch`, `pfc` | what is in flight; routes, queues, ECN, shared buffers, pauses |
 //! | `forwarding`, `rules` | packets through switches, also through such as have wrong rules |
 //! | `programs` | what switches do besides: meters, flow counters, repeaters, telemetry, one file each |

@@ -53,7 +53,7 @@ pub(crate) trait OnWire {
         self.body().is_none()
     }
 
-    /// Its length; 0 if there is none.
+    /// Length of the body; 0 without one.
     #[inline]
     fn body_bytes(&self) -> u32 {
         self.body().map_or(0, FrameBody::len)
@@ -102,7 +102,7 @@ pub(crate) trait LinkProtocol: Sized {
     /// goes to the link's setup.
     fn read(table: &ScenarioReader<'_>, name: &str, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<Self>;
 
-    /// Both ends of a link.
+    /// Makes both ends of a link.
     fn pair(&self, site: LinkSite) -> EndpointPair<Self::Machine>;
 
     /// Command that switches it on, if it was not on from the start.
@@ -116,7 +116,7 @@ pub(crate) trait LinkProtocol: Sized {
 pub(crate) struct LinkSite {
     pub id: TopologyLinkId,
     pub link: TopologyLink,
-    /// From the last bit of a frame to the node's acting on it.
+    /// Time from the last bit of a frame until the node acts on it.
     pub pipeline: Span,
     /// True if protection begins later.
     pub dormant: bool,
@@ -146,7 +146,7 @@ macro_rules! link_protocols {
         }
 
         impl Protection {
-            /// Both ends of a link, if anything protects it.
+            /// Makes both ends of a link, if anything protects it.
             pub(crate) fn protect(&self, site: LinkSite) -> Option<Protected> {
                 match self {
                     Self::None => None,

@@ -72,12 +72,12 @@ impl TopologyLinkId {
         self.0 as usize
     }
 
-    /// From a to b.
+    /// The direction from a to b.
     pub const fn forward(self) -> DirectedLink {
         DirectedLink(2 * self.0)
     }
 
-    /// From b to a.
+    /// The direction from b to a.
     pub const fn backward(self) -> DirectedLink {
         DirectedLink(2 * self.0 + 1)
     }
@@ -162,7 +162,7 @@ impl Topology {
         (0..self.links.len() as u32).map(TopologyLinkId)
     }
 
-    /// Both directions of every link, by number.
+    /// Directions of every link, by number.
     pub fn directed(&self) -> impl Iterator<Item = DirectedLink> + use<> {
         self.link_ids().flat_map(|link| [link.forward(), link.backward()])
     }
@@ -186,7 +186,7 @@ impl Topology {
         self.link_ids().flat_map(|link| [link.forward(), link.backward()]).filter(move |port| self.from(*port) == node)
     }
 
-    /// For every node the ports that leave it, in the order of the links.
+    /// Ports that leave each node, in the order of the links.
     fn ports(&self) -> Vec<Vec<DirectedLink>> {
         let mut ports = vec![Vec::new(); self.nodes.len()];
         for link in self.link_ids() {

@@ -57,7 +57,7 @@ pub struct FlowSeries {
 
 #[derive(Clone, Debug)]
 pub enum Workload {
-    /// Each flow starts at its own time, independent of other flows.
+    /// Flows that start at their own times, independent of other flows.
     Open(FlowSchedule),
     Series(FlowSeries),
     /// Several at a time, in rounds with a barrier.
@@ -93,7 +93,7 @@ impl FlowSchedule {
         Self::from(FlowSource::Merged(sources.into_iter().map(Iterator::peekable).collect()))
     }
 
-    /// About how many are still to come, if that is known.
+    /// Expected number of flows that are still to come, if known.
     pub fn expected_left(&self) -> Option<f64> {
         match &self.source {
             FlowSource::Poisson(stream) => Some(stream.expected_left()),

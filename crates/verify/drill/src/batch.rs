@@ -23,7 +23,7 @@ use crate::subject::{DrillStop, Subject};
 pub enum DrillTarget {
     Machine,
     Kernel,
-    /// One against the other.
+    /// Both subjects, one against the other.
     Both,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct KernelSubject {
     netlink: Netlink,
     index: u32,
     sockets: BTreeMap<i64, StreamSocket>,
-    /// Whose TCP_INFO is asked for: the connection that was made last.
+    /// Connection whose TCP_INFO is asked for: the one made last.
     connection: Option<i64>,
     map: PacketMap,
     left: VecDeque<SentSegment>,
@@ -65,7 +65,7 @@ pub(crate) struct KernelSubject {
 }
 
 impl KernelSubject {
-    /// In the network namespace of the calling thread.
+    /// Opens the kernel's side in the network namespace of the calling thread.
     pub(crate) fn open() -> io::Result<Self> {
         let netlink = Netlink::open()?;
         netlink.set_loopback_up()?;

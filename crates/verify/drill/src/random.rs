@@ -31,7 +31,7 @@ use compare::Difference;
 use play::{Played, Schedule};
 use ticks::KernelTicks;
 
-/// Something that happens to the sender.
+/// An event at the sender.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RandomAction {
     Write(u32),
@@ -141,7 +141,7 @@ fn difference(
 enum Compared {
     Equal,
     Different(Difference),
-    /// Its outcome was chance.
+    /// The outcome was chance.
     Nothing,
 }
 

@@ -129,7 +129,7 @@ impl<'a, S: Subject> ScriptRunner<'a, S> {
         }
     }
 
-    /// Between which times the event must happen.
+    /// Earliest and latest time of the event.
     fn times(&self, time: EventTime, base: Time) -> (Time, Time) {
         match time {
             EventTime::Any => (self.subject.now(), Time::NEVER),

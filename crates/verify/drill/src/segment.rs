@@ -15,7 +15,7 @@ impl TcpFlags {
     pub(crate) const URG: Self = Self(0x20);
     pub(crate) const ECE: Self = Self(0x40);
     pub(crate) const CWR: Self = Self(0x80);
-    /// In the order in which scripts write them.
+    /// Flags in the order in which scripts write them.
     const LETTERS: [(char, Self); 8] = [
         ('S', Self::SYN),
         ('F', Self::FIN),

@@ -5,7 +5,7 @@ use units::{Span, Time};
 use crate::language::{CallResult, Setting, SocketCall, TcpInfoFields};
 use crate::segment::DrillSegment;
 
-/// Why a run ended before its script did.
+/// Reason why a run ended before its script did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DrillStop {
     /// The subject did something else than the script says.
@@ -33,13 +33,13 @@ pub(crate) struct SentSegment {
 
 /// A TCP under test, with its own time. Times count from the start of the script.
 pub(crate) trait Subject {
-    /// Its time starts now; what is configured before takes none.
+    /// Starts the subject's time; configuration before it takes no time.
     fn start(&mut self);
 
     /// The time.
     fn now(&self) -> Time;
 
-    /// Lets time pass; what leaves meanwhile is kept.
+    /// Lets time pass, and keeps the segments that leave meanwhile.
     fn advance(&mut self, until: Time);
 
     /// A segment comes in.

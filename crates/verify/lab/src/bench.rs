@@ -213,7 +213,7 @@ fn protect<'scope>(
     Ok(daemons)
 }
 
-/// Each row in each round; the figures and how many rounds were complete.
+/// Measures each row in each round. Returns the figures and the number of complete rounds.
 fn rounds(
     plan: &BenchPlan,
     places: &BenchHosts<'_>,

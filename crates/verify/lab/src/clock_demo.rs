@@ -68,7 +68,7 @@ pub enum KillKind {
     Domain,
     /// The root.
     Root,
-    /// Nothing, but frames are forged that say that the root has a successor.
+    /// No node is killed, but forged frames say that the root has a successor.
     Forged,
 }
 
@@ -90,7 +90,7 @@ impl KillKind {
 pub trait ClockDemoObserver {
     /// A step begins.
     fn begin(&self, step: u32, steps: u32, what: &str);
-    /// Something that should be known.
+    /// Reports a remark to the user.
     fn remark(&self, text: &str);
 }
 

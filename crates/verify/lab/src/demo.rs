@@ -31,7 +31,7 @@ use load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 
 /// Observer of the demonstration.
 pub trait DemoObserver: Sync {
-    /// Something begins: `step` of `steps`.
+    /// Reports the beginning of `step` of `steps`.
     fn begin(&self, round: u32, case: DemoCase, what: &str, step: u32, steps: u32);
     fn remark(&self, text: &str);
 }

@@ -4,9 +4,10 @@
 //!   host 0: the client       host 1: the server       hosts 2…: background, to host 0
 //! ```
 //!
-//! Each way has a rack of its own: on one the kernel is straight on the switch, on another it goes through stand-ins, on two
-//! more the stand-ins reserve, as PL2 is printed and in a way that has a bound. Ways and backgrounds alternate within each round, so that what else the machine does meets all of them alike. Counts are sums
-//! over rounds, peaks the largest; times, rates and shares are medians.
+//! Each case has a rack of its own. In one the kernel is directly on the switch, in another it goes through stand-ins, and in
+//! two more the stand-ins reserve: as PL2 is printed, and in a form that has a bound. Cases and backgrounds
+//! alternate within each round, so that other work of the machine meets all of them alike. Counts are sums over rounds, peaks
+//! the largest; times, rates and shares are medians.
 
 mod background;
 pub(crate) mod gets;
@@ -36,7 +37,7 @@ use rows::{RackRound, RackWay};
 pub trait RackDemoObserver: Sync {
     /// A measurement begins: `step` of `steps`.
     fn begin(&self, round: u32, row: &str, step: u32, steps: u32);
-    /// Something that a user should know.
+    /// Reports a remark to the user.
     fn remark(&self, text: &str);
 }
 

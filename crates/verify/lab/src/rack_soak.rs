@@ -57,7 +57,7 @@ const LOSSY: usize = 2;
 pub trait RackSoakObserver: Sync {
     /// Every now and then.
     fn tick(&self, elapsed: Duration);
-    /// Something that a user should know.
+    /// Reports a remark to the user.
     fn remark(&self, text: &str);
 }
 

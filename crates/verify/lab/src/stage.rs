@@ -280,13 +280,13 @@ impl Stage {
         })?
     }
 
-    /// Each end loses so much of what it sends. For a wire in the kernel.
+    /// Sets the share of its frames that each end loses, for a wire in the kernel.
     pub fn set_loss(&self, loss: Prob) -> net::Result<()> {
         let middle = self.middle();
         self.wire().iter().try_for_each(|index| middle.corrupt(*index, loss.get()))
     }
 
-    /// Both ways; what waits for the wire is bounded to about a millisecond. For a wire in the kernel.
+    /// Sets the rate of both directions, with a queue of about a millisecond, for a wire in the kernel.
     pub(crate) fn set_rate(&self, rate: Option<Rate>) -> net::Result<()> {
         let middle = self.middle();
         for index in self.wire() {

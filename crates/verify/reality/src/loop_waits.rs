@@ -13,9 +13,9 @@ const TIMER: Span = Span::from_ms(10);
 /// Mean waits of a turn of a flow's loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LoopWaits {
-    /// From data to its acknowledgement, seen at the sender's interface: the wire and the receiver.
+    /// Time from data to its acknowledgement, seen at the sender's interface: the wire and the receiver.
     pub acknowledged: Span,
-    /// From an acknowledgement there to the next data: the sender.
+    /// Time from an acknowledgement there to the next data: the sender.
     pub answered: Span,
 }
 
@@ -91,7 +91,7 @@ struct AckedFlow {
     sender: u16,
     /// The ends of segments, and when they were sent; `None` once one before was sent again.
     sent: VecDeque<(u32, Option<u64>)>,
-    /// Behind the last byte that was sent.
+    /// Sequence number behind the last byte that was sent.
     end: u32,
     /// The first acknowledgement since data was sent.
     heard: Option<u64>,

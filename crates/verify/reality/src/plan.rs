@@ -11,13 +11,13 @@ use units::{Prob, Rate, Span};
 pub struct CheckPlan {
     pub rate: Rate,
     pub congestions: Vec<KernelCongestion>,
-    /// In each direction.
+    /// Losses in each direction.
     pub losses: Vec<Prob>,
     /// Time that the wire's delay adds to a round trip, both ways together.
     pub round_trips: Vec<Span>,
     /// Duration in each case and round, after a warm-up of half of it; longer where the round trip is long.
     pub bulk: Duration,
-    /// In each case and round, for at most as long as [`CheckPlan::requests_within`].
+    /// Requests in each case and round, for at most as long as [`CheckPlan::requests_within`].
     pub requests: u32,
     pub requests_within: Duration,
     pub rounds: u32,
@@ -71,7 +71,7 @@ impl CheckPlan {
         (self.bulk / 2).max(self.measured(case) - self.bulk)
     }
 
-    /// From the beginning of a bulk flow to the end of what is measured of it.
+    /// Time from the beginning of a bulk flow to the end of its measurement.
     pub(super) fn whole(&self, case: &CheckCase) -> Span {
         span(self.measured(case) + self.warmup(case))
     }

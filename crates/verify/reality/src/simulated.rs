@@ -17,13 +17,13 @@ use super::plan::{CheckCase, CheckPlan, span};
 
 const SENDER: NodeId = NodeId(0);
 const RECEIVER: NodeId = NodeId(1);
-/// Between a host and the wire's queue: nothing waits there.
+/// Rate between a host and the wire's queue, so high that nothing waits there.
 const AT_ONCE: Rate = Rate::gbps(1_000);
 /// The sender's own link, and the wire.
 const ACCESS: TopologyLinkId = TopologyLinkId(0);
 const WIRE: TopologyLinkId = TopologyLinkId(1);
 
-/// In Gb/s, of what is measured live as well; `None` if it was stopped.
+/// Rate of a simulated bulk flow in Gb/s, over the time that is measured live; `None` if it was stopped.
 pub(super) fn bulk(
     case: &CheckCase,
     plan: &CheckPlan,

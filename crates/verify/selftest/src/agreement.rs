@@ -31,7 +31,7 @@ const MOST_UNKNOWN: f64 = 0.02;
 /// Plan of the runs.
 #[derive(Clone, Copy, Debug)]
 pub struct AgreementPlan<'a> {
-    /// At each loss.
+    /// Connections at each loss.
     pub connections: u64,
     pub seed: u64,
     /// Folder that keeps captures.
@@ -58,7 +58,7 @@ pub struct AgreementRow {
 pub struct AgreementReport {
     pub rows: Vec<AgreementRow>,
     pub holds: bool,
-    /// It was not interrupted.
+    /// True unless the run was interrupted.
     pub complete: bool,
 }
 

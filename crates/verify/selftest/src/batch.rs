@@ -43,11 +43,11 @@ pub struct CaseRow {
     pub runs: u64,
     pub right: u64,
     pub wrong: u64,
-    /// Not counted: this machine was too busy, or its kernel did something else than the case is about.
+    /// Runs that do not count: this machine was too busy, or its kernel did something else than the case is about.
     pub not_counted: u64,
     /// Packets that the wire dropped.
     pub losses: u64,
-    /// Those that one capture alone can show, counted for each end, and those of them that it names.
+    /// Losses that one capture alone can show, counted for each end, and those of them that it names.
     pub visible_losses: u64,
     pub named_losses: u64,
     /// Errors found, with the number of the run.
@@ -62,7 +62,7 @@ pub struct SelftestReport {
     pub runs: u64,
     pub wrong: u64,
     pub not_counted: u64,
-    /// It was not interrupted.
+    /// True unless the run was interrupted.
     pub complete: bool,
 }
 

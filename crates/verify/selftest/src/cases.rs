@@ -25,7 +25,7 @@ pub(crate) struct ExpectedCause {
     pub why: Option<TimerReason>,
 }
 
-/// Everything about one run.
+/// Plan of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct CasePlan {
     pub delay: WireDelay,
@@ -33,7 +33,7 @@ pub(crate) struct CasePlan {
     pub rules: Vec<WireRule>,
     pub settings: [Vec<HostSetting>; 2],
     pub expected: ExpectedCause,
-    /// Whose captures can show it.
+    /// True for each end whose capture can show it.
     pub visible: [bool; 2],
 }
 
@@ -46,7 +46,7 @@ impl Draw {
         Self(Random::new(seed, stream))
     }
 
-    /// Both ends included.
+    /// Random number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: u32, high: u32) -> u32 {
         low + self.0.below(u64::from(high - low + 1)) as u32
     }
@@ -89,7 +89,7 @@ pub(crate) fn plan(case: TestCase, draw: &mut Draw) -> CasePlan {
     }
 }
 
-/// Both applications, step by step.
+/// Steps of both applications.
 #[derive(Debug, Default)]
 struct Dialogue {
     apps: [AppPlan; 2],

@@ -20,7 +20,7 @@ const VIEWS: [&str; 3] = ["client's capture", "server's capture", "both captures
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LossCounts {
     pub dropped: u64,
-    /// Those that one capture alone can show, counted for each end, and those of them that it names.
+    /// Losses that one capture alone can show, counted for each end, and those of them that it names.
     pub visible: u64,
     pub named: u64,
 }

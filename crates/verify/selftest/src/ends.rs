@@ -18,7 +18,7 @@ const PORT: u16 = 8_080;
 const LONGEST_CALL: Duration = Duration::from_secs(30);
 /// Time between two checks that all has been acknowledged.
 const LOOK: Duration = Duration::from_millis(5);
-/// At once; more is sent in pieces.
+/// Most bytes of one write; more is sent in pieces.
 const LARGEST_WRITE: usize = 1 << 16;
 
 /// One call of an application.

@@ -7,7 +7,7 @@ use explain::answer::ExplainAnswer;
 use linux::clock;
 use units::Unwatched;
 
-/// By the client's capture, by the server's, and by both.
+/// Explanations by the client's capture, by the server's, and by both.
 pub(crate) fn explain_both(captures: &[Vec<u8>; 2]) -> Result<[ExplainAnswer; 3], String> {
     let open =
         |end: usize| move || -> std::io::Result<Box<dyn Read>> { Ok(Box::new(Cursor::new(captures[end].clone()))) };
@@ -22,7 +22,7 @@ pub(crate) fn explain_both(captures: &[Vec<u8>; 2]) -> Result<[ExplainAnswer; 3]
     Ok([first, other, both.answer()])
 }
 
-/// By one capture of the sender's side.
+/// Explanation by one capture of the sender's side.
 pub(crate) fn explain_one(capture: &[u8]) -> Result<ExplainAnswer, String> {
     let open = || -> std::io::Result<Box<dyn Read>> { Ok(Box::new(Cursor::new(capture.to_vec()))) };
     let options = ExplainOptions { hz: ticks(), ..ExplainOptions::default() };
@@ -30,7 +30,7 @@ pub(crate) fn explain_one(capture: &[u8]) -> Result<ExplainAnswer, String> {
     Ok(explanation.answer())
 }
 
-/// In a second, of this host.
+/// Clock ticks of this host in a second.
 fn ticks() -> u32 {
     (1_000_000_000 / clock::tick().as_nanos().max(1)) as u32
 }

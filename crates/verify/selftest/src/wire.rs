@@ -76,7 +76,7 @@ pub(crate) struct TestWire {
     pub script: WireScript,
     pub loss: Option<RandomLoss>,
     first: [Option<u32>; 2],
-    /// By when they are due; the number keeps the order of those that are due at once.
+    /// Packets by the time at which they are due; the number keeps the order of those that are due at once.
     on_way: BTreeMap<(Duration, u64), (usize, Vec<u8>)>,
     carried: u64,
     /// Packets do not overtake each other, unless the script says so.
@@ -150,7 +150,7 @@ impl TestWire {
     }
 }
 
-/// Reads a packet of IPv4 and TCP; `None` for others, which are not carried.
+/// Parses an IPv4 packet with TCP; `None` for other packets, which the wire does not carry.
 fn read(packet: &[u8], end: usize, first: &mut [Option<u32>; 2]) -> Option<ScriptedPacket> {
     let header = usize::from(packet.first()? & 15) * 4;
     if packet.first()? >> 4 != 4 || *packet.get(9)? != TCP {

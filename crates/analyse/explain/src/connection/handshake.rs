@@ -26,7 +26,7 @@ pub(super) struct HandshakeState {
     /// The last SYN and SYN-ACK, unless they were repeated, which makes their answers ambiguous.
     asked_at: [Option<u64>; 2],
     last_number: u64,
-    /// A SYN of the other end came.
+    /// Records a SYN of the other end.
     is_answered: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause, TimerR
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PayloadKind {
     New,
-    /// It left before others that came earlier.
+    /// The segment left before others that came earlier.
     Late,
     Again,
 }

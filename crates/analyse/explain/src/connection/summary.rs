@@ -47,7 +47,7 @@ pub(crate) struct ConnectionSummary {
 }
 
 impl ConnectionSummary {
-    /// Nobody sent any payload, and nobody wants a chart of it.
+    /// True if no payload was sent, and no chart of the connection is wanted.
     pub(crate) fn is_bare(&self) -> bool {
         self.bytes == [0, 0] && self.trace.is_none()
     }

@@ -54,7 +54,7 @@ impl OpeningNote {
         self.at
     }
 
-    /// The segment as it was.
+    /// The segment, unchanged.
     pub(crate) fn segment(&self, source: SocketAddr, destination: SocketAddr) -> CapturedSegment {
         let has = |bit: u8| self.has & bit != 0;
         let options = SegmentOptions {

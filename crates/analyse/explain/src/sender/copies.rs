@@ -31,7 +31,7 @@ pub(crate) struct HiddenCopies {
     pub count: u16,
     /// Packets that are missing as well, with data behind it: there was no time for as many copies.
     pub others: u16,
-    /// Nothing else was missing.
+    /// True if nothing else was missing.
     pub is_lone: bool,
     /// The same end had sent payload just before.
     pub goes_on: bool,
@@ -44,7 +44,7 @@ pub(crate) struct HiddenCopies {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CopyTrigger {
     pub repair: RepairKind,
-    /// It waited for a timer.
+    /// Timer that the copy waited for.
     pub timer: Option<TimerKind>,
     /// Three duplicates were not enough, although they had come more than a round trip before.
     pub is_late: bool,
@@ -75,7 +75,7 @@ impl TrackedSender {
         if matches!(self.phase, LossPhase::Loss(_)) { RepairKind::Timeout } else { RepairKind::Fast }
     }
 
-    /// Why the segment at `start` is sent again at `at`.
+    /// Reason why the segment at `start` is sent again at `at`.
     pub(crate) fn copy_trigger(&self, at: u64, start: u64, clock: CopyClock) -> CopyTrigger {
         let CopyClock { near, rtt, is_far } = clock;
         let by_ack = self.repair_in_phase();
@@ -152,7 +152,7 @@ impl TrackedSender {
         flight > 0 && fits && may_probe && (is_held || is_transfer)
     }
 
-    /// Why a timer was necessary, as far as it is known when it goes off.
+    /// Reason why a timer was necessary, as far as it is known when it goes off.
     pub(crate) fn timer_reason(&self, start: u64) -> TimerReason {
         if start < self.una {
             return TimerReason::AcksLost;
@@ -209,8 +209,8 @@ impl TrackedSender {
         CopyTrigger::timer(if is_first { TimerKind::Probe } else { TimerKind::Retransmit })
     }
 
-    /// Each timer waits for twice as long as the one before it: of more packets than the silence had timers for, the others had
-    /// the data behind it.
+    /// Number of timers that fit a silence: each waits for twice as long as the one before. Any further packets had the
+    /// data behind them.
     pub(crate) fn without_others(&self, hidden: HiddenCopies) -> HiddenCopies {
         let is_too_soon = |count: u16| {
             let time = match self.hidden_probes(hidden) {

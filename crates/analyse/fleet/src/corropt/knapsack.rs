@@ -1,8 +1,9 @@
 //! Choice among one ToR's own links, once it is settled which links above them go: a knapsack.
 //!
-//! Paths to spare are the room, the ways of the switch above a link its size, and its penalty its worth. Links to
-//! switches with the same number of ways are alike, so the worst of them go first, and what is decided is how many of each
-//! kind. The bound is Dantzig's: what is left of the room filled by worth for size, the last link cut to fit.
+//! The capacity of the knapsack is the number of paths to spare. The size of a link is the number of paths of the switch above
+//! it, its value is its penalty. Links to switches with the same number of paths are of one kind: the worst of them go first,
+//! and the search decides how many of each kind. The bound is Dantzig's: it fills the remaining capacity by value for size and
+//! takes a fraction of the last link.
 
 use crate::corropt::CandidateLink;
 use crate::fabric::SwitchId;
@@ -14,7 +15,7 @@ pub(crate) struct KnapsackTor {
     switch: SwitchId,
     /// Candidates among its links, with the switch above each. The worst first.
     candidates: Vec<(CandidateLink, SwitchId)>,
-    /// By kind, and within a kind the worst first.
+    /// Items by kind, and within a kind the worst first.
     items: Vec<KnapsackItem>,
     best: Penalty,
     best_links: Vec<CandidateLink>,

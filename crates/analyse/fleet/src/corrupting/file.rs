@@ -32,7 +32,7 @@ pub fn load(path: &Path, names: &SwitchNames<'_>) -> Result<FaultyLinks, FileErr
     parse(&file, &text, names)
 }
 
-/// From the text of a file, JSON or CSV as it looks.
+/// Parses a file, JSON or CSV as it looks.
 pub fn parse(file: &str, text: &str, names: &SwitchNames<'_>) -> Result<FaultyLinks, FileError> {
     let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
     let read = if is_json { json(text, names) } else { csv(text, names) };
@@ -91,7 +91,7 @@ pub(crate) fn messages(text: &str) -> Result<Vec<(usize, Message)>, LineError> {
     values(text)?.into_iter().map(|(line, value)| Ok((line, message(line, value)?))).collect()
 }
 
-/// Values one after another, or those of a list, each with the line in which it begins.
+/// Values one after another, or the items of one list, each with its first line.
 fn values(text: &str) -> Result<Vec<(usize, Value)>, LineError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut values = Vec::new();
@@ -120,7 +120,7 @@ fn values(text: &str) -> Result<Vec<(usize, Value)>, LineError> {
     }
 }
 
-/// In a text that begins in this line.
+/// Error of syntax in a text that begins in this line.
 fn no_json(line: usize, error: &serde_json::Error) -> LineError {
     let text = error.to_string();
     // Its own place is one within that text.

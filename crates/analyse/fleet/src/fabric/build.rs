@@ -13,7 +13,7 @@ use super::{Adjacency, Fabric, FabricError, FabricLink, LinkId, Switch, SwitchId
 /// tops those with nothing above them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Its paths to the top count. If one is declared, those that are not are none.
+    /// A switch whose paths to the top count. If one ToR is declared, undeclared switches are no ToRs.
     Tor,
     /// Neither a ToR nor a top, even if nothing is below or above it.
     Inner,
@@ -356,7 +356,7 @@ impl WireGraph<'_> {
 }
 
 impl Adjacency {
-    /// From the switch of each link, in the order of the links.
+    /// Groups links by switch from an iterator over the switch of each link.
     pub(super) fn new(switches: usize, of_links: impl Iterator<Item = SwitchId> + Clone) -> Self {
         let mut ends = vec![0u32; switches];
         for switch in of_links.clone() {

@@ -11,11 +11,11 @@ use super::{Fabric, FabricError, FabricNode, FabricWire, SwitchId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facebook {
     pub pods: u32,
-    /// In each pod.
+    /// ToRs in each pod.
     pub tors: u32,
-    /// In each pod; as many planes.
+    /// Fabric switches in each pod, one for each plane.
     pub fabrics: u32,
-    /// In each plane.
+    /// Spines in each plane.
     pub spines: u32,
     pub rate: Rate,
 }

@@ -45,7 +45,7 @@ pub enum FabricError {
         first: usize,
         port: String,
     },
-    /// From each switch up to the next, and from the last to the first.
+    /// A cycle: each switch is below the next, and the last below the first.
     Cycle {
         wire: usize,
         switches: Vec<String>,

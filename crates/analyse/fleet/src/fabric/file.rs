@@ -32,7 +32,7 @@ impl Fabric {
         Self::parse(&file, &text)
     }
 
-    /// From the text of a file, TOML or CSV as its name says.
+    /// Parses a file, TOML or CSV as its name says.
     pub fn parse(file: &str, text: &str) -> Result<Self, FileError> {
         let fabric = match Path::new(file).extension().and_then(|extension| extension.to_str()) {
             Some("csv") => csv(text).and_then(FileDraft::finish),
@@ -189,7 +189,7 @@ fn check_whole(fabric: &Fabric) -> Result<(), (SwitchId, String)> {
     }
 }
 
-/// Nothing ends below the top.
+/// Checks that nothing ends below the top.
 fn check_tops(fabric: &Fabric) -> Result<(), (SwitchId, String)> {
     let highest = fabric.switches().iter().map(|switch| switch.level).max().unwrap_or_default();
     let level = |switch: SwitchId| fabric.switch(switch).level;

@@ -100,7 +100,7 @@ impl<'a> SwitchNames<'a> {
         self.find(nearest(name, self.fabric.switches().iter().map(|switch| switch.name.as_str()))?)
     }
 
-    /// By its name, either end first, or by a port at one of its ends.
+    /// Finds a link by its name, with either end first, or by a port at one of its ends.
     pub fn link(&self, name: &str) -> Result<LinkId, UnknownName> {
         // Names of switches may have dashes themselves, so each place is tried.
         let parts = || name.match_indices("--").map(|(at, dashes)| (&name[..at], &name[at + dashes.len()..]));

@@ -27,8 +27,8 @@ pub(super) fn segments(switches: &[Switch], links: &[FabricLink], tors: &[bool],
     segments
 }
 
-/// After what the names of all its switches begin with (`pod3` of `pod3/tor1` and `pod3/fabric0`), if that is no
-/// other's; numbered otherwise.
+/// Names each segment after the common beginning of its switches' names (`pod3` of `pod3/tor1` and `pod3/fabric0`), if
+/// no other segment has the same; by number otherwise.
 fn name_segments(segments: &mut [FabricSegment], switches: &[Switch]) {
     let names: Vec<&str> = segments.iter().map(|segment| common_name(segment, switches)).collect();
     let mut times: HashMap<&str, u32> = HashMap::new();
@@ -52,5 +52,5 @@ fn common_name<'a>(segment: &FabricSegment, switches: &'a [Switch]) -> &'a str {
     }
 }
 
-/// Between the words of a name.
+/// Characters between the words of a name.
 const SEPARATORS: [char; 4] = ['/', '-', '.', '_'];

@@ -1,6 +1,6 @@
 //! CSV with a header, each row with its line; and what is said of files that are wrong.
 //!
-//! Cells are what is between commas, without the blanks around it; nothing here needs quotes. Empty lines and lines
+//! A cell is the text between two commas, without the blanks around it; no cell needs quotes. Empty lines and lines
 //! that begin with `#` are skipped.
 
 use std::fmt;
@@ -56,7 +56,7 @@ pub(crate) fn read(path: &Path) -> Result<(String, String), FileError> {
 
 #[derive(Debug)]
 pub(crate) struct TextTable<'a> {
-    /// For each column that may be there, its place in a row.
+    /// Place in a row of each column that may be there.
     places: Vec<Option<usize>>,
     header: Vec<&'a str>,
     rows: Vec<TableRow<'a>>,

@@ -57,7 +57,7 @@ pub(super) fn read(text: &str) -> Result<Fabric, LineError> {
 /// A file with all that it says, for those who want more of it than a fabric.
 pub(super) enum TomlTopology {
     Known(Fabric),
-    /// With hosts, which a fabric does not have.
+    /// A builder whose hosts a fabric does not have.
     Jupiter(HostLinks),
     Listed(FileDraft),
 }
@@ -79,7 +79,7 @@ pub(super) fn read_with_domains(text: &str) -> Result<(TomlTopology, Vec<DomainE
     })
 }
 
-/// Only the domains of a file.
+/// Reads only the domains of a file.
 pub(super) fn read_domains(text: &str) -> Result<Vec<DomainEntry>, LineError> {
     within(text, domains)
 }

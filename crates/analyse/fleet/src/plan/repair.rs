@@ -25,8 +25,8 @@ pub(crate) struct RepairStep {
     pub link: LinkId,
     /// Penalty that it had, if that is known.
     loss: Option<Penalty>,
-    /// Out of service while it is repaired: already, or once a step before this one lets it go. False for a link that
-    /// cannot go at all.
+    /// True if the link is out of service for its repair: already, or once a step before this one lets it go. False for
+    /// a link that cannot go at all.
     pub can_go: bool,
     pub unlocks: Vec<LinkId>,
     pub unlocked: Penalty,

@@ -31,7 +31,7 @@ pub fn load(path: &Path, names: &SwitchNames<'_>) -> Result<Vec<CorruptionEvent>
     parse(&file, &text, names)
 }
 
-/// From the text of a file.
+/// Parses a file.
 pub fn parse(file: &str, text: &str, names: &SwitchNames<'_>) -> Result<Vec<CorruptionEvent>, FileError> {
     rows(text, names).map_err(|wrong| wrong.in_file(file))
 }

@@ -8,7 +8,7 @@ use crate::fabric::{Fabric, LinkId};
 use crate::protection::Protect;
 use crate::simulate::{FleetSetup, Observer, Policy, simulate};
 
-/// By link, its loss added up over the hours in which it corrupted and was in service: as it is, and under protection.
+/// Loss of each link, added up over the hours in which it corrupted in service: without protection, and with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exposure {
     bare: Vec<f64>,
@@ -32,7 +32,7 @@ impl Exposure {
         (outcome.until == setup.until).then(|| recorder.end(setup.until))
     }
 
-    /// Further years of the same fabric.
+    /// Adds further years of the same fabric.
     pub fn add(&mut self, other: &Self) {
         let sum = |to: &mut Vec<f64>, from: &[f64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
         sum(&mut self.bare, &other.bare);
@@ -69,7 +69,7 @@ impl Exposure {
 /// Adds up exposure while a simulation runs.
 struct ExposureRecorder<'a> {
     protection: &'a dyn Protect,
-    /// By link, since when it has lost as much as it does, if it corrupts and is in service.
+    /// Time since which each link has had its present loss, and that loss; `None` unless it corrupts in service.
     losing: Vec<Option<(Moment, f64)>>,
     exposure: Exposure,
 }

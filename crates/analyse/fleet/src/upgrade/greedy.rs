@@ -13,7 +13,7 @@ use super::{level_of, planes};
 
 struct Groups {
     switches: Vec<Vec<SwitchId>>,
-    /// For each group, those it has links to and what protecting these is expected to gain; itself perhaps included.
+    /// Groups that each group has links to, perhaps itself, with the expected gain of protecting those links.
     gains: Vec<BTreeMap<usize, f64>>,
     /// Gain of each if it were the next, with those that are upgraded and within itself.
     alone: Vec<f64>,

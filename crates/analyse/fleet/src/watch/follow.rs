@@ -22,7 +22,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Interval between checks for hosts that are silent, and for orders that the bus has lost.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// After a failure hosts have this long to be heard again before they are called silent.
+/// Time after a failure of the bus before hosts that are not heard again are called silent.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// An event that is worth reporting.
@@ -41,7 +41,7 @@ pub enum FollowEvent {
     Ignored(String),
     /// The history of the bus did not reach back to where we were. The state is complete all the same.
     Gap(String),
-    /// Why the bus can be neither read nor written.
+    /// Reason why the bus can be neither read nor written.
     Degraded(String),
     Recovered,
 }
@@ -88,7 +88,7 @@ impl<'f> Follower<'f> {
         &self.watcher
     }
 
-    /// Why not all is well, if it is not.
+    /// Reason for which the planner is degraded; `None` if it is not.
     pub fn degraded(&self) -> Option<&str> {
         self.degraded.as_deref()
     }

@@ -17,7 +17,7 @@ const MOST: usize = 4_096;
 pub struct OnsetOrder {
     pub first: PortId,
     pub then: PortId,
-    /// By at least so many nanoseconds.
+    /// Least distance of the two onsets, in nanoseconds.
     pub by_ns: u64,
 }
 
@@ -34,7 +34,7 @@ struct PortOnset {
 struct FoundTime {
     earliest: u64,
     latest: u64,
-    /// Whose time that is; none is the time of day.
+    /// Clock of that time; `None` for the time of day.
     of: Option<String>,
 }
 

@@ -67,7 +67,7 @@ impl Flip {
         rule
     }
 
-    /// Those after which a rule that does not match would.
+    /// Flips of one bit after which a rule that does not match would match.
     pub(super) fn towards(rule: &AclRule, key: &RuleKey) -> Vec<Self> {
         let misses = [rule.src.misses(key.src), rule.dst.misses(key.dst), rule.protocol.misses(key.protocol)]
             .map(u32::count_ones);

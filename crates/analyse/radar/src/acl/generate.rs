@@ -105,7 +105,7 @@ pub fn generate(count: usize, seed: u64, mix: &Mix) -> Vec<AclRule> {
     rules
 }
 
-/// Those that match less come first; among equals it is the address that says, after a shuffle of its bits.
+/// Order of rules: those that match less come first, equals by their address after a shuffle of its bits.
 pub(super) fn order(rule: &AclRule) -> (Reverse<u32>, u64, Ternary, Ternary, [PortRange; 2], Ternary) {
     let AclRule { src, dst, src_ports, dst_ports, protocol, .. } = *rule;
     let width = |ports: PortRange| 16 - (u32::from(ports.high - ports.low) + 1).ilog2();

@@ -48,7 +48,7 @@ impl Default for FilterStructure {
 
 /// Prefixes become shorter in these steps.
 const STEPS: [u8; 6] = [28, 24, 20, 16, 8, 0];
-/// At least one of the two addresses has this many bits or more.
+/// Fewest bits of the longer of the two address prefixes.
 const NARROWEST: u32 = 16;
 
 /// `count` filters, those that match less first.

@@ -16,10 +16,10 @@ const ENHANCED: u32 = 6;
 const HEAD: usize = 8;
 /// The length once more behind it.
 const TAIL: usize = 4;
-/// Before the frame in enhanced and obsolete packet blocks, and in simple ones.
+/// Bytes before the frame in enhanced and obsolete packet blocks, and in simple ones.
 const BEFORE: usize = HEAD + 20;
 const BEFORE_SIMPLE: usize = HEAD + 4;
-/// Nobody has more of them in one section.
+/// Most interfaces of one section.
 const MOST_INTERFACES: usize = 1 << 16;
 
 /// Conversion from a block's own units to nanoseconds.

@@ -23,7 +23,7 @@ impl<'a> Buffer<'a> {
         self.offset
     }
 
-    /// Bytes that have been read and not yet passed.
+    /// Bytes that were read from the file and not yet consumed.
     #[inline]
     pub(crate) fn ahead(&self) -> &[u8] {
         &self.bytes[self.start..self.end]

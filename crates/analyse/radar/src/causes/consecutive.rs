@@ -19,7 +19,7 @@ use crate::packet::TcpFields;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SequenceOrder {
     Consecutive,
-    /// Something in between was not lost.
+    /// A packet in between was not lost.
     Apart,
     Untold,
 }

@@ -28,7 +28,7 @@ impl CauseCounts {
         self.0.iter().sum()
     }
 
-    /// Each cause that has any losses, with how many.
+    /// Causes that have any losses, with their counts.
     pub fn causes(&self) -> impl Iterator<Item = (LossCause, u64)> {
         LossCause::ALL.into_iter().zip(self.0).filter(|(_, losses)| *losses > 0)
     }

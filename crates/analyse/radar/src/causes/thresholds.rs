@@ -17,10 +17,10 @@ pub struct CauseThresholds {
     pub bursty_blackhole: usize,
     /// A flow that loses this many in a row outside bursts is in a blackhole (n_nb); so are as many SYNs.
     pub blackhole: usize,
-    /// If more than this share of what is left are SYNs, they are in a blackhole (p_syn).
+    /// Share of SYNs among the remaining losses above which they are in a blackhole (p_syn).
     pub syn: Prob,
-    /// If more than this share of bins, as many as losses, have a loss, they are random (p_rand). Losses that are perfectly
-    /// random fill 63 % of them.
+    /// Share of bins with a loss, of as many bins as losses, above which losses are random (p_rand). Perfectly random
+    /// losses fill 63 % of them.
     pub random: Prob,
     /// Fewer are not judged by how they are spread. Ours: the thesis has none.
     pub few: usize,

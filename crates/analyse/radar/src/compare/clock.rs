@@ -92,7 +92,7 @@ impl ClockOffset {
         }
     }
 
-    /// Over the whole captures.
+    /// Offset over the whole captures.
     pub(crate) fn skew(&self) -> Option<i64> {
         if self.kept.len() < RECENT { self.begins } else { median(&mut self.kept.clone()) }
     }
@@ -102,7 +102,7 @@ impl ClockOffset {
         if self.kept.len() < 2 * RECENT { 0 } else { self.at_end().saturating_sub(self.at_beginning()) }
     }
 
-    /// Between a beginning and an end of UP, in proportion; `None` if nobody knows.
+    /// Offset at a time between the beginning and the end of UP, in proportion; `None` if it is unknown.
     pub(crate) fn at(&self, time: i64, first: i64, last: i64) -> Option<i64> {
         let skew = self.skew()?;
         if self.kept.len() < 2 * RECENT || last <= first {

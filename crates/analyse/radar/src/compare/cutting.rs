@@ -85,7 +85,7 @@ impl CutForm {
 /// Kind of a frame.
 pub(crate) enum FrameVerdict {
     One,
-    /// Its packets come next.
+    /// The packets of this super-frame come next.
     Cut {
         is_inferred: bool,
     },

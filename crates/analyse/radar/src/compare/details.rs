@@ -35,7 +35,7 @@ pub(crate) struct LossDetails {
     pub directions: CaptureDirections,
 }
 
-/// If more equal packets than this arrived, it is not worked out which of them were lost.
+/// Most equal packets that arrived among which the lost ones are told apart.
 const MOST_ALIKE: u32 = 1_000;
 /// Flows that are looked for on their way back.
 const MOST_FLOWS: usize = 4_096;
@@ -326,7 +326,7 @@ impl FlowPackets {
 
 /// Counts the packets of flows that have losses.
 struct FlowCounter {
-    /// By bits of the hash of what signatures have of a flow: whether it may have any.
+    /// Filter by bits of the flow hash: false if no such packet is searched for.
     filter: Vec<bool>,
     counts: SignatureMap<u64, u64>,
 }

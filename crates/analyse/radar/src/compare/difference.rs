@@ -78,7 +78,7 @@ pub(crate) struct PendingDifference {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MissingPackets {
     pub table: SignatureMap<SignatureKey, PendingDifference>,
-    /// Packets are left out that have one of these bits in their key.
+    /// Packets whose key has one of these bits are left out.
     mask: u64,
     most: usize,
 }

@@ -19,8 +19,8 @@ pub(crate) struct MergeResult {
 }
 
 impl MergeResult {
-    /// About as many packets of one capture were not compared as are missing there: a clock may have been set, or a time may
-    /// be nonsense, and they may be the same packets.
+    /// True if about as many packets of one capture were not compared as are missing there: a clock may have been set,
+    /// or a time may be nonsense, and they may be the same packets.
     pub(crate) fn is_doubtful(&self) -> bool {
         let missing = |sign: i64| {
             let count = |pending: &PendingDifference| (i64::from(pending.count) * sign).max(0) as u64;
@@ -117,7 +117,7 @@ impl<'a> MergeInput<'a> {
 }
 
 impl<'a> ComparisonContext<'a> {
-    /// Without `skips`, packets far outside of the other capture are compared all the same.
+    /// Compares the captures. Without `skips` it compares packets far outside of the other capture, too.
     pub(super) fn merge(&self, depth: usize, with_digest: bool, skips: bool) -> Result<MergeResult, AttemptStop> {
         let (begins, [up_first, down_first]) = self.beginnings(depth)?;
         let mut clock = ClockOffset::new(begins);
@@ -213,6 +213,6 @@ impl<'a> ComparisonContext<'a> {
 struct MergeHead {
     packets: Vec<(u64, i64)>,
     first: i64,
-    /// There is more of it.
+    /// True if the capture has more packets.
     goes_on: bool,
 }

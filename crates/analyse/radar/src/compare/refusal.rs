@@ -6,13 +6,13 @@ use super::side::AttemptStop;
 use super::{CaptureContents, CaptureRole, CompareOptions, Comparison};
 use crate::capture::CaptureError;
 
-/// Why there is no result.
+/// Reason why there is no result.
 #[derive(Debug)]
 pub enum CompareError {
     Capture(CaptureRole, CaptureError),
-    /// There is nothing to compare.
+    /// A capture has no packets to compare.
     NoPackets(CaptureRole, CaptureContents),
-    /// Not one packet is in both.
+    /// No packet is in both captures.
     NothingInCommon(Box<Comparison>),
     /// UP lacks packets that DOWN has, and not the other way round.
     Swapped {

@@ -9,14 +9,14 @@ use crate::packet::{Packet, Timestamp};
 use crate::read::{DEPTH, LinkType};
 use crate::scope::is_link_local;
 
-/// Why an attempt ends early.
+/// Reason why an attempt ends early.
 pub(crate) enum AttemptStop {
     Capture(CaptureRole, CaptureError),
-    /// Only so much was kept of a packet, less than was to be looked into.
+    /// The capture keeps only so many bytes of a packet, fewer than are compared.
     Cut(usize),
     /// The digest could not be decoded.
     Stuck,
-    /// There are super-frames, and it is not known how to cut them.
+    /// The capture has super-frames, and it is not known how to cut them.
     SuperFrames,
     /// The capture kept no payload of super-frames' packets.
     NoPayload,
@@ -31,7 +31,7 @@ pub(crate) struct CapturedPacket {
     /// Nanoseconds of its capture's clock.
     pub at: i64,
     pub packet: Packet,
-    /// Its number among the frames, and its length there.
+    /// Number of the frame in its capture, and its length there.
     pub frame: u64,
     pub len: u32,
 }

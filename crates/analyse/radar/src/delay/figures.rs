@@ -52,7 +52,7 @@ pub struct FlowDelays {
 /// A slot of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeSlot {
-    /// Its middle, by UP's clock.
+    /// Middle of the slot, by UP's clock.
     pub at: Timestamp,
     /// Time by which DOWN's clock is ahead then.
     pub offset: Option<(i64, i64)>,
@@ -137,7 +137,7 @@ impl DelayCounts {
 pub(super) struct DelayFigures {
     span: (i64, i64),
     directions: [DelayCounts; 2],
-    /// By flow number, of those with most packets.
+    /// Delays by flow number, of the flows with most packets.
     flows: BTreeMap<FlowNumber, DelayCounts>,
     more_flows: u64,
     slots: Vec<[DelayCounts; 2]>,
@@ -190,7 +190,7 @@ impl DelayFigures {
         self.more_flows
     }
 
-    /// Those with most packets first.
+    /// Delays of flows, those with most packets first.
     pub(super) fn flows(&self, flows: &[Flow], sides: &HostSides) -> Vec<FlowDelays> {
         let known = self.flows.iter().filter_map(|(number, counts)| {
             let direction = sides.direction(*number)?;
@@ -202,7 +202,7 @@ impl DelayFigures {
         known
     }
 
-    /// Those that have packets.
+    /// Slots that have packets.
     pub(super) fn slots(&self, band: &OffsetBand) -> Vec<TimeSlot> {
         let (from, until) = self.span;
         let width = (until - from) as f64 / SLOTS as f64;

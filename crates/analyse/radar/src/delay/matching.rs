@@ -101,7 +101,7 @@ struct WaitingPackets {
     up: Option<i64>,
     down: Option<i64>,
     flow: Option<FlowNumber>,
-    /// Further ones, of both captures.
+    /// Sightings in either capture after the first ones.
     more: Option<Box<[Vec<i64>; 2]>>,
 }
 

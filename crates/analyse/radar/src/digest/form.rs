@@ -97,7 +97,7 @@ impl PackedDigest {
         self.packets
     }
 
-    /// Nothing passed.
+    /// True if nothing passed.
     pub fn is_empty(&self) -> bool {
         self.is_empty
     }

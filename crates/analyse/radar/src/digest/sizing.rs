@@ -17,8 +17,8 @@ use super::{DigestShape, PLACES};
 use crate::signature::Fields;
 
 impl DigestShape {
-    /// For a digest that is decoded to its end with a probability of at least `success` when `losses` packets are lost.
-    /// Seed and fields are the usual ones, and can be set.
+    /// Shape of a digest that is decoded to its end with a probability of at least `success` when `losses` packets are
+    /// lost. Seed and fields are the usual ones, and can be set.
     pub fn for_losses(losses: usize, success: Prob) -> Self {
         // To be sure is to ask for cells without end; this sure costs more than anybody has.
         let accepted = (1.0 - success.get()).max(1e-12);
@@ -64,7 +64,7 @@ mod tests {
         (0..trials).map(failed).map(u32::from).sum()
     }
 
-    /// At most as many failures as the promise allows, and four standard deviations more.
+    /// Most failures in `trials`: as many as the promise allows, and four standard deviations more.
     fn most(success: f64, trials: u32) -> f64 {
         let expected = (1.0 - success) * f64::from(trials);
         expected + 4.0 * expected.sqrt()

@@ -57,7 +57,7 @@ struct KnownEquations {
 
 struct EquationBlock {
     rows: usize,
-    /// Its first equation, and how many it has.
+    /// Index of the first equation, and the number of equations.
     at: usize,
     cells: usize,
     flows: Vec<(u32, [u32; MOST_ROWS])>,

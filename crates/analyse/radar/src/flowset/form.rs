@@ -139,7 +139,7 @@ impl Flowset {
     }
 }
 
-/// Up to eight bytes.
+/// Reads a number of up to eight bytes.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -15,7 +15,7 @@ use crate::packet::Flow;
 use crate::signature::fold;
 
 pub(super) const WORDS: usize = 5;
-/// Those that IPv4 needs.
+/// Words that IPv4 needs.
 pub(super) const WORDS_V4: usize = 2;
 
 const KIND: u64 = 4;
@@ -32,7 +32,7 @@ impl FlowKey {
         &self.0
     }
 
-    /// `None` for words that are no flow's.
+    /// Decodes a flow; `None` if the words encode none.
     pub(super) fn from_words(words: [u64; WORDS]) -> Option<Self> {
         let kind = words[1] & 0xff;
         let is_kind = kind & !(SOURCE_IS_V6 | DESTINATION_IS_V6) == KIND;

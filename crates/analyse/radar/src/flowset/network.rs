@@ -26,7 +26,7 @@ use super::{Flowset, counters};
 /// Other switches at which a flow that was seen at one switch may have been seen.
 #[derive(Clone, Copy)]
 pub enum CandidateSwitches<'a> {
-    /// Any neighbour: for each switch, a list of its neighbours.
+    /// Each switch may send to any of its neighbours, in a list for each switch.
     Neighbours(&'a [Vec<usize>]),
     /// The hops before and after a switch, if routes are known as well.
     Routes(&'a [Vec<usize>], &'a dyn Fn(&FlowKey, usize) -> [Option<usize>; 2]),

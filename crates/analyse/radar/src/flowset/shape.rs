@@ -115,7 +115,7 @@ impl CellPlaces {
         self.at[..usize::from(self.rows)].iter().map(|at| *at as usize)
     }
 
-    /// Those of all rows that there could be: the first of them are meant.
+    /// Seeds of as many rows as there could be; a flowset uses the first of them.
     #[inline]
     pub(crate) fn all(&self) -> [u32; MOST_ROWS] {
         self.at

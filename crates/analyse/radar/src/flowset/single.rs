@@ -82,8 +82,8 @@ impl CellCandidates {
         candidates
     }
 
-    /// Without a branch: whether it is one cannot be foreseen. A cell comes to have one flow once, so there is room, but not in
-    /// a table that somebody made up, which must come to an end, too.
+    /// Adds a cell to the candidates without a branch, because the outcome cannot be foreseen. A cell comes to have one
+    /// flow once, so there is room; a forged table ends when the room does.
     #[inline]
     fn add(&mut self, at: usize, is_candidate: bool) {
         if let Some(cell) = self.cells.get_mut(self.len) {

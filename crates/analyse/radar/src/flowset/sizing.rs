@@ -21,7 +21,7 @@ use super::shape::{BITS_IN_WORD, FlowsetShape, MOST_ROWS};
 pub enum DecoderKind {
     /// The switch's own flowset must do.
     Single,
-    /// Its neighbours' are at hand.
+    /// The flowsets of neighbours are known too.
     Network,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct DecodedSwitch {
     pub unaided: usize,
     /// Flows that have ever been found here.
     pub known: Bits,
-    /// Those that turned out to be none.
+    /// Candidates that turned out to be none.
     pub returned: Bits,
     /// Cells that may have a flow alone.
     pub candidates: Vec<u32>,

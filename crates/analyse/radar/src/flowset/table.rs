@@ -31,7 +31,7 @@ pub(super) struct SingletonCell {
     pub hash: u64,
     pub places: CellPlaces,
     pub packets: u32,
-    /// It was taken out and had never been in.
+    /// True if the flow was taken out without having been in.
     pub is_hole: bool,
 }
 

@@ -81,7 +81,7 @@ struct PacketLimit {
 /// Treatment of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameCut {
-    /// It is one packet.
+    /// The frame is one packet.
     One,
     /// So much payload in each.
     Into { size: usize, is_inferred: bool },

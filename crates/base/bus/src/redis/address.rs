@@ -19,7 +19,7 @@ pub struct RedisAddress {
     pub history: usize,
     /// The certificate authority to trust, in PEM, instead of those of the system.
     pub ca: Option<Vec<u8>>,
-    /// Without a password.
+    /// The address without its password.
     shown: String,
 }
 
@@ -107,7 +107,8 @@ fn shown_file(host: Option<&str>, path: &str) -> Result<String, String> {
     }
 }
 
-/// Nothing that would be a pattern to SCAN. Braces are for Redis clusters, where all our keys must be in one slot.
+/// Checks that a prefix has no characters of SCAN patterns. Braces are for Redis clusters, where all our keys must be
+/// in one slot.
 fn checked_prefix(value: &str) -> Result<String, String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "-_.:{}".contains(c);
     if value.is_empty() || !value.chars().all(fine) {

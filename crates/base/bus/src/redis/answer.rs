@@ -45,7 +45,7 @@ pub(super) struct HistoryEntry {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ScriptResult {
     Told,
-    /// Something else was there than was believed.
+    /// The key had another value than was believed.
     There(Option<Vec<u8>>),
     Foreign {
         key: String,

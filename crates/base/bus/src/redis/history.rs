@@ -26,7 +26,7 @@ pub(super) struct HistoryPosition {
     number: EntryNumber,
 }
 
-/// Time at which a subscriber may try again after a failure. One that calls `receive` in a loop would otherwise spin.
+/// Time at which a subscriber may try again after a failure. A caller that calls `receive` in a loop would otherwise spin.
 #[derive(Debug, Default)]
 pub(super) struct RetryTimer {
     failures: u32,
@@ -178,7 +178,8 @@ impl RedisBus {
         messages
     }
 
-    /// Nothing new is fine if nothing was published; otherwise it was published where we do not see it.
+    /// Compares the number of the last entry with ours after a read without news. If they differ, entries were published that
+    /// we cannot see, and the history starts over from the keys.
     fn look_around(&mut self, place: &HistoryPosition) -> Result<Vec<Message>, BusError> {
         let last = self.last_number()?;
         if last == place.number {

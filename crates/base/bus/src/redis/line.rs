@@ -67,7 +67,7 @@ impl RedisConnection {
         replies.remove(0).map_err(|said| self.down(doing, &said))
     }
 
-    /// Many questions in one go, each about one key. `None` where what is under it is of another type.
+    /// Asks many questions in one go, each about one key. `None` for a key whose value is of another type.
     pub(crate) fn ask_all(&mut self, doing: &str, questions: &Pipeline) -> Result<Vec<Option<Value>>, BusError> {
         let replies = self.exchange(doing, &questions.get_packed_pipeline(), questions.len(), self.patience)?;
         let of_key = |reply: Reply| match reply {

@@ -22,7 +22,7 @@ const CHUNK: usize = 16 << 10;
 /// One reply: a value, or the server's words about why there is none.
 pub(super) type Reply = Result<Value, String>;
 
-/// Why there will be no further reply on this connection.
+/// Reason why there will be no further reply on this connection.
 #[derive(Debug)]
 pub(super) enum ReplyError {
     Io(io::Error),
@@ -134,7 +134,7 @@ impl<'a, R: Read> ReplyReader<'a, R> {
         Ok(text)
     }
 
-    /// Without its end.
+    /// Reads a line, without its end.
     fn line(&mut self) -> Result<Vec<u8>, ReplyError> {
         let mut line = Vec::new();
         loop {

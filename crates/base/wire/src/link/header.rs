@@ -34,7 +34,7 @@ const DUMMY: u8 = 3;
 const ACK: u8 = 4;
 const NOTICE: u8 = 5;
 const SESSION: u8 = 6;
-/// Not on the wire: there is no header.
+/// Stands for no header; never on the wire.
 const BARE: u8 = 7;
 
 const CLASS_AT: u32 = 3;

@@ -34,7 +34,7 @@ pub const RESERVED_ADDRESS: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e];
 pub struct ProbePaths(u8);
 
 impl ProbePaths {
-    /// Only the plain one, to the peer's own address.
+    /// No path but the plain one, to the peer's own address.
     pub const NONE: Self = Self(0);
     /// Path to an address that no bridge passes on.
     pub const RESERVED: Self = Self(1);
@@ -42,7 +42,7 @@ impl ProbePaths {
     pub const RETURN: Self = Self(2);
     /// Path with the addresses of a stamp.
     pub const STAMPED: Self = Self(4);
-    /// Those that lead to the other end of a cable and to nobody else.
+    /// Paths that lead to the other end of a cable and to nobody else.
     pub const CABLE: Self = Self(1 | 2);
     /// Every one of them.
     pub const ALL: Self = Self(1 | 2 | 4);
@@ -69,7 +69,7 @@ impl ProbePaths {
 pub enum ProbeKind {
     /// Asks by which paths it has come.
     Question,
-    /// By these.
+    /// An answer, with the paths that it names.
     Answer(ProbePaths),
 }
 
@@ -98,7 +98,7 @@ impl StampProbe {
         first == QUESTION || first == ANSWER
     }
 
-    /// Its bytes.
+    /// Emits the probe.
     pub fn emit(&self) -> [u8; Self::LEN] {
         let (kind, paths) = match self.kind {
             ProbeKind::Question => (QUESTION, 0),

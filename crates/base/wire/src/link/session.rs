@@ -21,7 +21,7 @@ pub enum SessionKind {
     Gone,
 }
 
-/// Why an end will not protect a link.
+/// Reason why an end will not protect a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionRefusal {
     /// The peer speaks another version of the protocol.
@@ -34,7 +34,7 @@ pub enum SessionRefusal {
     Mtu,
     /// The peer seals frames in another way.
     Seal,
-    /// Somebody deactivated this end, and nobody has asked for protection since.
+    /// This end was deactivated, and protection has not been asked for since.
     Deactivated,
 }
 

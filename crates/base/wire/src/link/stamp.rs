@@ -34,8 +34,7 @@ const FROM: u64 = 0x6;
 /// The most segments of a super-frame.
 pub const MOST_SEGMENTS: u32 = 64;
 
-/// Behind a life-cycle message of an end that can read and write stamps. Ends that cannot take it for padding, as do those
-/// whose stamps are others.
+/// Mark behind a life-cycle message of an end that can read and write stamps. Other ends take it for padding.
 pub const STAMP_OFFER: [u8; 4] = *b"adr3";
 
 /// Contents of two addresses.
@@ -59,7 +58,7 @@ pub struct StampTag(u16);
 pub struct StampableFrame {
     /// Class of the frame.
     pub class: Class,
-    /// Its number; of a super-frame that of the first segment.
+    /// Number of the frame; of a super-frame that of the first segment.
     pub number: Seq,
     /// An acknowledgement without gaps: its class, and the latest number received.
     pub acknowledges: Option<(Class, Seq)>,
@@ -109,7 +108,7 @@ impl StampTag {
         Self((mixed >> 48) as u16 & !1 | u16::from(sender > receiver))
     }
 
-    /// Any of the 65,536.
+    /// Makes a stamp from any of the 65,536 values.
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits)
     }

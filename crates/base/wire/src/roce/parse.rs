@@ -15,7 +15,7 @@ use crate::udp::{self, UdpDatagram};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum ParsedRoce {
-    /// Not RoCEv2: nearly every frame of most networks.
+    /// The frame is not RoCEv2, like nearly every frame of most networks.
     Foreign,
     /// A packet of a reliable connection, with `payload` bytes of payload, pad not counted.
     Reliable { header: RoceHeader, payload: usize },

@@ -180,6 +180,7 @@ pub(crate) struct PlanArgs {
     pub explain: bool,
 }
 
+/// The bus between monitors and planners, and the key of orders on it.
 #[derive(Debug, Args)]
 pub(crate) struct FleetWatchArgs {
     /// Links of the network: TOML, or a CSV of links.

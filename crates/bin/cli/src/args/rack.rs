@@ -256,7 +256,7 @@ pub(crate) struct RackDemoArgs {
     #[arg(long, default_value_t = 5, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 
-    /// Scheduler of the way `pl2`, which decides when hosts may send.
+    /// Scheduler of the switch in the case `pl2`: it decides when hosts may send.
     #[arg(long, value_enum, default_value = "late")]
     pub scheduler: SchedulerArg,
 

@@ -8,7 +8,7 @@ use units::{Bytes, Prob, Span};
 #[derive(Debug, Args)]
 pub(crate) struct SoakArgs {
     /// The fault bench: random bad days (daemons killed and stopped, wires cut, forged frames, …), and an account of every
-    /// datagram. Exit code 1 if anything was lost that is neither counted nor allowed.
+    /// datagram. Exit code 1 if a loss is neither counted nor allowed.
     #[arg(long, conflicts_with_all = ["loss", "burst", "rate", "mode", "queue"])]
     pub faults: bool,
 

@@ -30,7 +30,7 @@ struct JupiterTiming {
     full_events: u64,
     short_seconds: f64,
     short_events: u64,
-    /// Both have the same result.
+    /// True if both have the same result.
     same: bool,
 }
 

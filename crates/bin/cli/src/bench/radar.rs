@@ -36,7 +36,7 @@ struct RadarBenchResult {
     loss: f64,
     rounds: u32,
     insert_ns: f64,
-    /// From the bytes of a frame to its signature.
+    /// Time from the bytes of a frame to its signature.
     read_ns: f64,
     decode_ns_per_loss: f64,
     rows: Vec<RadarBenchRow>,

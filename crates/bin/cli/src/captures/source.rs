@@ -41,7 +41,7 @@ impl CaptureSource {
         self.len
     }
 
-    /// From its beginning.
+    /// Opens the capture at its beginning.
     pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
         Ok(Box::new(SharedFileReader { file: Rc::clone(&self.file), at: 0, read: Rc::clone(&self.read) }))
     }

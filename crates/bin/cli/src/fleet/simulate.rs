@@ -26,7 +26,7 @@ struct SimulationContext<'a> {
     model: TraceModel,
     until: Moment,
     protections: Protections,
-    /// From a file, for all runs.
+    /// Trace from a file, for all runs.
     trace: Option<Vec<CorruptionEvent>>,
     terminal: &'a TerminalProgress,
     /// True if progress is shown in days of the only run; false for runs.
@@ -133,7 +133,7 @@ impl SimulationContext<'_> {
         }
     }
 
-    /// By switch, whether it can protect; all can if there is no list.
+    /// True for each switch that can protect; `None` if all can.
     fn capable(&self, trace: &[CorruptionEvent], seed: Option<u64>) -> Result<Option<Vec<bool>>, Failure> {
         let (share, order) = (self.args.upgraded.get(), &self.args.upgrade_order);
         if share >= 1.0 {

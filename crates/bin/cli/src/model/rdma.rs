@@ -17,7 +17,7 @@ use crate::terminal::{TerminalProgress, jobs};
 
 /// Sizes that stand for a distribution where its means are not enough.
 const SAMPLES: u32 = 512;
-/// Beyond this no timer is set, and no network takes so long.
+/// Longest time of a setting; no network takes so long.
 const LONGEST: Span = Span::from_ms(3_600_000);
 /// Largest payload of the simulator's packets.
 const LARGEST_SIMULATED_MTU: u64 = 4_096;

@@ -8,7 +8,7 @@ use crate::args::RackSoakArgs;
 use crate::output::{CommandResult, Failure, print};
 use crate::soak::{SoakProgress, begin, soak_duration};
 
-/// Each kill takes this long to look at.
+/// Time that each kill needs to be looked at.
 const PER_KILL: Duration = Duration::from_secs(4);
 /// The shortest time between two changes of a host.
 const PER_JOIN: Duration = Duration::from_millis(500);

@@ -18,7 +18,7 @@ use units::{Bytes, StopFlag};
 use crate::args::CollectArgs;
 use crate::output::{CommandResult, Failure, put, say};
 
-/// With less, a few meters with many cells would find no room.
+/// Least memory; with less, a few meters with many cells would find no room.
 const LEAST_MEMORY: Bytes = Bytes::new(64_000_000);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Interval at which the collector checks whether it is time to end.

@@ -130,7 +130,7 @@ fn from_interface(
 struct FlowsWriter<'a> {
     json: bool,
     path: Option<&'a Path>,
-    /// In its place at the end, with all slots.
+    /// Result file, put in its place at the end with all slots.
     csv: Option<WholeFile>,
     flows: BTreeMap<Flow, FlowsTotal>,
     slots: u64,
@@ -186,7 +186,7 @@ impl<'a> FlowsWriter<'a> {
         }
     }
 
-    /// Once Ctrl-C is listened to, so that none leaves half a file.
+    /// Begins the CSV file, after Ctrl-C is handled, so that an interrupt leaves no half of a file.
     fn begin_csv(&mut self) -> CommandResult {
         let Some(path) = self.path else { return Ok(()) };
         let mut csv = WholeFile::create(path).map_err(|error| unwritten("--csv", &error))?;

@@ -45,7 +45,7 @@ pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     print(json, &report.answer(), || report.text(args.top))
 }
 
-/// By how much DOWN's clock is ahead of UP's, where a timeline is drawn or somebody asked.
+/// Offset of DOWN's clock from UP's, if a timeline is drawn or options ask for it.
 fn clock_band(
     args: &LossesArgs,
     options: &CompareOptions,

@@ -35,7 +35,7 @@ struct MeterResult {
     reports: u64,
     report_bytes: u64,
     reports_dropped: u64,
-    /// By the collector's answer; null if it is of a version that gives none.
+    /// Reports that the collector acknowledged; null if its version gives no answers.
     reports_taken: Option<u64>,
     reports_refused: u64,
     refusal: Option<String>,

@@ -65,7 +65,7 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
     if summaries.iter().all(|point| point.missing_seeds.is_empty()) { Ok(()) } else { Err(Failure::Interrupted) }
 }
 
-/// A scenario from its file.
+/// Reads a scenario from its file.
 pub(crate) fn read(path: &Path, sets: &[String]) -> Result<Scenario, Failure> {
     let name = path.display().to_string();
     let mut text = String::new();

@@ -120,7 +120,7 @@ fn text(bench: &FaultBench) -> String {
     text
 }
 
-/// Everything that does not hold, in one line.
+/// Lists everything that does not hold, in one line.
 fn faulty(bench: &FaultBench) -> String {
     let FaultBench { totals, .. } = bench;
     let counts = [

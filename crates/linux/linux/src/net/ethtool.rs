@@ -41,7 +41,7 @@ impl Offload {
     }
 }
 
-/// Something that an interface can do, under the kernel's name for it.
+/// A feature of an interface, under the kernel's name for it.
 #[derive(Debug)]
 struct Feature {
     position: usize,

@@ -112,7 +112,7 @@ struct SoughtInterface<'a> {
 }
 
 impl Netlink {
-    /// Everything in the packet filter of this namespace that means an interface; nothing on a kernel without nf_tables.
+    /// Mentions of an interface in the packet filter of this namespace; none on a kernel without nf_tables.
     pub fn firewall_mentions(name: &str, index: u32) -> Result<Vec<FirewallMention>> {
         let sought = SoughtInterface { name, index };
         let mut found = Vec::new();

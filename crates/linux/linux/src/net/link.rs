@@ -14,7 +14,7 @@ use super::{NetError, Result};
 pub struct InterfaceInfo {
     pub index: u32,
     pub name: String,
-    /// Others that it answers to.
+    /// Alternative names of the interface.
     pub altnames: Vec<String>,
     /// Zeros if its address is not six bytes long.
     pub mac: [u8; 6],

@@ -86,9 +86,9 @@ fn on_a_thread<T: Send>(f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
 /// Right by which a process may change its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkPrivilege {
-    /// It was root, and now has a network of its own.
+    /// The process was root, and now has a network of its own.
     Root,
-    /// It is root only of its own user namespace and of the network in it.
+    /// The process is root only of its own user namespace and of the network in it.
     Rootless,
 }
 

@@ -75,7 +75,7 @@ fn path(interface: &str, key: &str) -> PathBuf {
     Path::new(ROOT).join(folder).join(interface).join(setting)
 }
 
-/// Nothing if there is no such folder.
+/// Names in a folder; none if the folder does not exist.
 fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     match fs::read_dir(folder) {
         Ok(entries) => Ok(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()),

@@ -33,7 +33,7 @@ pub enum FilterDirection {
 /// Consequence of a filter's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterAction {
-    /// Its result is the verdict: "direct action".
+    /// The program's result is the verdict: "direct action".
     AsReturned,
     /// A packet that it matches leaves through the interface of this index.
     Redirect(u32),

@@ -44,7 +44,7 @@ const ENTRIES_HEADER: usize = 40;
 const ENTRIES_SIZE: usize = 32;
 /// `IFNAMSIZ`.
 const NAME_LEN: usize = 16;
-/// Another process may change a table between two questions about it.
+/// Attempts to read a table that another process may change between two questions.
 const ATTEMPTS: usize = 16;
 
 /// The command that shows a rule that names an interface, also with a wildcard; `None` if no rule does.

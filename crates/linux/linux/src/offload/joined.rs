@@ -243,7 +243,7 @@ impl GsoSegment {
         self.layout.payload
     }
 
-    /// Nothing is behind it.
+    /// True if no bytes are behind it.
     pub(super) fn is_all_of(&self, frame: &[u8]) -> bool {
         self.end == frame.len()
     }

@@ -31,13 +31,13 @@ enum TunnelKind {
 /// The outer headers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outer {
-    /// Its payload is what the tunnel carries, from the tunnel's own header on.
+    /// Layout whose payload is the carried packet, from the tunnel's own header on.
     layout: Layout,
     kind: TunnelKind,
 }
 
 impl Outer {
-    /// Both layers of a super-frame whose inner transport header, of this protocol, is where the vnet header says; `None` if
+    /// Layers of a super-frame whose inner transport header, of this protocol, is where the vnet header says; `None` if
     /// there is but one layer.
     pub(crate) fn find(vnet: &VnetHeader, frame: &[u8], protocol: u8) -> Option<(IpLayer, Self)> {
         let outer = Self::read(frame).filter(|_| vnet.needs_csum())?;

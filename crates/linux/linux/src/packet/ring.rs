@@ -66,7 +66,7 @@ impl PacketRing {
         unsafe { AtomicU32::from_ptr(self.slot().as_ptr().cast()) }
     }
 
-    /// The next slot that the kernel has filled.
+    /// Next slot that the kernel has filled.
     pub(crate) fn next(&self) -> Option<RingSlot<'_>> {
         if self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
@@ -88,7 +88,7 @@ impl Drop for PacketRing {
     }
 }
 
-/// Behind the tpacket2_hdr lies a sockaddr_ll; of that, the kind of packet.
+/// Offset of the kind of packet, in the sockaddr_ll behind the tpacket2_hdr.
 const PACKET_TYPE: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT)
     + std::mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
 

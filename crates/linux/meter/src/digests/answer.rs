@@ -30,7 +30,7 @@ pub(crate) struct ReportAnswer {
     pub life: u64,
     pub taken: u64,
     pub refused: u64,
-    /// Why the latest of those was refused.
+    /// Reason why the latest of those was refused.
     pub reason: String,
 }
 
@@ -83,7 +83,7 @@ impl ReportAnswer {
     }
 }
 
-/// An answer in the eyes of the meter.
+/// An answer as the meter received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeardAnswer {
     Sealed(ReportAnswer),

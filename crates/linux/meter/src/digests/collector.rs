@@ -49,7 +49,7 @@ const MOST_CELLS: usize = 8_192;
 pub struct CollectorSummary {
     pub segment: String,
     pub ends: Vec<EndSummary>,
-    /// Everything up to here has been compared.
+    /// Time up to which everything has been compared.
     pub until: Timestamp,
     /// Packets that went in, by any end.
     pub packets: u64,
@@ -98,7 +98,7 @@ pub struct Collector {
     largest: Option<(usize, String)>,
     /// Reports that could not be used, since the last look.
     refused: u64,
-    /// Why the last report was refused.
+    /// Reason why the last report was refused.
     refusal: Option<String>,
     /// The first look, and that nobody was heard by then, which is told once.
     began: Option<Timestamp>,
@@ -159,7 +159,7 @@ impl Collector {
         outcome.unwrap_or_else(|why| self.refuse(&why))
     }
 
-    /// Why the last report was refused; `None` if it was taken.
+    /// Reason why the last report was refused; `None` if it was taken.
     pub fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
@@ -199,7 +199,7 @@ impl Collector {
         Some(format!("{first}{more}"))
     }
 
-    /// There is no more to come.
+    /// Ends the input and returns the summaries.
     pub fn finish(self) -> Vec<CollectorSummary> {
         self.segments.into_values().map(CollectedSegment::finish).collect()
     }

@@ -24,17 +24,17 @@ const HEAD: usize = 16;
 /// The longest report. Longer ones that a peer announces are not read.
 pub const LONGEST: usize = 2 << 20;
 
-/// Why a peer is not listened to any longer.
+/// Reason why a peer is not listened to any longer.
 #[derive(Debug)]
 pub(crate) enum PeerError {
-    /// It does not greet like one of ours; what it said instead.
+    /// The other side did not send our greeting, but these bytes.
     Foreign([u8; 8]),
     Version(u8),
     /// A report that is longer or shorter than any.
     Length(u32),
-    /// It seals what it says and we do not, or the other way round.
+    /// One side seals its frames, the other does not.
     Sealed(bool),
-    /// It does not have the key, or something was changed on the way.
+    /// The other side does not have the key, or something was changed on the way.
     Forged,
     Io(io::Error),
 }

@@ -96,7 +96,7 @@ struct ConnectedMeter {
     peer: SocketAddr,
     /// Handle that ends the connection.
     stream: Option<TcpStream>,
-    /// It has sent a report.
+    /// True once the connection has sent a report.
     is_meter: bool,
     /// Time at which it connected, or sent its latest report.
     heard: Duration,

@@ -184,11 +184,11 @@ struct StreamReader<'a> {
     key: Option<&'a OrderKey>,
 }
 
-/// Why an entry is not taken.
+/// Reason why an entry is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryError {
     Foreign,
-    /// There is a key, and it does not carry its tag; the incarnation that it names.
+    /// A key is set, and the entry does not carry its tag; the incarnation that the entry names.
     Forged(u64),
 }
 

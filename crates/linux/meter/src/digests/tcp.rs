@@ -26,7 +26,7 @@ pub(crate) struct TcpTransport {
 struct CollectorConnection {
     stream: TcpStream,
     session: Option<ReportSession>,
-    /// It says what becomes of reports.
+    /// True if the collector answers reports.
     answers: bool,
     /// Bytes of answers that have arrived.
     inbox: Vec<u8>,

@@ -16,7 +16,7 @@ use units::Moment;
 
 use bus::message::{PortId, PortState};
 
-/// By the name of the port.
+/// What the actor remembers, by the name of the port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActorMemory {

@@ -8,7 +8,7 @@ use crate::source::Selection;
 use bus::message::{Condition, PortState};
 
 impl<E: Executor> PortActor<E> {
-    /// Why a port must not be touched, in any condition.
+    /// Reason why a port must not be touched, in any condition.
     pub(super) fn objection(&mut self, port: &str) -> Option<String> {
         let named = self.rules.ports.get(port);
         if self.rules.excluded.iter().any(|pattern| pattern.matches(port)) {
@@ -34,7 +34,7 @@ impl<E: Executor> PortActor<E> {
         }
     }
 
-    /// Both ends say who is at the other end of the cable, and they do not agree.
+    /// Objection if both ends name their neighbour at the other end of the cable, and the names do not agree.
     pub(super) fn miscabled(&self, port: &str, trigger: &PortState) -> Option<String> {
         let ours = self.rules.ports.get(port)?.peer.as_ref()?;
         let theirs = trigger.peer.as_ref()?;

@@ -123,7 +123,7 @@ units::options! {
         pub order_key: Option<PathBuf>,
 
         /// Say in every message between which times its condition was found, as far as this host's clock is vouched for
-        /// (hitless clock, chrony, ntpd). Planners and monitors of before this option refuse such messages: update those first.
+        /// (hitless clock, chrony, ntpd). Older planners and monitors refuse such messages: update them first.
         #[arg(long)]
         pub time_bounds: bool,
 
@@ -174,7 +174,7 @@ units::options! {
         #[arg(long, value_name = "ADDR:PORT")]
         pub metrics: Option<TextOrNumber>,
 
-        /// Append what happens to this file, a line of JSON each; standard output if it is no terminal.
+        /// Append events to this file, as lines of JSON; without it they go to standard output unless that is a terminal.
         #[arg(long, value_name = "FILE")]
         pub journal: Option<PathBuf>,
 

@@ -9,7 +9,7 @@ use crate::journal::{ActionKind, ActionOutcome, JournalEntry};
 use crate::metrics::ErrorOrigin;
 use bus::message::Message;
 
-/// Longest time between two checks by the actor of what it did.
+/// Longest time between two checks that the actor makes of its own actions.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 #[expect(clippy::large_enum_variant, reason = "nearly all are messages")]

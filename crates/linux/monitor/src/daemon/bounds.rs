@@ -13,8 +13,8 @@ pub struct TimeBounds {
 }
 
 impl TimeBounds {
-    /// By the one clock (`hitless clock up`) that has its page here and knows the time. If there are several, nobody knows which
-    /// is meant.
+    /// Bounds by the one clock (`hitless clock up`) that has its page here and knows the time; `None` if there are
+    /// several.
     pub(super) fn of_clock(directory: &RunDirectory) -> Option<Self> {
         let names = clock_names(directory).ok()?;
         let [node] = names.as_slice() else { return None };

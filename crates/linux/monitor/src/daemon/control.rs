@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PortAssessment;
 
-/// Nobody needs longer to ask.
+/// Longest time for a request.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The monitor may be in the middle of a poll.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ pub(super) struct ControlClient {
     wake: PipeWriter,
 }
 
-/// Its receiving end.
+/// Receiving end of control requests.
 pub(super) struct ControlRequests {
     pub queue: Receiver<ControlRequest>,
     pub wake: PipeReader,

@@ -26,7 +26,7 @@ pub struct PortAssessment {
     pub sticky: bool,
     /// Counts that the condition rests on.
     pub evidence: Evidence,
-    /// It is all that was counted since the device started, and no time is known for it.
+    /// True if the counts are all since the device started, over an unknown time.
     pub since_boot: bool,
     pub note: String,
 }
@@ -42,7 +42,8 @@ impl From<PortRow> for PortAssessment {
 /// Bad frames that a loss must have shown before their absence says that it is over.
 const SHOWN: f64 = 10.0;
 
-/// Returns every port, and what went wrong, a line each; an error of kind `InvalidData` if nothing that was read makes sense. `now` returns the time and `wait` lets some of it pass.
+/// Returns every port, and a line for each problem; fails with `InvalidData` if nothing that was read makes sense. `now`
+/// returns the time and `wait` lets some of it pass.
 pub fn look_once(
     config: &MonitorConfig,
     sources: Vec<Box<dyn Source>>,

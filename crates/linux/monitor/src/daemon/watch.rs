@@ -59,7 +59,7 @@ pub struct PortPoller {
     heard: Option<Moment>,
     silence: Duration,
     is_silent: bool,
-    /// Between which times the current poll began, if that is known and to be said.
+    /// Interval in which the current poll began, if it is known and messages should have it.
     time_bounds: Option<TimeBounds>,
 }
 
@@ -274,7 +274,7 @@ impl PortPoller {
         &self.troubles
     }
 
-    /// Nothing will ever come again from any source.
+    /// True if nothing will ever come again from any source.
     pub fn is_over(&self) -> bool {
         self.sources.iter().all(|source| source.is_over())
     }

@@ -59,7 +59,7 @@ pub(super) struct Alarm {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum AlarmEnd {
     Sure(FrameCounts),
-    /// With the loss that would have shown.
+    /// Cleared by quiet: the clean frames, and the loss that would have shown in them.
     Quiet(FrameCounts, f64),
 }
 

@@ -96,7 +96,7 @@ impl fmt::Display for ReadingNote {
     }
 }
 
-/// Why nothing can be said about a port.
+/// Reason why nothing can be said about a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AbsenceReason {
     Off,
@@ -140,13 +140,13 @@ impl PortChange {
         Self { kind, condition: Condition::Corrupting, sticky, evidence: window.into(), why }
     }
 
-    /// By the interval: the loss is known to be below the threshold.
+    /// Cleared by the interval: the loss is known to be below the threshold.
     pub(super) fn cleared(recent: FrameCounts, threshold: Prob, polls: u32) -> Self {
         let why = format!("{}, below {threshold} in {}", lost(recent), counted(polls, "poll"));
         Self::healthy(ChangeKind::Cleared, recent, why)
     }
 
-    /// By quiet: the loss that raised the alarm would have shown.
+    /// Cleared by quiet: the loss that raised the alarm would have shown.
     pub(super) fn quiet(clean: FrameCounts, loss: f64) -> Self {
         let (frames, lapse, shown) = (thousands(clean.frames), span(clean.lapse), clean.frames as f64 * loss);
         let why =

@@ -33,7 +33,7 @@ const MOST: u64 = 1 << 56;
 /// set back, not the readings that came late.
 const SET_BACK: u32 = 8;
 
-/// Counts of odd readings.
+/// Counts of anomalous readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Oddities {
     /// Counters that wrapped, and were counted on.
@@ -109,7 +109,7 @@ pub(super) struct PortBaseline {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CounterStep {
-    /// Nothing to compare with yet.
+    /// First reading: nothing to compare with yet.
     First,
     Counted {
         frames: u64,
@@ -122,7 +122,7 @@ pub(super) enum CounterStep {
     },
     /// More than a port can receive in that time.
     Jumped,
-    /// So long since the last reading that counters this narrow may have wrapped more than once.
+    /// True after so much time that counters of this width may have wrapped more than once.
     TooLong,
     /// More bad frames than frames.
     Nonsense,
@@ -134,8 +134,8 @@ impl PortBaseline {
         self.last = None;
     }
 
-    /// With any result, the next difference is taken from `now`: counters that jumped once would otherwise be found
-    /// plausible as soon as the rest has caught up with them.
+    /// Takes the difference to the last reading. Whatever the result, the next difference is taken from `now`: counters
+    /// that jumped once would otherwise be found plausible as soon as the rest has caught up with them.
     pub(super) fn step(&mut self, now: ReceivedFrames, passed: Duration) -> CounterStep {
         let Some(before) = self.last.replace(now) else { return CounterStep::First };
         let ms = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -169,8 +169,8 @@ impl PortBaseline {
     }
 }
 
-/// From one value of a counter to the next, and whether it wrapped; `None` if it started over. A wrap makes at most
-/// `most`.
+/// Difference of two values of a counter, and whether it wrapped; `None` if the counter started over. A wrap makes at
+/// most `most`.
 fn difference(before: u64, now: u64, bits: u32, most: u64) -> Option<(u64, bool)> {
     if now >= before {
         return Some((now - before, false));

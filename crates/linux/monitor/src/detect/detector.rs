@@ -17,8 +17,8 @@
 //!
 //! A port that goes down, whether switched off, without a signal or gone, raises no alarm and ends none: a cable pulled
 //! for repair is no proof that it was repaired. Counts start afresh when the port is back, because a link that goes up or
-//! down spoils a few frames each time, and the frames before say nothing about the cable that is plugged in now. A signal
-//! that is lost again and again is not corruption: other alarms are made for it.
+//! down spoils a few frames each time, and the frames before say nothing about the cable that is plugged in now. A port
+//! that loses its signal again and again is not corrupting: other alarms exist for that.
 
 use std::sync::Arc;
 use std::time::Duration;

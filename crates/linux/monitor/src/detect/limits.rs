@@ -28,9 +28,9 @@ pub struct Limits {
     /// Bad frames in the window without which no alarm is raised: 2. One bad frame is never a rate: it says that the
     /// loss is not zero, but it would look like 1e-3 on a port that had received a thousand frames.
     pub least_bad: u64,
-    /// The other way to clear an alarm: an hour without a bad frame, provided that the loss which raised it would have
-    /// shown ten in the frames received since. To be sure of less than 1e-8 takes 369 M clean frames, which a quiet
-    /// port does not see in days, and its link would never be un-protected. `None` switches it off.
+    /// Clears an alarm after an hour without a bad frame, if the loss that raised it would have spoilt ten of the frames
+    /// received since. Without this rule a quiet port keeps its alarm: 369 M clean frames, days of traffic, would have to
+    /// show that its loss is below 1e-8. `None` switches the rule off.
     pub quiet: Option<Duration>,
     /// Ports that flap are held back, each raise making it longer.
     pub damping: Damping,
@@ -51,7 +51,7 @@ pub struct Damping {
     pub penalty: f64,
     /// Time in which half of it is forgiven: 40 minutes.
     pub half_life: Duration,
-    /// From this on the port is not cleared: 1500, which is a second raise within 40 minutes.
+    /// Penalty from which on the port is not cleared: 1500, which is a second raise within 40 minutes.
     pub suppress: f64,
     /// Below this it may be cleared again: 750.
     pub reuse: f64,
@@ -101,7 +101,7 @@ impl fmt::Display for BadLimits {
 impl std::error::Error for BadLimits {}
 
 impl Limits {
-    /// For callers that read limits from a file. A detector accepts any: it never panics, but it may never raise.
+    /// Checks limits that were read from a file. A detector accepts any: it never panics, but it may never raise.
     pub fn check(&self) -> Result<(), BadLimits> {
         let Damping { penalty, half_life, suppress, reuse } = self.damping;
         let threshold = self.threshold.get();

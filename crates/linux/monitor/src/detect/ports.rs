@@ -29,8 +29,8 @@ pub struct MonitoredPorts {
     polls: u64,
 }
 
-/// Polls without a second reading after which a port that was read once is forgotten: nothing was reported of it yet,
-/// and how often it is read is not known.
+/// Polls after which a port that was read only once is forgotten. Nothing was reported of it yet, and the interval of
+/// its readings is not known.
 const READ_ONCE: u64 = 1 << 16;
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub struct PortRow {
     pub evidence: Evidence,
     /// Remark on what keeps the port from being watched, or its alarm from ending, or was odd lately; mostly empty.
     pub note: String,
-    /// Why its condition is what it is; empty if nothing was reported yet.
+    /// Reason why its condition is what it is; empty if nothing was reported yet.
     pub why: String,
     /// False if it is switched off or has no signal.
     pub has_signal: bool,
@@ -146,12 +146,12 @@ impl MonitoredPorts {
         self.ports.get(name).map(|entry| &entry.detector)
     }
 
-    /// In the order of names.
+    /// Detectors, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Detector)> {
         self.ports.iter().map(|(name, entry)| (name.as_str(), &entry.detector))
     }
 
-    /// In the order of names.
+    /// Rows of all ports, in the order of names.
     pub fn rows(&self) -> Vec<PortRow> {
         let row = |(name, detector): (&str, &Detector)| PortRow {
             port: name.to_owned(),

@@ -20,7 +20,7 @@ pub struct DriverCounters {
     pub phy: Phy,
 }
 
-/// Why a driver's counters say nothing.
+/// Reason why a driver's counters say nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriverError {
     /// The table does not have this driver.

@@ -73,7 +73,7 @@ struct KnownPort {
     index: u32,
     way: CountingMethod,
     driver: String,
-    /// Why nobody counts its frames.
+    /// Reason why nobody counts its frames.
     uncounted: Option<String>,
     /// Decided while the port had a signal.
     settled: bool,
@@ -95,7 +95,7 @@ pub(super) fn open(site: &SourceSite<'_>) -> io::Result<OpenSources> {
 }
 
 impl KernelSource {
-    /// For the network namespace of the calling thread.
+    /// Opens the source in the network namespace of the calling thread.
     pub fn open(selection: Selection) -> io::Result<Self> {
         let system = SystemQueries { netlink: Netlink::open()?, ethtool: EthtoolSocket::open()? };
         Ok(Self::asking(Box::new(system), selection))
@@ -105,7 +105,7 @@ impl KernelSource {
         Self { ask, drivers: Drivers::built_in(), selection, known: BTreeMap::new(), remarks: Vec::new() }
     }
 
-    /// With this table of drivers in place of the one that comes with the program.
+    /// Replaces the table of drivers that comes with the program.
     pub fn with_drivers(self, drivers: Drivers) -> Self {
         Self { drivers, ..self }
     }

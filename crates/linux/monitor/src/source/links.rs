@@ -18,7 +18,7 @@ use crate::reading::{CarrierState, Phy, Reading, ReceivedFrames};
 pub struct LinkSource {
     directory: RunDirectory,
     name: String,
-    /// By link: its daemon, and the most bad frames that it has reported.
+    /// Bad frames by link: the daemon's incarnation, and the most bad frames that it has reported.
     bad: BTreeMap<String, (u64, u64)>,
 }
 
@@ -73,7 +73,7 @@ impl Source for LinkSource {
     }
 }
 
-/// None while nobody numbers frames.
+/// Received frames of a link; `None` unless the link is active, because only then frames are numbered.
 fn frames(status: &LinkStatus) -> Option<ReceivedFrames> {
     if !status.is_active() {
         return None;

@@ -117,7 +117,7 @@ impl Samples {
         None
     }
 
-    /// Why a sample that makes sense by itself makes none after those before it.
+    /// Reason why a sample that makes sense by itself makes none after those before it.
     fn refusal(&self, reading: &Reading) -> Option<String> {
         let (port, at) = (&reading.port, reading.at.as_ms());
         match self.last.get(port) {

@@ -82,7 +82,8 @@ impl Source for Sysfs {
     }
 }
 
-/// In order of their names. The kernel's directory has files in it as well, and what has no counters is no port.
+/// Interfaces, in the order of their names. Files in the kernel's directory, and directories without counters, are left
+/// out.
 fn interfaces(root: &Path) -> io::Result<Vec<String>> {
     let entries = fs::read_dir(root)?.flatten().filter(|entry| entry.path().join(GOOD).exists());
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();

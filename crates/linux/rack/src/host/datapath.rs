@@ -46,7 +46,7 @@ pub struct JoinedHost {
 }
 
 impl JoinedHost {
-    /// On a stand-in that is up. An error says which parameter makes no sense.
+    /// Makes a host on a stand-in that is up. An error names the parameter that makes no sense.
     pub fn new(rack: RackParams, sides: StandInSides) -> Result<Self, RackParamError> {
         let (own, epoch) = (sides.mac.0, instance() as u16);
         let params = HostParams {

@@ -97,7 +97,7 @@ pub(super) fn write_message(own: [u8; 6], message: &ReserveMessage, frame: &mut 
     ReserveHeader::Message(*message).emit(frame);
 }
 
-/// Writes the bytes that stand before a marked frame's own type, into an empty buffer.
+/// Writes the bytes of a marked frame up to its own EtherType into an empty buffer.
 pub(super) fn write_mark(frame: &[u8], mark: DataMark, head: &mut Vec<u8>) {
     head.extend(frame[..TYPE].iter().chain(&OUI_EXTENDED.to_be_bytes()));
     ReserveHeader::Mark(mark).emit(head);

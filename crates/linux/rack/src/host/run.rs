@@ -1,4 +1,4 @@
-//! The loop of a host that has joined: turn, give way while there is traffic, sleep when there is none.
+//! The loop of a host that has joined: it takes a turn, yields while there is traffic, and sleeps when there is none.
 
 use std::io;
 

@@ -43,7 +43,7 @@ pub struct HostStatus {
     pub scheduler: String,
     /// Full frames of a reservation.
     pub k: u8,
-    /// Reservations that this host may have open.
+    /// Most reservations that this host may have open.
     pub contexts: u16,
     /// True if the switch answers, so that frames wait for their turn and not in the switch.
     pub guaranteed: bool,

@@ -61,7 +61,7 @@ units::counters! {
     passed,
     /// Bytes that left, frame check not counted.
     passed_bytes,
-    /// Bytes of the wire that they took: frame check, preamble and gap included.
+    /// Bytes of the frames on the wire, with frame check, preamble and gap.
     wire_bytes,
     /// Frames that left the switch, but for which the interface had no room.
     refused,

@@ -54,7 +54,7 @@ fn open_port(interface: &InterfaceInfo, rate: Rate, buffer: Bytes) -> Result<(Po
 pub struct SwitchDaemon<'a> {
     /// Configuration of the switch.
     pub config: SwitchConfig,
-    /// On the interfaces of its ports, in their order.
+    /// Sockets on the interfaces of the ports, in their order.
     pub sockets: Vec<PacketSocket>,
     /// Directory of its control socket.
     pub directory: &'a RunDirectory,

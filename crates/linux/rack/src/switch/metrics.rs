@@ -17,7 +17,7 @@ use prometheus_client::registry::Registry;
 
 use super::{PortStatus, SwitchStatus};
 
-/// Counters of frames that a switch refuses for another reason than a full buffer.
+/// Counters of frames that a switch refuses for reasons other than a full buffer.
 pub const DROP_REASONS: [&str; 6] = ["ring_overflow", "malformed", "too_long", "foreign_source", "filtered", "refused"];
 
 pub(super) fn text(status: &SwitchStatus) -> String {

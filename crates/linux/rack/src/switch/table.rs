@@ -35,11 +35,11 @@ const MOVES_WITHIN: Span = Span::from_ms(60_000);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SourceCheck {
     Known,
-    /// It was behind this other port until now.
+    /// The address was behind this other port until now.
     MovedFrom(usize),
-    /// There is no room for it: frames to it are flooded.
+    /// The table has no room for the address: frames to it are flooded.
     Unlearned,
-    /// It belongs to another port.
+    /// The address belongs to another port.
     Foreign,
 }
 

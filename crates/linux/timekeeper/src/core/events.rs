@@ -79,15 +79,15 @@ impl ClockCounters {
 /// Event that is worth a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CoreEvent {
-    /// It knows the time for the first time, or again.
+    /// The node knows the time for the first time, or again.
     Synchronized,
     Turned,
     Returned,
     Elected,
     Evicted,
-    /// It was the root and follows another one, through this neighbour.
+    /// The node was the root and follows another one, through this neighbour.
     Replaced(String),
-    /// It is the root, as planned, and was none before.
+    /// The node has become the root, as planned.
     Reigns,
     ClockStep,
     /// Frames of another node come from where this neighbour should be.

@@ -39,7 +39,7 @@ const ALIKE_MS: f64 = 4.0;
 /// Result of the short flow in one run.
 #[derive(Debug)]
 struct ShortFlow {
-    /// In ms; none if it did not end.
+    /// Flow completion time in ms; none if the flow did not end.
     fct: Option<f64>,
     /// Two timeouts, the copy between them having arrived.
     correlated: bool,

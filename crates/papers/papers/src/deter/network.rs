@@ -12,7 +12,7 @@ use super::costs;
 use super::runs::{self, CLOCKS_APART};
 use super::sampling::THRESHOLDS;
 
-/// In percent; the one that takes longest is run first.
+/// Loads in percent; the one that takes longest is run first.
 const LOADS: [u32; 4] = [80, 50, 30, 10];
 /// One in so many packets is asked what it sees.
 pub(super) const ONE_IN: u32 = 64;

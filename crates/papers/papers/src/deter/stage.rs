@@ -39,15 +39,15 @@ pub(super) enum FrameFate {
 /// One connection, and what is done to it.
 pub(super) struct Story<'a> {
     pub ends: [TcpConfig; 2],
-    /// Each way.
+    /// Delay in each direction.
     pub delay: Span,
-    /// Between two frames of the client's.
+    /// Time between two frames of the client.
     pub gap: Span,
     /// Times at which the client hands over data, with the number of bytes.
     pub sends: &'a [(Span, u64)],
-    /// Until then the server's application reads as soon as it can.
+    /// Time until which the server's application reads as soon as it can.
     pub reads_until: Span,
-    /// By the number of its segment, from 0, and by how often that was sent before.
+    /// Fate of a frame by the number of its segment, from 0, and by how often that was sent before.
     pub fate: &'a dyn Fn(u64, u32) -> FrameFate,
 }
 

@@ -17,7 +17,7 @@ const MSS: u64 = 1_448;
 const OLD_TIMERS: TimerProfile = TimerProfile::Linux { hz: 250, rto_min: Span::from_ms(15), phase: Span::ZERO };
 /// Default timers of a kernel.
 const RECEIVER_TIMERS: TimerProfile = TimerProfile::Linux { hz: 250, rto_min: Span::from_ms(200), phase: Span::ZERO };
-/// Over a switch of 10G, hosts included.
+/// Delay over a switch of 10G, hosts included.
 const DELAY: Span = Span::from_us(50);
 const ROUND_TRIP: Span = Span::from_us(100);
 const ALWAYS: Span = Span::from_ms(10_000);

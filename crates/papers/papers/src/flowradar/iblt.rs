@@ -1,5 +1,6 @@
-//! A plain invertible Bloom lookup table, which counts packets without a flow filter (§4.8): every packet adds its flow, so
-//! cells hold arithmetic sums of keys and of hashes, wider than keys and hashes by what packets need.
+//! A plain invertible Bloom lookup table, which counts packets without a flow filter (§4.8). Every packet adds its flow, so
+//! cells hold arithmetic sums of keys and of hashes. The sums need more bits than a key or a hash, by the logarithm of the
+//! number of packets.
 
 use num_bigint::BigUint;
 

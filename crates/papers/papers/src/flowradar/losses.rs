@@ -16,7 +16,7 @@ use crate::files;
 /// Settings that the thesis does not state.
 #[derive(Clone, Copy, Debug)]
 struct LossCase {
-    /// Before the names of its values.
+    /// Prefix of the names of its values.
     name: &'static str,
     /// Answer of each server.
     answer: &'static str,
@@ -71,7 +71,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
 
 /// Losses found in a run.
 struct DetectedLosses {
-    /// Milliseconds from each known loss until it is known.
+    /// Milliseconds from each detected loss to its detection.
     delays: Vec<f64>,
     losses: u64,
     invented: u64,

@@ -49,7 +49,7 @@ fn at(run: &HpccRun, us: f64) -> Option<f64> {
     run.queue().find(|(at, _)| *at >= us).map(|(_, bytes)| bytes / run.peak())
 }
 
-/// In 5 µs, from 20 to 200 µs.
+/// Least goodput in any 5 µs from 20 to 200 µs.
 fn least_goodput(run: &HpccRun) -> Option<f64> {
     run.goodput(None).filter(|(at, _)| *at > 20.0 && *at <= 200.0).map(|(_, gbps)| gbps).reduce(f64::min)
 }

@@ -34,7 +34,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// From 1 ms on, as a share of η and of what a packet has of payload.
+/// Goodput from 1 ms on, as a share of η and of the payload share of a packet.
 fn goodput(run: &HpccRun) -> Option<f64> {
     Some(run.means(1_000.0, 10_000.0).iter().sum::<f64>() / run.ceiling(ETA))
 }

@@ -15,7 +15,7 @@ use super::runs::{HpccRun, HpccTask, SeedValues, jain, run_all};
 const ETA: f64 = 0.95;
 /// A flow is back with this share of what it can have.
 const BACK: f64 = 0.9;
-/// From here on DCQCN's elephants have left their start behind, in µs.
+/// Time in µs at which DCQCN's elephants have settled.
 const SETTLED: f64 = 10_000.0;
 
 /// Controller that decides the sending rate.
@@ -124,7 +124,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// Everything that is run.
+/// All runs of the microbenchmarks.
 fn all_runs() -> Vec<(Microbenchmark, ControlVariant)> {
     let usual = [ControlVariant::Hpcc, ControlVariant::Dcqcn { gap: None, at: "departure" }];
     let others = [(None, "arrival"), (Some(50), "departure"), (Some(50), "arrival")];

@@ -26,7 +26,7 @@ const CASES: [(&str, &[&[&str]]); 13] = [
     ("sorted.saturated", &[&["link.profile=ideal"], &SATURATED]),
     ("nonblocking", &[&["link.protect=nonblocking"]]),
 ];
-/// From here on flows have left their start behind, in µs.
+/// Time in µs at which flows have settled.
 const SETTLED: f64 = 1_000.0;
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {

@@ -70,7 +70,7 @@ impl HpccTask {
     }
 }
 
-/// Each flow as traffic of its own.
+/// Splits traffic into one `TrafficSetup` per flow.
 fn apart(traffic: TrafficSetup, access: Rate, random: &mut Random) -> Vec<TrafficSetup> {
     let Workload::Open(flows) = &traffic.work else { return vec![traffic] };
     let flows: Vec<WorkloadFlow> = flows.clone().take(MOST_APART + 1).collect();

@@ -23,11 +23,11 @@ const COPY: Bytes = Bytes::new(FRAME + 3 + 2 + 20);
 const PORT: Rate = Rate::gbps(100);
 const FRAMES: u64 = 100_000;
 
-/// From the end of a copy's transmission until it is looked at: fitted, so that copies pass the loop's port as often as in
-/// Table 4 at 25G, as nearly as a whole number can.
+/// Time from the end of a copy's transmission until it is looked at: fitted, so that copies pass the loop's port as
+/// often as in Table 4 at 25G, as nearly as a whole number can.
 const ROUND: Span = Span::from_ns(450);
 
-/// In order, a sender pauses for about this long at a loss.
+/// Pause of a sender at a loss, in the ordered mode.
 const PAUSE: Span = Span::from_us(10);
 /// Frames from one loss to the next.
 const LOSS_EVERY: u64 = 1_000;
@@ -35,11 +35,11 @@ const LOSS_EVERY: u64 = 1_000;
 /// Frames that leave one by one, and copies that wait for their acknowledgements.
 #[derive(Clone, Copy, Debug)]
 struct SenderLoop {
-    /// Between two frames.
+    /// Time between two frames.
     every: Span,
-    /// At each loss.
+    /// Pause at each loss.
     pause: Span,
-    /// From a frame's departure to its acknowledgement.
+    /// Time from a frame's departure to its acknowledgement.
     acknowledged: Span,
 }
 

@@ -125,7 +125,7 @@ impl FlipCounts {
     }
 }
 
-/// With the interval in which the mean lies.
+/// Mean of the values, with its interval.
 fn mean(values: &[f64]) -> MeasuredValue {
     let count = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / count;

@@ -13,7 +13,7 @@ use units::{Span, Time};
 use crate::files;
 
 const BREAKS_AT: Span = Span::from_ms(500);
-/// From the finding until the switches carry out the controller's orders.
+/// Time from the finding until the switches carry out the controller's orders.
 const CONTROLLER: Span = Span::from_ms(5);
 /// A throughput is looked at over this many samples.
 const SAMPLES: usize = 5;

@@ -126,7 +126,7 @@ fn expected(loss: f64) -> f64 {
     -(-loss * IN_A_ROUND_TRIP).exp_m1()
 }
 
-/// By loss; `None` if it was stopped early.
+/// Reordering by loss; `None` if it was stopped early.
 fn reordering(bytes: u64, effort: &Effort<'_>) -> Result<Option<Vec<ReorderedShare>>, ClaimError> {
     let packets = bytes.div_ceil(PACKET as u64);
     let mut setups = Vec::new();
@@ -165,7 +165,7 @@ struct CopyRound {
     block: f64,
 }
 
-/// Both ways in turn, so that other load slows both alike.
+/// Times both kinds of copies in turn, so that other load slows both alike.
 fn copies(block: usize) -> Vec<CopyRound> {
     const APPLICATION: usize = 128 << 20;
     let reordered = vec![0x5a_u8; REORDERED];

@@ -10,7 +10,7 @@ use super::testbed::{PlannedFabric, in_its_unit, run_all};
 /// Six minutes, as long as the thesis's figure.
 const DURATION: Span = Span::from_ms(360_000);
 const FAILURES: u32 = 50;
-/// Behind a wave: the longest silence.
+/// Longest silence behind a wave.
 const BEHIND_A_WAVE: Span = Span::from_us(90 * 20 + 10);
 const SCHEMES: [ClockScheme; 3] = [ClockScheme::Sundial, ClockScheme::Ptp, ClockScheme::PtpDtp];
 

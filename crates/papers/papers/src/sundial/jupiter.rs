@@ -9,7 +9,7 @@ use super::testbed::{PlannedFabric, run_all};
 
 /// Enough waves for every phase, few enough for a minute.
 const DURATION: Span = Span::from_ms(2);
-/// Behind a wave.
+/// Time behind a wave at which the root fails.
 const ROOT_FAILS: Span = Span::from_us(910);
 
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {

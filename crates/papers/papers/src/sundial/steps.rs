@@ -44,7 +44,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     Ok(Some(computed))
 }
 
-/// By which a device of the figure's depth hears its parent.
+/// Link by which a device of the figure's depth hears its parent.
 fn link_of_device(plan: &ClockPlan) -> Result<GraphLink, ClaimError> {
     let is_as_deep = |node: &GraphNode| plan.depth[node.index()] == Some(DEPTH as u32);
     let uplink = plan.nodes().find(is_as_deep).and_then(|node| plan.parent[node.index()]);

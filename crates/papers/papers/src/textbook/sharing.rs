@@ -5,7 +5,7 @@ use report::runner::{ComputedValues, Effort};
 
 use crate::files;
 
-/// In products of bandwidth and delay: 50 Mb/s for 40 ms.
+/// Buffers in products of bandwidth and delay: 50 Mb/s for 40 ms.
 const BUFFERS: [u32; 4] = [2, 4, 8, 16];
 const PRODUCT: u32 = 250_000;
 

@@ -22,7 +22,7 @@ pub enum GraphError {
         /// Number of links.
         links: u64,
     },
-    /// With this many nodes there is nobody to listen to.
+    /// The graph has so few nodes that there is nobody to listen to.
     TooSmall(usize),
     /// A name that could not be written to a file and read from it.
     BadName(String),
@@ -149,7 +149,7 @@ pub(super) fn check_size(nodes: usize, links: usize) -> Result<(), GraphError> {
     if nodes < 2 { Err(GraphError::TooSmall(nodes)) } else { Ok(()) }
 }
 
-/// For each node its neighbours, in the order of the links.
+/// Neighbours of each node, in the order of the links.
 fn adjacency(nodes: usize, ends: &[[GraphNode; 2]]) -> (Vec<u32>, Vec<(GraphNode, GraphLink)>) {
     let mut starts = vec![0u32; nodes + 1];
     for end in ends.iter().flatten() {

@@ -10,9 +10,9 @@ use super::{Graph, GraphError, GraphNode};
 pub enum HostLinks {
     /// There are no hosts.
     None,
-    /// Each has one link, to its ToR: it can have no backup parent.
+    /// Each host has one link, to its ToR: it can have no backup parent.
     Single,
-    /// Each has two, to its ToR and to the other of a pair of ToRs.
+    /// Each host has two links, to its ToR and to the other of a pair of ToRs.
     Dual,
 }
 

@@ -63,7 +63,7 @@ impl std::error::Error for DomainError {}
 #[derive(Clone, Debug)]
 pub(super) struct Domains {
     list: Vec<FailureDomain>,
-    /// Each sorted; the first is empty.
+    /// Sets of domains, each sorted; the first is empty.
     sets: Vec<Vec<DomainId>>,
     of_nodes: Vec<DomainSet>,
     of_links: Vec<DomainSet>,
@@ -77,7 +77,7 @@ impl Domains {
 }
 
 impl Graph {
-    /// With these failure domains and no others.
+    /// Replaces the failure domains.
     pub fn with_domains(mut self, mut list: Vec<FailureDomain>) -> Result<Self, DomainError> {
         let mut known = std::collections::HashSet::new();
         for domain in &mut list {

@@ -29,7 +29,7 @@ pub struct SyncArrival {
     pub sender: ClockInterval,
 }
 
-/// Why a message was not applied.
+/// Reason why a message was not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncRejection {
     /// The node does not listen to its sender.

@@ -33,7 +33,7 @@ pub enum PlannedRole {
     },
 }
 
-/// Somebody to listen to.
+/// A neighbour to listen to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// The neighbour.

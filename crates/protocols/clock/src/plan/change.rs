@@ -62,11 +62,11 @@ pub struct PlanStep {
     pub at_once: Option<usize>,
 }
 
-/// Why steps are made at once.
+/// Reason why steps are made at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupReason {
-    /// There is one backup root at any time.
+    /// The steps keep one backup root at any time.
     BackupRoot,
     /// All states that single steps reach were looked at: none of them leads on.
     NoOrderExists,
@@ -222,7 +222,7 @@ fn top_down<'a>(root: &'a str, table: &UplinkTable<'a>) -> Vec<&'a str> {
 struct StageNames<'a> {
     names: Vec<&'a str>,
     numbers: HashMap<&'a str, u32>,
-    /// Both ends, the lower first, and the name if several links have the same ends.
+    /// Ends of each link, the lower first, and its name if several links have the same ends.
     links: Vec<StageLink<'a>>,
     link_numbers: HashMap<StageLink<'a>, u32>,
 }

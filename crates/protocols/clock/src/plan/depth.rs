@@ -19,9 +19,9 @@ const WITHOUT_MESSAGE_US: [u32; 3] = [90, 270, 365];
 pub struct PlanBounds {
     /// Bound without a failure.
     pub normal_ns: u32,
-    /// After a failure that spares the root.
+    /// Bound after a failure that spares the root.
     pub failure_ns: u32,
-    /// After the root's failure.
+    /// Bound after the root's failure.
     pub root_ns: u32,
 }
 

@@ -78,7 +78,7 @@ pub struct PlanRow {
     pub depth: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_backup: Option<u32>,
-    /// Only where several links lead to the parent.
+    /// Link to the parent; given only where several lead there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_link: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -285,7 +285,7 @@ pub(super) fn about(node: &str, problem: impl fmt::Display) -> PlanFileError {
 }
 
 impl PlanFileError {
-    /// With the line of the entry that it is about.
+    /// Adds the line of the entry that the error is about.
     #[must_use]
     pub fn located(self, text: &str) -> Self {
         let name = self.problem.split('\'').nth(1).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::graph::{DomainId, Graph, GraphLink, GraphNode};
 
 #[derive(Clone, Debug)]
 pub(super) struct BackupGraph {
-    /// For each node, its backup parent and the link to it.
+    /// Backup parent of each node, and the link to it.
     pub(super) backup: Vec<(u32, u32)>,
     pub(super) depth: Vec<u32>,
     /// The loop from the backup root on; empty if none closes.

@@ -131,7 +131,7 @@ impl NodeBlocks {
         list.nodes(self.root)
     }
 
-    /// A primary tree that has a backup graph for the whole block: each node below its least deep lower neighbour.
+    /// Primary tree that has a backup graph for the whole block: each node is below its least deep lower neighbour.
     pub(super) fn tree(&self, graph: &Graph) -> Tree {
         let mut number = vec![NONE; graph.node_count()];
         let order = self.numbering();
@@ -160,7 +160,7 @@ impl NodeBlocks {
 
 /// A list into which nodes are inserted beside others.
 struct NodeList {
-    /// For each node, the node before it and the node behind it.
+    /// The node before each node, and the node behind it.
     beside: Vec<[u32; 2]>,
 }
 

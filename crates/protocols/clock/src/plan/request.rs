@@ -21,7 +21,7 @@ pub struct PlanRequest {
     pub avoid: Vec<GraphLink>,
 }
 
-/// Why there is no plan.
+/// Reason why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanError {
     /// The root has failed, or none of its links works.
@@ -44,7 +44,7 @@ pub enum PlanError {
         /// The domain's name.
         domain: String,
     },
-    /// Each of the root's children shares a domain with it; one such domain.
+    /// Each of the root's children shares a domain with the root; the domain is one of these.
     ChildrenInDomain {
         /// The root's name.
         root: String,
@@ -89,9 +89,9 @@ impl std::error::Error for PlanError {}
 const MOST_WORK: usize = 20_000_000;
 /// Roots and backup roots that are tried.
 const MOST_ROOTS: usize = 4;
-/// Up to here every choice is tried.
+/// Largest number of children of which every choice is tried.
 const SMALL: usize = 10;
-/// Up to here a second division of the root's children is tried for its depth.
+/// Largest number of nodes for which a second division of the root's children is tried for its depth.
 const MEDIUM: usize = 4_096;
 
 /// A plan for the nodes that work.
@@ -297,7 +297,7 @@ impl Planner<'_> {
         (node != self.root && neighbours.iter().all(|(there, _)| there == first)).then_some(*first)
     }
 
-    /// Searches, and where that stalls, numbers.
+    /// Combines the search with st-numbering, which decides where the search stalls.
     fn improve(&self, search: &Search<'_>, answer: &mut Answer, is_small: bool) {
         let blocks = NodeBlocks::of(self.graph, self.root, answer.backup_root);
         let nodes = &answer.candidate.tree.order;
@@ -400,7 +400,7 @@ struct DomainCuts<'a> {
     graph: &'a Graph,
     root: GraphNode,
     backup_root: GraphNode,
-    /// By domain that was asked for, the nodes that are reached without it.
+    /// Nodes that are reached without a domain, for each domain that was asked for.
     reached: Vec<(DomainId, Vec<bool>)>,
 }
 

@@ -66,7 +66,7 @@ impl Sides {
         }
     }
 
-    /// Those that are held if this one is the backup root: it is always among them.
+    /// Nodes that are held if this one is the backup root: it is always among them.
     pub(super) fn held(&self, backup_root: GraphNode) -> Vec<GraphNode> {
         let Ok(place) = self.children.binary_search(&backup_root) else { return Vec::new() };
         let (group, side) = self.find(place as u32);
@@ -83,7 +83,7 @@ impl Sides {
     }
 }
 
-/// For each pair of children, the nodes that both could have below them.
+/// Number of nodes that both children of a pair could have below them, for each pair.
 fn competition(graph: &Graph, root: GraphNode, children: &[GraphNode]) -> HashMap<(u32, u32), usize> {
     let mut depth = vec![NONE; graph.node_count()];
     // Of each node the child above it that came first, and the next other one.

@@ -2,7 +2,7 @@
 //!
 //! Nodes whose way to the root is broken turn to their backup parents, all at once. A node that then reaches neither an unaffected node
 //! nor, with the root dead, the backup root, is *stranded*. Only what is below a failure is looked at, so all failures of a large
-//! plan cost about as much as its depth times its size. This file knows nothing of how plans are made.
+//! plan cost about as much as its depth times its size. This file does not depend on how plans are made.
 
 use super::ClockPlan;
 use crate::graph::{DomainId, Graph, GraphLink, GraphNode};
@@ -34,10 +34,10 @@ pub struct FailureOutcome {
 pub struct Survival<'a> {
     graph: &'a Graph,
     plan: &'a ClockPlan,
-    /// For each node, the index of its first child; `children` lists all children.
+    /// Index of each node's first child; `children` lists all children.
     begins: Vec<u32>,
     children: Vec<GraphNode>,
-    /// For each node, the failure that concerned it last, and its fate then.
+    /// Failure that concerned each node last, and the node's fate then.
     stamps: Vec<(u32, NodeFate)>,
     stamp: u32,
     failed_links: Vec<GraphLink>,

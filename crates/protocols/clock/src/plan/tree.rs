@@ -13,7 +13,7 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub(super) root: GraphNode,
-    /// For each node, its parent and the link to it.
+    /// Parent of each node, and the link to it.
     pub(super) parent: Vec<(u32, u32)>,
     pub(super) depth: Vec<u32>,
     /// Parents before children.
@@ -26,8 +26,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// From the root by breadth. Of several possible parents a node gets the one with fewer children. Nobody is hung below a node of
-    /// `held`, nor below a link of `avoid`, unless there is no other way.
+    /// Grows a tree from the root by breadth. Of several possible parents a node gets the one with fewer children. No
+    /// node is put below a node of `held` or a link of `avoid`, unless there is no other way.
     pub(super) fn grow(graph: &Graph, root: GraphNode, held: &[GraphNode], avoid: &[GraphLink]) -> Self {
         let mut tree = Self::bare(graph, root);
         let mut growth = Growth { children: vec![0u32; graph.node_count()], spread: true };

@@ -47,7 +47,7 @@ impl ReciprocalTable {
         self.entries() * Self::ENTRY_BYTES
     }
 
-    /// About 1/n; what is out of range becomes the nearest that is not.
+    /// Approximation of 1/n; n is clamped to the range of the table.
     pub fn reciprocal(&self, n: u32) -> f64 {
         let above = self.kept.partition_point(|kept| *kept <= n);
         1.0 / f64::from(self.kept[above.saturating_sub(1)])

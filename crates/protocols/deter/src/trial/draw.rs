@@ -10,7 +10,7 @@ use crate::LogSide;
 /// Headers of a frame, with what is around it.
 const HEADERS: u32 = 90;
 
-/// Both ends: mostly alike, as they are in a data center.
+/// Draws the configurations of both ends: mostly alike, as they are in a data center.
 pub(super) fn configs(random: &mut Random) -> [TcpConfig; 2] {
     let client = config(random);
     let other = config(random);
@@ -150,7 +150,7 @@ impl TrialWork {
         Self { handshake, requests, reply, answered: 0, closes, lazy, longest_pause }
     }
 
-    /// Until an application does the next thing.
+    /// Time until an application does the next thing.
     pub(super) fn pause(&self, random: &mut Random) -> Span {
         Span::from_us(random.below(self.longest_pause))
     }

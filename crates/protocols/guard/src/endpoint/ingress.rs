@@ -24,7 +24,7 @@ impl<B: FrameBody> Endpoint<B> {
         }
     }
 
-    /// Any packet at all.
+    /// Handles a packet of any kind.
     #[inline(never)]
     pub(super) fn on_packet<O: Out<Self>>(&mut self, now: Time, packet: LinkPacket<B>, out: &mut O) {
         self.smooth = false;
@@ -57,7 +57,7 @@ impl<B: FrameBody> Endpoint<B> {
         out.wake(WIRE);
     }
 
-    /// Everything received is delivered.
+    /// True if everything received is delivered.
     pub(super) fn is_empty(&self) -> bool {
         self.lines.iter().all(|line| line.rx.is_empty())
     }

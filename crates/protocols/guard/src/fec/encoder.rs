@@ -98,7 +98,7 @@ impl<B: FrameBody> FecEncoder<B> {
         Some(FecContent::Frame { place, body })
     }
 
-    /// The last one takes the block with it, and the next may begin.
+    /// Makes parity frame `index` of the block. The last one ends the block, so that the next may begin.
     fn parity<O: Out<FecEndpoint<B>>>(&mut self, index: u16, counters: &mut Counters, out: &mut O) -> ParityFrame<B> {
         counters.tx_replay += 1;
         let (place, longest) = (BlockPosition { block: self.block, index }, self.longest);

@@ -17,7 +17,7 @@ pub struct FecConfig {
     pub close_after: Span,
     /// Time for which a missing frame is waited for; longer than a block can take from its first frame to its last parity.
     pub give_up_after: Span,
-    /// Holds frames back behind a missing one.
+    /// True if frames wait behind a missing one.
     pub ordered: bool,
 }
 

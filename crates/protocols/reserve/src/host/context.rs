@@ -16,27 +16,27 @@ use crate::params::{MAX_BURST, RackParams};
 pub(super) enum ContextState {
     /// There is none.
     Idle,
-    /// Its RSV is on its way or, if not yet `sent`, about to be.
+    /// The RSV of the burst is on its way or, if not yet `sent`, about to leave.
     Asking {
         /// Time at which the last RSV left.
         sent: Option<Time>,
         /// Ordinal of that RSV, from 0.
         attempt: u8,
     },
-    /// It waits for its time.
+    /// The burst waits for its slot.
     Granted,
-    /// It is being sent.
+    /// The burst is being sent.
     Sending,
-    /// It was answered while copies of it were still being sent, and need not be sent again.
+    /// The RSV was answered while copies of it were still being sent, and need not be sent again.
     Copying,
 }
 
 /// Marking with which the frames of a burst leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BurstMarking {
-    /// With a mark, at their time.
+    /// Frames with a mark, in their slot.
     Reserved,
-    /// With a mark that says that nobody was asked; a copy is kept in case they are cut.
+    /// Frames with the mark of unsolicited frames; a copy is kept in case they are cut.
     Unsolicited,
     /// Without a mark.
     Unmarked,

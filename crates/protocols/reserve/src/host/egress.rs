@@ -11,7 +11,7 @@ use super::{HOST_WIRE, ReservingHost};
 use crate::frame::{RackFrame, ReservePacket};
 use crate::params::SchedulerKind;
 
-/// In place of an attempt: this deadline is not about an RSV.
+/// Stands for no attempt: this deadline is not about an RSV.
 const NO_ATTEMPT: u8 = u8::MAX;
 
 impl<B: RackFrame> ReservingHost<B> {

@@ -71,7 +71,7 @@ struct ExpectedBurst {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct BurstReceiver {
-    /// By sender and context.
+    /// Tracks by sender and context.
     senders: Vec<(u64, SenderTrack)>,
     /// Index in `senders` of the last frame's sender.
     last: usize,

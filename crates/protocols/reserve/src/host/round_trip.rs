@@ -2,7 +2,7 @@
 
 use units::{Span, Time};
 
-/// The minimum over the current window and the one before.
+/// Minimum over the current window and the one before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SmallestRoundTrip {
     window: Span,

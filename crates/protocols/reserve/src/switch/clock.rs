@@ -87,7 +87,7 @@ impl PortClocks {
         Charge::default()
     }
 
-    /// From when on the output of a port is free.
+    /// Time from which on the output of a port is free.
     pub(super) fn output_free(&self, port: u16) -> Time {
         *self.output.read(usize::from(port))
     }

@@ -36,9 +36,9 @@ pub struct ContextReservation {
 /// Relation of an RSV to the last one of its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RepeatedRsv {
-    /// Another burst. What is left of the one before will not be used.
+    /// A new burst. The rest of the one before will not be used.
     New(Option<(u16, Demand)>),
-    /// Another burst, and what is left of the one before is still open.
+    /// A new burst, while the rest of the one before is still open.
     Replaces,
     /// The same burst again, which has not been sent.
     Again,

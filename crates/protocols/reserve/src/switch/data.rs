@@ -10,11 +10,11 @@ use crate::registers::PipelinePass;
 /// Verdict of the switch on a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataAnswer {
-    /// It joins its queue, and this is handed back when it leaves or is dropped there.
+    /// The frame joins its queue; the charge is handed back when it leaves or is dropped there.
     Pass(Charge),
-    /// It goes no further; this goes back to its sender instead.
+    /// The frame is cut: this message goes back to its sender instead.
     Cut(ReserveMessage),
-    /// It is dropped.
+    /// The frame is dropped.
     Drop,
 }
 

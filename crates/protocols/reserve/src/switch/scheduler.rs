@@ -40,9 +40,9 @@ pub(crate) struct UnusedUnits {
 /// Decision on an RSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RsvPlacement {
-    /// It is answered now.
+    /// The RSV is answered now.
     Granted(Grant),
-    /// It is answered later; the RSV with this token, kept until now for the same context, never.
+    /// The RSV is answered later. The RSV with this token, kept until now for the same context, is never answered.
     Kept(Option<u64>),
     /// The sender has reserved too much already.
     TooMany,
@@ -60,7 +60,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// In place of an input port: only the output is charged.
+    /// Stands for no input port: only the output is charged.
     pub(crate) const NO_INPUT: u16 = u16::MAX;
 }
 
@@ -71,16 +71,16 @@ pub struct FrameVisit {
     pub from: u16,
     /// The port that it leaves by.
     pub to: u16,
-    /// Its length, check included.
+    /// Length, check included.
     pub len: u32,
 }
 
 /// Reservations at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortReservation {
-    /// For how long, as input.
+    /// Time for which the port is reserved as input.
     pub send: Span,
-    /// For how long, as output.
+    /// Time for which the port is reserved as output.
     pub recv: Span,
     /// Units counted as input and as output, in frames or bytes; may be below zero with `paper`. Zero with clocks.
     pub counted: (i64, i64),

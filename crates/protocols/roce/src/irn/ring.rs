@@ -8,7 +8,7 @@ pub(super) struct BitRing {
 }
 
 impl BitRing {
-    /// For windows of up to `window` places.
+    /// Makes a ring for windows of up to `window` places.
     pub(super) fn new(window: u32) -> Self {
         let bits = u64::from(window).next_power_of_two().max(u64::from(u64::BITS));
         Self { words: vec![0; (bits / 64) as usize], mask: bits - 1 }

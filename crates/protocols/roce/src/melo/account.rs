@@ -16,7 +16,7 @@ pub const QP_CONTEXT: u32 = 248;
 /// Memory on the chip of one NIC, in bytes of a connection and bits of the pools.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChipMemory {
-    /// At least 1.
+    /// Connections, at least 1.
     pub connections: u32,
     /// Bandwidth-delay product: bytes that a connection may have outstanding.
     pub bdp: Bytes,
@@ -95,7 +95,7 @@ impl ChipMemory {
         self.pool_bits + self.next_bits + self.free_bits
     }
 
-    /// Both pools, shared out among the connections, in bytes.
+    /// Bytes of both pools, shared out among the connections.
     pub(crate) fn pools_each(&self) -> f64 {
         f64::from(2 * self.side_bits()) / 8.0 / f64::from(self.connections)
     }
@@ -105,7 +105,7 @@ impl ChipMemory {
         f64::from(self.receiver_bytes()) + self.pools_each()
     }
 
-    /// With what the sender keeps, too.
+    /// Bytes of a connection, with those that the sender keeps.
     pub fn per_connection_with_sender(&self) -> f64 {
         self.per_connection() + f64::from(self.sender_bytes)
     }

@@ -22,7 +22,7 @@ use crate::psn::Psn;
 pub(super) struct Bitmap<S: BlockPointer> {
     /// PSN of the front, and the block that it is in.
     front: S::Edge,
-    /// PSN behind the last, and the block that the last is in.
+    /// PSN behind the last one in the bitmap, and the block of that last one.
     high: S::Edge,
 }
 
@@ -158,7 +158,7 @@ impl<S: BlockPointer> Bitmap<S> {
         }
     }
 
-    /// Its blocks, from front to end.
+    /// Blocks of the bitmap, from front to end.
     pub(super) fn blocks<'a>(&self, pool: &'a BlockPool<S>) -> impl Iterator<Item = S> + 'a {
         let end = S::slot(self.high);
         let first = (!self.is_empty()).then_some(S::slot(self.front));

@@ -40,7 +40,7 @@ impl<S: BlockPointer> Resend<S> {
         self.bitmap.high()
     }
 
-    /// Its blocks, from front to end.
+    /// Blocks of the bitmap, from front to end.
     pub fn blocks<'a>(&self, pool: &'a BlockPool<S>) -> impl Iterator<Item = S> + 'a {
         self.bitmap.blocks(pool)
     }
@@ -67,7 +67,7 @@ impl<S: BlockPointer> Resend<S> {
         self.bitmap.pass(pool, 1);
     }
 
-    /// Everything before `una` has arrived.
+    /// Acknowledges everything before `una`.
     #[inline]
     pub fn acknowledged(&mut self, pool: &mut BlockPool<S>, una: Psn) {
         if una.offset_from(self.bitmap.high()) >= 0 {

@@ -27,7 +27,7 @@ const _: () = assert!(size_of::<ReceiveTrack<u8>>() == 20, "12 for holes, 6 for 
 pub enum ArrivalPosition {
     /// The one that was expected.
     Next {
-        /// At least 1: this packet and those behind it that had arrived before.
+        /// Packets in order now, at least 1: this packet and those behind it that had arrived before.
         passed: u32,
         /// True if anything behind it was tracked.
         filled: bool,
@@ -91,7 +91,7 @@ impl<S: BlockPointer> ReceiveTrack<S> {
         self.holes
     }
 
-    /// Its blocks, from front to end.
+    /// Blocks of the bitmap, from front to end.
     pub fn blocks<'a>(&self, pool: &'a BlockPool<S>) -> impl Iterator<Item = S> + 'a {
         self.bitmap.blocks(pool)
     }

@@ -37,21 +37,22 @@ pub enum Advice {
 /// A setting that reaches the goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdvisedSetting {
-    /// At most [`MOST_COPIES`] of each; tails are protected by dummies.
+    /// The setting, with at most [`MOST_COPIES`] of each kind; dummies protect tails.
     pub setting: TimeoutSetting,
     /// The longest T with which a tail that dummies show is in time; none without dummies.
     pub wait: Option<Span>,
     /// Share of flows that are late.
     pub late: f64,
-    /// With nothing set.
+    /// Share of late flows without any help.
     pub late_unprotected: f64,
-    /// With one dummy less, one copy of NAKs less, one of NAKed packets less; none where there is none.
+    /// Share of late flows with one dummy less, one copy of NAKs less, one of NAKed packets less; `None` where the
+    /// setting has none.
     pub with_one_less: [Option<f64>; 3],
     /// Bytes more on a path, as a share.
     pub cost: f64,
 }
 
-/// Why no setting reaches the goal.
+/// Reason why no setting reaches the goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GoalObstacle {
     /// Flows are late without corruption.

@@ -17,7 +17,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Both directions together; 0.01 is one per cent more.
+    /// Cost of both directions together; 0.01 is one per cent more.
     pub fn total(&self) -> f64 {
         self.naks + self.naked + self.tail
     }

@@ -1,7 +1,7 @@
 //! The four causes without approximation.
 //!
-//! "Packet corruption in RDMA" §3.3–§4.3. Of L links ahead K corrupt, of L links back K′; given both, packets are lost
-//! independently. [`GivenLinks`] has the chances then; [`TimeoutModel::estimate`] takes the mean over K and K′.
+//! "Packet corruption in RDMA" §3.3–§4.3. K of the L links ahead and K′ of the L links back corrupt. Given K and K′, packets
+//! are lost independently. [`GivenLinks`] has the chances then; [`TimeoutModel::estimate`] takes the mean over K and K′.
 //!
 //! A body packet (any but the tail) is always followed by something that draws a NAK: that all of the rest of a flow is lost
 //! is left to the tail. Each packet meets its fate on its first chance to be the one that the responder expects; what is
@@ -24,7 +24,7 @@ pub struct Causes<T> {
 }
 
 impl<T: Copy> Causes<T> {
-    /// With names, in the paper's order.
+    /// Values with their names, in the paper's order.
     pub fn named(&self) -> [(&'static str, T); 4] {
         [("nak", self.nak), ("twice", self.twice), ("tail", self.tail), ("tail_ack", self.tail_ack)]
     }
@@ -105,9 +105,9 @@ pub(super) struct GivenLinks {
 pub(super) struct GivenTail {
     /// The tail is lost, and so is every packet that could have shown the loss.
     pub unseen: f64,
-    /// It arrives, and no ACK comes back.
+    /// The packet arrives, and no ACK comes back.
     pub unacknowledged: f64,
-    /// It is lost, and a dummy shows it.
+    /// The packet is lost, and a dummy shows it.
     pub seen: f64,
     /// Then all NAKs are lost, or the tail again.
     naks_lost: f64,

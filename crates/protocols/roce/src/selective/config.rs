@@ -55,7 +55,7 @@ impl SelectiveConfig {
         }
     }
 
-    /// With what cannot work brought into range.
+    /// Brings impossible values into range.
     pub(crate) fn clamped(mut self, most_outstanding: u32) -> Self {
         self.max_outstanding = self.max_outstanding.clamp(1, most_outstanding);
         // Half a window, or a full one would never be acknowledged.

@@ -44,7 +44,7 @@ impl Holes {
         Self([Hole { start: 0, len: 0 }; Self::MOST])
     }
 
-    /// Up to three, the oldest first.
+    /// Gaps, up to three, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Hole> + '_ {
         self.0.iter().copied().filter(|hole| hole.len > 0)
     }
@@ -110,7 +110,7 @@ pub enum SelectivePacketKind {
     },
     /// Everything up to and including this PSN arrived.
     Ack,
-    /// Everything before this PSN arrived, it did not, and here is more.
+    /// Everything before this PSN arrived, the PSN itself did not, and these gaps follow.
     Nack(Gaps),
     /// Data arrived with an ECN mark.
     Notification,

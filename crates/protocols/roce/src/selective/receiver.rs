@@ -45,7 +45,7 @@ pub(super) struct SelectiveReceiver {
     next: u64,
     /// Last packets of messages that arrived out of order, ascending by place; beside the data, off the chip.
     ends: VecDeque<MessageEnd>,
-    /// By how much packets before `next` were shorter than full ones, in bytes.
+    /// Bytes by which packets before `next` were shorter than full ones.
     shortfall: u64,
     ack_owed: bool,
     received: u64,

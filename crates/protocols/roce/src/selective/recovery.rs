@@ -9,9 +9,9 @@ use super::packet::Gaps;
 /// Result of the arrival of a packet that is the expected one or lies beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketArrival {
-    /// It was the expected one: this one and what had come before it, `passed` in all, are now in order.
+    /// The packet was the expected one: `passed` packets, this one and those that had come before it, are now in order.
     Next {
-        /// At least 1.
+        /// Packets in order now, at least 1.
         passed: u64,
         /// Something behind it was kept, or others are still missing before that.
         filled: bool,
@@ -42,7 +42,7 @@ pub enum NackInfo {
     Nothing,
     /// There is more to send again.
     News,
-    /// It cannot be remembered, or says no more than that: send everything from this place on.
+    /// The NACK cannot be remembered, or names no gap: send everything from this place on.
     GoBack(u64),
     /// No receiver in its right mind sends this.
     Invalid,
@@ -51,7 +51,7 @@ pub enum NackInfo {
 /// State that could not be kept while a connection was away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ForgottenState {
-    /// Everything that had arrived out of order.
+    /// Packets that had arrived out of order were forgotten.
     pub arrivals: bool,
     /// Packets that were to be sent again, from this place on.
     pub resend_from: Option<u64>,
@@ -59,7 +59,7 @@ pub struct ForgottenState {
 
 /// State of both halves of a connection about losses, with no timer and no wire of their own.
 pub trait LossRecovery: Debug {
-    /// A packet arrived at `place`, which is the expected one or lies less than a window behind it.
+    /// Records a packet at `place`, which is the expected one or lies less than a window behind it.
     fn arrive(&mut self, place: u64) -> PacketArrival;
     /// True if [`LossRecovery::next_nack`] has something to send.
     fn owes_nack(&self) -> bool;
@@ -74,12 +74,12 @@ pub trait LossRecovery: Debug {
     fn sent_again(&mut self);
     /// True if the receiver is known to keep the packet at this place, though it is not acknowledged.
     fn has_arrived(&self, place: u64) -> bool;
-    /// Everything before `una` has arrived.
+    /// Acknowledges everything before `una`.
     fn acknowledged(&mut self, una: u64);
-    /// Everything from `una` on will be sent again, regardless of what NACKs said.
+    /// Sends everything from `una` on again, regardless of earlier NACKs.
     fn restart(&mut self, una: u64);
 
-    /// Anything is about to happen to this connection: brings its state back if that was put away.
+    /// Brings the connection's state back before an event, if it was swapped out.
     fn bring_in(&mut self, una: u64) -> Option<ForgottenState>;
     /// Gives back what is shared with others; nothing happens after that.
     fn close(&mut self);

@@ -29,7 +29,7 @@ use super::{RoceNote, RoceRetransmitCause, SelectiveConnection};
 #[derive(Debug)]
 pub(super) struct SelectiveSender {
     pub queue: SendQueue,
-    /// Why the cursor went back the last time.
+    /// Reason why the cursor went back the last time.
     cause: RoceRetransmitCause,
 }
 

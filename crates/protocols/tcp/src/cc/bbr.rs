@@ -284,7 +284,7 @@ impl Bbr {
     }
 }
 
-/// For a window each round trip to be sent, and more next time.
+/// Pacing rate that sends a window each round trip, and more next time.
 fn initial_pacing(window: u64, rtt: Span) -> f64 {
     window as f64 / rtt.as_secs() * HIGH_GAIN * PACING_MARGIN
 }

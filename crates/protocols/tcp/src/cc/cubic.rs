@@ -147,7 +147,7 @@ enum CubicEpoch {
     #[default]
     None,
     Running(Time),
-    /// By a reduction: the next growth begins another, but an undo returns to this one.
+    /// A reduction ended the epoch: the next growth begins another, but an undo returns to this one.
     Ended(Time),
 }
 
@@ -262,7 +262,7 @@ impl CubicCurve {
         };
     }
 
-    /// Nothing was sent for a while: the curve waits (§5.8).
+    /// Lets the curve wait after a pause in which nothing was sent (§5.8).
     fn skip(&mut self, idle: Span, now: Time) {
         if let CubicEpoch::Running(start) = &mut self.epoch {
             *start = Time::from_ps(start.as_ps().saturating_add(idle.as_ps())).min(now);
@@ -484,8 +484,8 @@ mod tests {
         assert_eq!(cubic.control.hystart.min_rtt(), SHORT);
     }
 
-    /// §5.1: round trips of 0.1 s, C = 0.4; the average is 37/40 of the maximum, which is where the test begins: the
-    /// plateau of the curve makes it slow to find.
+    /// §5.1, with round trips of 0.1 s and C = 0.4. The test begins at the maximum, 40/37 of the average, because the curve's
+    /// plateau makes a search for it slow.
     #[test]
     fn the_average_window_is_that_of_the_rfc() {
         for (period, expected) in [(10_000, 187.0), (100_000, 1_054.0), (1_000_000, 5_926.0)] {

@@ -65,7 +65,7 @@ impl Windowed for Dctcp {
         }
     }
 
-    /// At a loss.
+    /// Window after a loss.
     fn reduction(&mut self) -> u64 {
         reno::half(&self.window)
     }

@@ -341,7 +341,7 @@ impl CongestionWindow {
         self.credit = 0;
     }
 
-    /// Up to here slow start would not overshoot.
+    /// Threshold up to which slow start would not overshoot.
     fn safe_threshold(&self) -> u64 {
         let segments = self.size / self.mss();
         let safe = if self.whole { (segments / 2 + segments / 4) * self.mss() } else { self.size / 4 * 3 };

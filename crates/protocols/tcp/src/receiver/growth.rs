@@ -97,7 +97,7 @@ impl BufferGrowth {
         (copied > self.space).then(|| self.grow_to(copied, 0))
     }
 
-    /// Something is held out of order up to `held` bytes beyond what is expected: there must be room for it, too.
+    /// Grows the buffer for segments that are held out of order, up to `held` bytes beyond the expected one.
     pub(super) fn on_out_of_order(&mut self, held: u64) -> Option<u64> {
         (self.version == LinuxVersion::Current).then(|| self.grow_to(self.space, held))
     }

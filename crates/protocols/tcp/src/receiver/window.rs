@@ -18,7 +18,7 @@ const DEFAULT_MSS: u64 = 536;
 const MIN_MSS: u64 = 88;
 /// Smaller segments do not let the window grow.
 const GROWS_FROM: u32 = 128;
-/// Without scaling, a header has 16 bits for the window.
+/// Largest window without scaling: a header has 16 bits for it.
 const LARGEST: u64 = 65_535;
 
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl ReceiveSocket {
         (acknowledged + self.window).saturating_sub(next)
     }
 
-    /// In order and not read.
+    /// Bytes in order that were not read.
     pub(super) fn unread(&self, delivered: u64) -> u64 {
         delivered - self.read
     }
@@ -174,7 +174,7 @@ impl ReceiveSocket {
         (if keep { self.window } else { free / mss * mss }, roomy)
     }
 
-    /// For an acknowledgement that leaves now (`tcp_select_window`): what it offers, and whether the buffer is roomy.
+    /// Window that an acknowledgement offers now (`tcp_select_window`), and whether the buffer is roomy.
     pub(super) fn offer(&mut self, delivered: u64, next: u64, acknowledged: u64) -> (u64, bool) {
         let left = self.left(next, acknowledged);
         let (mut window, roomy) = self.select(delivered);

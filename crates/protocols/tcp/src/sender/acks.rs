@@ -126,7 +126,8 @@ impl TcpSender {
         duplicate
     }
 
-    /// Without SACK, a socket counts no duplicates after a timeout until new data left, and none at the end of a repair.
+    /// True if duplicates count. Without SACK, a socket counts none after a timeout until new data left, and none at
+    /// the end of a repair.
     fn duplicates_count(&self) -> bool {
         match self.phase {
             _ if self.socket.is_none() => true,
@@ -136,8 +137,8 @@ impl TcpSender {
         }
     }
 
-    /// Without SACK each acknowledgement that advances during a repair names the next segment to repair, whatever was
-    /// learnt of the one before.
+    /// True if this acknowledgement names the next segment to repair: without SACK, each one that advances during a
+    /// repair does.
     fn repairs_next(&self, before: &AckBaseline) -> bool {
         self.una > before.una && self.counting.as_ref().is_some_and(|counter| counter.is_newreno())
     }

@@ -54,7 +54,7 @@ pub(super) struct SendBuffers {
     /// Written by the application, without room yet, and whether more is to follow it.
     pub(super) blocked: u64,
     blocked_more: bool,
-    /// In order; the first holds what is not acknowledged.
+    /// Parts in order; the first holds what is not acknowledged.
     parts: VecDeque<BufferPart>,
     /// Position of the last mark (`pushed_seq`).
     pushed: u64,
@@ -100,7 +100,7 @@ impl SendBuffers {
         self.in_burst() && self.burst.pushed
     }
 
-    /// Nothing is sent any more.
+    /// Drops everything: no more is sent.
     pub(super) fn clear(&mut self) {
         self.parts.clear();
         self.blocked = 0;

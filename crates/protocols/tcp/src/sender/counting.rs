@@ -28,7 +28,7 @@ pub(super) struct DupackCounter {
     fack: bool,
     early_retransmit: bool,
     pub(super) rack: RackUse,
-    /// Without SACK: segments that arrived behind the first, by duplicate acknowledgements.
+    /// Segments that arrived behind the first, by duplicate acknowledgements; used without SACK.
     dupacks: u64,
     /// Window that the last acknowledgement offered.
     window: u64,
@@ -99,7 +99,7 @@ impl DupackCounter {
         counts
     }
 
-    /// `segments` are acknowledged: one filled the hole, the others had been counted. Returns how many had been.
+    /// Takes `segments` acknowledged ones off the count: one filled the hole, the others had been counted. Returns how many had been.
     pub(super) fn forget(&mut self, segments: u32) -> u64 {
         let counted = self.dupacks.min(u64::from(segments.saturating_sub(1)));
         self.dupacks -= counted;
@@ -178,8 +178,8 @@ impl TcpSender {
         early && self.rack.degree().events == 0 && outstanding > sacked && outstanding < EARLY_BELOW
     }
 
-    /// After a quarter of a round trip, since what is missing may only be late; at once if there is no time for that
-    /// (`tcp_pause_early_retransmit`).
+    /// Retransmits after a quarter of a round trip, since missing segments may only be late; at once if no time is left for
+    /// that wait (`tcp_pause_early_retransmit`).
     fn retransmit_early<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         match self.rtt.srtt() {
             Some(srtt) => self.wait_for_early_retransmit(now, (srtt / 4).max(EARLY_MIN), out),

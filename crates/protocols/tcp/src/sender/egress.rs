@@ -14,9 +14,9 @@ use super::{EcnResponse, Phase, TailLossProbe, TcpSender, UrgentSend};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextSend {
     Nothing,
-    /// There is something, but the window is full.
+    /// A segment waits, but the window is full.
     Full,
-    /// There is something, but not before.
+    /// A segment waits until this time.
     Later(Time),
     Urgent(UrgentSend),
     Repair,
@@ -78,7 +78,8 @@ impl TcpSender {
         }
     }
 
-    /// In the order of `tcp_write_xmit`: the congestion window, the peer's, then what holds small segments back.
+    /// Limits in the order of `tcp_write_xmit`: the congestion window, the peer's window, then the rules that hold
+    /// small segments back.
     fn next_of_socket<O: Out<TcpConnection>>(&self, now: Time, socket: &SendSocket, out: &mut O) -> NextSend {
         if self.unsent() == 0 || socket.copies_only {
             return NextSend::Nothing;
@@ -218,7 +219,8 @@ impl TcpSender {
         OutgoingPayload { seq, len: len as u32, capable, cwr, flags: SegmentFlags::NONE }
     }
 
-    /// Nothing is in flight: growth goes on from where it was (`CA_EVENT_TX_START`), unless a restart has seen to that.
+    /// Notes that nothing was in flight: growth goes on from where it was (`CA_EVENT_TX_START`), unless a restart has
+    /// seen to that.
     fn note_pause(&mut self, now: Time) {
         let Some(last) = self.last_sent.filter(|_| self.charged_flight() == 0) else { return };
         let idle = now.since(last);

@@ -8,7 +8,7 @@ use super::super::socket::TcpState;
 use super::{MAX_WINDOW, Phase, TcpSender};
 
 impl TcpSender {
-    /// Everything but what the receiving half knows.
+    /// Fields of `TCP_INFO` other than those of the receiving half.
     pub(crate) fn info(&self, now: Time) -> TcpInfo {
         let (copies, lost) = self.count_copies();
         let socket = self.socket.as_deref();

@@ -16,7 +16,7 @@ use units::Time;
 /// Knowledge about the last timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TimeoutDoubt {
-    /// It was right, or there was none.
+    /// F-RTO is not active.
     #[default]
     Off,
     /// The first copy left.
@@ -33,7 +33,7 @@ impl TcpSender {
         self.doubt = if self.phase == Phase::Open || again { TimeoutDoubt::Armed } else { TimeoutDoubt::Off };
     }
 
-    /// Something that left once, before the timeout, has arrived. Without SACK it may have waited for the copy.
+    /// True if a segment that left once, before the timeout, has arrived. Without SACK it may have waited for the copy.
     pub(super) fn is_timeout_spurious(&self, until: u64, got: &DeliveredBytes) -> bool {
         let newreno = self.counting.as_ref().is_some_and(|counter| counter.is_newreno());
         self.doubt != TimeoutDoubt::Off && got.lowest < until && !(newreno && got.acked_resent)

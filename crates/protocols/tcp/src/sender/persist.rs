@@ -60,7 +60,7 @@ impl TcpSender {
         updates
     }
 
-    /// After an event: takes in what was blocked, and sees to it that a window probe is due if only that can help.
+    /// Takes in blocked data after an event, and arms a window probe if only a probe can help.
     pub(crate) fn watch_window<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         if self.socket.is_none() {
             return;
@@ -138,7 +138,7 @@ impl TcpSender {
         out.complete(TcpProgress::TimedOut);
     }
 
-    /// Nothing leaves any more.
+    /// Stops the sender: nothing leaves any more.
     pub(crate) fn stop<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         self.timer.cancel(out);
         self.urgent = None;

@@ -53,7 +53,7 @@ pub(super) struct SendSocket {
     pub(super) same_event: bool,
     /// The reordering timer lets copies go, but nothing new (`tcp_rack_reo_timeout`).
     pub(super) copies_only: bool,
-    /// Something arrived since losses were last looked for.
+    /// True if segments arrived since losses were last looked for.
     pub(super) unjudged: bool,
     /// Last reason to look at what may leave: a segment that arrived, or a write.
     pub(super) looked: Time,
@@ -65,9 +65,9 @@ pub(super) struct SendSocket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SendHold {
     Free,
-    /// For more to be written, or the last partial segment to be acknowledged.
+    /// Waits for more to be written, or for the last partial segment to be acknowledged.
     ForMoreData,
-    /// For a larger part of the window.
+    /// Waits for a larger part of the window.
     ForMoreWindow,
 }
 
@@ -176,7 +176,7 @@ impl TcpSender {
         self.written += 1;
     }
 
-    /// After something made room: takes in what was blocked, and the FIN behind it.
+    /// Takes in data that was blocked, and the FIN behind it, after an event made room.
     pub(super) fn refill<O: Out<TcpConnection>>(&mut self, out: &mut O) -> bool {
         let taken = self.take_blocked(out);
         let Some(socket) = &mut self.socket else { return false };

@@ -67,7 +67,7 @@ impl LossTimer {
         self.pending == Some(kind)
     }
 
-    /// It need not go off for this any more; if it does, nothing happens.
+    /// Stops waiting for this; if the timer goes off anyway, nothing happens.
     pub(super) fn forget(&mut self, kind: LossTimerKind) {
         self.pending = self.pending.filter(|pending| *pending != kind);
     }
@@ -80,7 +80,7 @@ impl LossTimer {
         }
     }
 
-    /// It went off: for what, unless that comes later.
+    /// Kind of timer that is due, after the timer went off; `None` if it is due later.
     fn due<O: Out<TcpConnection>>(&mut self, now: Time, timing: &TcpTiming, out: &mut O) -> Option<LossTimerKind> {
         self.armed = Time::NEVER;
         let kind = self.pending?;
@@ -95,7 +95,7 @@ impl LossTimer {
 }
 
 impl TcpSender {
-    /// Something was acknowledged.
+    /// Restarts the timer after an acknowledgement of new data.
     #[inline]
     pub(super) fn restart_timer<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         if self.board.is_empty() {
@@ -136,7 +136,8 @@ impl TcpSender {
         sent.map(|sent| Time::from_ps(sent.as_ps() / 1_000 * 1_000))
     }
 
-    /// §7.2: only while nothing is missing. A kernel that answers a mark does not look at what is.
+    /// True if a tail loss probe may be armed. §7.2 allows one only while no segment is missing; a kernel that is reducing its
+    /// window after a mark does not check that.
     #[inline]
     fn may_probe(&self) -> bool {
         let missing = self.board.sacked() > 0 && (self.socket.is_none() || self.gliding.is_none());
@@ -149,7 +150,8 @@ impl TcpSender {
         old && (self.gliding.is_some() || self.unsent() > 0 && self.charged_flight() < self.window())
     }
 
-    /// After what time a probe leaves, and what is added to that. Linux 4.4 counts in jiffies, ten milliseconds at least.
+    /// Time after which a probe leaves, and the span that is added to it. Linux 4.4 counts in jiffies, ten milliseconds
+    /// at least.
     fn probe_wait(&self, srtt: Span) -> (Span, Span) {
         let lone = self.board.is_lone();
         if self.socket.as_ref().is_none_or(|socket| socket.version != LinuxVersion::V4_4) {
@@ -171,7 +173,8 @@ impl TcpSender {
         self.set_timer(LossTimerKind::Probe, Wait { from: now, span, extra, cap_from, cap }, out);
     }
 
-    /// If what was waited for came before the retransmission timer, that has been running all along (`tcp_rearm_rto`).
+    /// Waits for the retransmission timer, which has been running all along if another timer went off first
+    /// (`tcp_rearm_rto`).
     fn wait_for_rto<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let rto = self.rtt.rto();
         let left = match (self.timer.pending, self.head_sent()) {

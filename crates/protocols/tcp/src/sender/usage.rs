@@ -10,7 +10,7 @@ pub(super) struct WindowUsage {
 }
 
 impl WindowUsage {
-    /// After something left; `full` if more would have, had the window allowed.
+    /// Notes a transmission; `full` if the window kept more from leaving.
     #[inline]
     pub(super) fn on_sent(&mut self, una: u64, nxt: u64, flight: u64, full: bool) {
         if una >= self.until || full || (!self.limited && flight > self.peak) {
@@ -20,7 +20,7 @@ impl WindowUsage {
         }
     }
 
-    /// In slow start a window that is half used may grow, too: it doubles.
+    /// True if the window limits the sender. In slow start a window that is half used counts, because it doubles.
     #[inline]
     pub(super) fn is_limited(&self, window: u64, threshold: u64) -> bool {
         self.limited || (window < threshold && window < 2 * self.peak)

@@ -6,7 +6,7 @@ use units::{Span, Time};
 /// Wait to which the time until the next change is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SendWait {
-    /// Nothing is written that is not acknowledged.
+    /// All written data is acknowledged.
     #[default]
     Idle,
     Busy,
@@ -24,7 +24,7 @@ pub(super) struct SendClocks {
 }
 
 impl SendClocks {
-    /// From now on the sender waits for this.
+    /// Sets what the sender waits for from now on.
     pub(super) fn set(&mut self, now: Time, wait: SendWait) {
         if wait != self.wait {
             *self = Self { wait, since: now, ..self.until(now) };

@@ -194,7 +194,7 @@ impl Tally {
         self.log(at, Some(node), "recovered", Some(seen));
     }
 
-    /// At the end: who is silent still.
+    /// Counts nodes that are still silent at the end.
     pub(super) fn still_silent(&mut self, at: Time, node: usize, seen: Option<Observation>) {
         let last = self.heard[node];
         if self.steady[node] || last == Time::NEVER || at.since(last) <= self.missed_after * 2 {
@@ -218,7 +218,7 @@ impl Tally {
     }
 }
 
-/// By the names that fabrics give: hosts and servers are none.
+/// True for a switch, by the names that fabrics give: hosts and servers are none.
 fn is_switch(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     !last.starts_with("host") && !last.starts_with("server")

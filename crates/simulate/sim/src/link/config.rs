@@ -14,7 +14,7 @@ use wire::link::Class;
 /// Protection that the link has against loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkSimMode {
-    /// Not at all.
+    /// No protection.
     None,
     Ordered,
     NonBlocking,
@@ -26,7 +26,7 @@ pub enum LinkSimMode {
 }
 
 impl LinkSimMode {
-    /// In the order in which they are listed.
+    /// Modes, in the order in which they are listed.
     pub const ALL: [Self; 6] = [Self::Ordered, Self::NonBlocking, Self::Both, Self::Auto, Self::UecLlr, Self::None];
 
     /// Name of the mode, as options and files spell it.
@@ -69,7 +69,7 @@ pub enum HardwareProfile {
 #[derive(Clone, Debug, PartialEq)]
 pub enum FrameSizes {
     Fixed(u32),
-    /// Each with its weight.
+    /// Sizes, each with its weight.
     Mix(Vec<(u32, f64)>),
 }
 
@@ -89,11 +89,11 @@ impl FrameSizes {
 /// Arrival process of frames at the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OfferedLoad {
-    /// There is always one.
+    /// A frame always waits.
     Saturated,
-    /// At random, filling this share of the link.
+    /// Sends at random, filling this share of the link.
     Poisson(f64),
-    /// At a fixed interval, as a packet generator sends, filling this share of the link.
+    /// Sends at a fixed interval, as a packet generator does, filling this share of the link.
     Periodic(f64),
 }
 
@@ -111,7 +111,7 @@ impl OfferedLoad {
 pub struct LinkSimConfig {
     pub rate: Rate,
     pub delay: Span,
-    /// From the last bit of a frame to the node's acting on it.
+    /// Time from the last bit of a frame until the node acts on it.
     pub pipeline: Span,
     pub profile: HardwareProfile,
     pub mode: LinkSimMode,
@@ -197,7 +197,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Once around the earth and back.
+/// Longest delay of a link: no cable on earth has more.
 const LONGEST_DELAY: Span = Span::from_ms(1_000);
 
 const MOST_DUMMIES: u8 = 16;

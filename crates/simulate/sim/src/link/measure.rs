@@ -142,10 +142,10 @@ impl BufferLevels {
     }
 }
 
-/// Everything measured on the traffic from A to B.
+/// Measurements of the traffic from A to B.
 #[derive(Debug)]
 pub(super) struct LinkMeasure {
-    /// By link and lane.
+    /// Trackers by link and lane.
     pub arrivals: Vec<[ArrivalTracker; 2]>,
     pub transit: DelayHistogram,
     pub recovery: DelayHistogram,

@@ -53,10 +53,10 @@ pub struct LinkOutcome {
     pub tx_buffer_bytes: LevelBytes,
     /// Bytes that node B held, sampled at the same times.
     pub rx_buffer_bytes: LevelBytes,
-    /// From the detection of a loss to the missing frame's arrival.
+    /// Time from the detection of a loss to the missing frame's arrival.
     #[serde(serialize_with = "null_by_null")]
     pub recovery_delay_us: Option<DelayUs>,
-    /// From leaving the sender's queue to delivery.
+    /// Time from leaving the sender's queue to delivery.
     #[serde(serialize_with = "null_by_null")]
     pub transit_us: Option<DelayUs>,
     /// Frames not simulated one by one.

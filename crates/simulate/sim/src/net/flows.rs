@@ -223,9 +223,9 @@ pub(super) struct ConnectionState {
     pub over: bool,
     /// The number is free.
     pub vacated: bool,
-    /// In the order of starts.
+    /// Number of the flow, in the order of starts.
     pub number: u32,
-    /// If its handshake is under way: when it is tried again, and how long was waited for this time.
+    /// Time of the next try of a handshake under way, and the wait before it.
     pub handshake: Option<(Time, Span)>,
     /// Hashes that choose among equal paths, there and back.
     pub hashes: [u64; 2],

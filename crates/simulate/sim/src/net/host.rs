@@ -38,7 +38,7 @@ impl Hosts {
     /// The host that a node is.
     ///
     /// # Panics
-    /// If it is a switch: flows begin and end at hosts.
+    /// Panics if the node is a switch: flows begin and end at hosts.
     pub(super) fn at(&self, node: NodeId) -> HostId {
         self.by_node[node].expect("flows begin and end at hosts")
     }
@@ -185,13 +185,14 @@ pub(super) struct SimHost {
     /// The port that it sends by.
     pub port: DirectedLink,
     line: SendLine,
-    /// With reservations: the lines of contexts but the first, and what stands between them and the port.
+    /// Lines of all contexts but the first, of a host that reserves.
     pub lanes: Vec<SendLine>,
+    /// The machine between these lines and the port.
     pub rack: Option<Box<RackNic>>,
     /// `reserves`: the host reserves. `filled`: contexts whose line has got an end that the interface has not heard of.
     pub reserves: bool,
     pub filled: Vec<u8>,
-    /// It neither sends nor receives any more.
+    /// True once the host neither sends nor receives.
     pub dead: bool,
     /// The end whose data was sent last; whether those that become ready while it is on the wire go before its next packet.
     sending: Option<EndId>,
@@ -259,7 +260,7 @@ impl SimHost {
         }
     }
 
-    /// From now on it reserves, with a line for each context.
+    /// Makes the host reserve from now on, with a line for each context.
     pub(super) fn reserve(&mut self, contexts: u16, rack: RackNic) {
         self.lanes = (1..contexts).map(|_| SendLine::default()).collect();
         self.rack = Some(Box::new(rack));
@@ -298,7 +299,7 @@ impl SimHost {
         }
     }
 
-    /// Most that was used of its pools, if it has any.
+    /// Most bits in use of the host's pools, if it has any.
     pub(super) fn pool_use(&self) -> Option<PoolUse> {
         let nic = self.nic.as_ref()?;
         let block = nic.receive().block();

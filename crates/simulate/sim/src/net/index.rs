@@ -126,7 +126,7 @@ impl<I: Number, T> IndexVec<I, T> {
         self.items.iter()
     }
 
-    /// Each item with its number.
+    /// Items with their numbers.
     pub(crate) fn enumerate(&self) -> impl Iterator<Item = (I, &T)> {
         self.items.iter().enumerate().map(|(index, item)| (I::at(index), item))
     }

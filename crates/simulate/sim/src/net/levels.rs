@@ -1,8 +1,8 @@
 //! Queue lengths: the share of time that each switch port spent at each length.
 //!
 //! A length is the number of bytes that wait, in bytes of wire time, without the packet that is being sent. It changes when
-//! a packet joins the queue and when one leaves it. Below 64 bytes each length has its own slot; above, there are 64 slots
-//! from one power of two to the next, so that a length is known to 1.6 %.
+//! a packet joins the queue and when one leaves it. There are 64 slots from one power of two to the next, so that a length is
+//! known to 1.6 %.
 
 use units::Time;
 

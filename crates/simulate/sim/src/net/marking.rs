@@ -15,11 +15,11 @@ pub struct Marking {
     /// The thresholds are for a port of this rate and grow in proportion to a port's; if not given, they are the same
     /// for all ports.
     pub per: Option<Rate>,
-    /// A bit for each class whose packets may be marked.
+    /// Bit mask of the classes whose packets may be marked.
     pub classes: u8,
 }
 
-/// Point at which a port decides.
+/// Point at which a port decides on a mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MarkingPoint {
     /// Decides when a packet joins the queue, by the bytes ahead of it.
@@ -35,12 +35,12 @@ impl Marking {
         Self::ramp(at, at, 1.0)
     }
 
-    /// On arrival, at every port and for every class.
+    /// Marks on arrival, at every port and for every class.
     pub fn ramp(some: Bytes, all: Bytes, most: f64) -> Self {
         Self { some, all, most, at: MarkingPoint::Arrival, per: None, classes: u8::MAX }
     }
 
-    /// With the thresholds of a port of this rate.
+    /// Settings with the thresholds of a port of this rate.
     pub(super) fn for_port(self, rate: Rate) -> Self {
         let Some(per) = self.per else { return self };
         let scale = |bytes: Bytes| {

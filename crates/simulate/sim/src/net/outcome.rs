@@ -95,7 +95,7 @@ pub struct PortCapture {
 }
 
 impl PortCapture {
-    /// Its bytes on a wire, without payload and check: as long as the packet says, and no longer.
+    /// Bytes of the headers on a wire, as long as the packet says, without payload and check.
     pub fn headers(&self) -> Vec<u8> {
         /// Ethernet with its check, and IP.
         const AROUND: u32 = 18 + 20;
@@ -113,7 +113,7 @@ impl PortCapture {
     }
 }
 
-/// Most that a host used of its pools of bits (MELO).
+/// Most bits in use of a host's pools (MELO).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolUse {
     pub host: NodeId,
@@ -131,11 +131,11 @@ pub struct NetworkOutcome {
     pub captured: Vec<PortCapture>,
     pub flows: Vec<FlowRow>,
     pub samples: Vec<NetworkSample>,
-    /// By directed link.
+    /// Counters by directed link.
     pub ports: Vec<PortCounters>,
     /// The queues of all switch ports, in the order of their numbers, if they are measured.
     pub queues: Vec<(DirectedLink, QueueLengths)>,
-    /// By link, where it is protected.
+    /// Counts of each protected link.
     pub links: Vec<(TopologyLinkId, LinkTally)>,
     /// Packets that switches repeated, and the bytes that these took on the wires.
     pub repeated: repeat::Counters,

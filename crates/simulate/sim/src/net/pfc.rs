@@ -36,7 +36,7 @@ impl Pfc {
         Self { alpha, per_rate: false, headroom: PfcHeadroom::Fixed(headroom), hysteresis }
     }
 
-    /// By node: the number of its ports, and what a switch keeps for all of them together.
+    /// Number of ports of each node, and the bytes that it keeps free for all of them together.
     pub fn reserved(&self, topology: &Topology) -> Vec<(usize, Bytes)> {
         let mut kept = vec![(0, Bytes::ZERO); topology.nodes.len()];
         for link in &topology.links {
@@ -183,7 +183,7 @@ impl PauseTotals {
         if self.capacity_bits > 0.0 { self.silenced_bits / self.capacity_bits } else { 0.0 }
     }
 
-    /// Both runs together.
+    /// Totals of both runs together.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self {

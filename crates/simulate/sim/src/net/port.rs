@@ -55,7 +55,7 @@ pub(crate) struct SimPort {
     look_later: Time,
     pub queues: Option<Box<Queues>>,
     pub faults: Option<Box<RunningSchedule>>,
-    /// With this port's thresholds.
+    /// Marking with this port's thresholds.
     marking: Option<Box<Marking>>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Queues {
     pub paused: u8,
     /// Wire time of all of it.
     time: Span,
-    /// If it is measured how long the queue is.
+    /// Times at each length, if queue lengths are measured.
     pub(super) levels: Option<Box<LevelClock>>,
 }
 
@@ -211,7 +211,7 @@ impl SimPort {
         u64::from(self.framing.on_wire(u32::from(len)))
     }
 
-    /// For how long the wire is busy with a frame of this length.
+    /// Time for which the wire is busy with a frame of this length.
     #[inline]
     pub(crate) fn sending_time(&self, len: u16) -> Span {
         self.framing.busy(self.time_of(len))

@@ -21,11 +21,11 @@ use super::world::Network;
 /// Times that the processor of a host needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostProcessor {
-    /// For each packet received.
+    /// Time for each packet received.
     pub per_packet: Span,
-    /// For each run of segments that goes up as one, and each acknowledgement.
+    /// Time for each run of segments that goes up as one, and each acknowledgement.
     pub per_call: Span,
-    /// For each burst sent; an acknowledgement is one.
+    /// Time for each burst sent; an acknowledgement is one.
     pub per_burst: Span,
     /// The most bytes of a burst.
     pub burst: u32,
@@ -56,7 +56,7 @@ enum BurstState {
     OnWire(u32),
 }
 
-/// Receive offload joins no more than fits an IP packet.
+/// Most bytes that receive offload joins: an IP packet.
 const LONGEST_RUN: u32 = 65_535;
 
 impl RunningProcessor {
@@ -79,7 +79,7 @@ impl RunningProcessor {
         !std::mem::replace(&mut self.polls, true)
     }
 
-    /// It works this long more, from now on at the earliest. When it is done.
+    /// Adds work of this length, from now on at the earliest. Returns when it is done.
     fn work(&mut self, now: Time, span: Span) -> Time {
         self.free_at = self.free_at.max(now) + span;
         self.free_at

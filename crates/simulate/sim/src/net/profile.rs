@@ -16,13 +16,13 @@ const USUAL_PORT: u16 = 100;
 /// Headers that a packet has at least there, without telemetry.
 const HEADERS: u64 = 48;
 
-/// Whose rules a network follows.
+/// Rules that a network follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkProfile {
     /// Ours: Ethernet's framing, ideal times that nothing can beat.
     #[default]
     Ethernet,
-    /// Those of the ns-3 simulator of HPCC's authors.
+    /// Behaviour of the ns-3 simulator of HPCC's authors.
     HpccNs3,
 }
 
@@ -71,7 +71,7 @@ pub struct HpccNs3Path {
 }
 
 impl HpccNs3Path {
-    /// Along links of these rates and delays, with packets of this payload.
+    /// Path along links of these rates and delays, with packets of this payload.
     pub fn new(links: impl Iterator<Item = (Rate, Span)>, payload: u32) -> Self {
         let none = Self { round_trip: Span::ZERO, bottleneck: Rate::gbps(10_000) };
         links.fold(none, |path, (rate, delay)| {

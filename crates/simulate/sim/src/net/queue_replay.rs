@@ -36,10 +36,10 @@ pub const MTU_FRAME: u32 = 1_518;
 /// A queue this close to its limit drops what is tagged: five packets of 1,500 bytes, as they count in a buffer.
 pub const NEAR_LIMIT: u64 = 5 * 1_538;
 
-/// Why queues cannot be replayed.
+/// Reason why queues cannot be replayed.
 #[derive(Debug)]
 pub enum ReplayError {
-    /// Something in the setup that changes packets on their way, or holds them back outside of queues.
+    /// The setup changes packets on their way, or holds them back outside of queues.
     Unsupported(&'static str),
     Unreachable(Unreachable),
 }

@@ -19,25 +19,25 @@ pub struct FaultyRule {
     pub switch: NodeId,
     pub to: NodeId,
     pub from: Time,
-    /// From then on forwarding is right again.
+    /// Time from which on forwarding is right again.
     pub until: Time,
     pub action: FaultyAction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultyAction {
-    /// They are dropped without being counted.
+    /// Drops packets without counting them.
     Drop,
-    /// They are dropped by an access list: the switch counts them, and leaves them out of what it meters.
+    /// Drops packets as an access list does: the switch counts them, and leaves them out of what it meters.
     Filter,
-    /// They are sent by this port.
+    /// Sends packets by this port.
     Send(DirectedLink),
 }
 
 #[derive(Debug)]
 pub(super) struct SwitchRules {
     rules: Vec<(FaultyRule, u64)>,
-    /// By node: which of them are its own.
+    /// Indices of each node's rules.
     of: Vec<Vec<usize>>,
     /// True if any of them leads packets off their routes.
     pub detours: bool,

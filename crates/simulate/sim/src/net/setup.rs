@@ -23,7 +23,7 @@ pub const LONGEST_SPAN: Span = Span::from_ms(3_600_000 * 1_000);
 #[derive(Clone, Debug)]
 pub struct NetworkSetup {
     pub topology: Topology,
-    /// Whose rules it follows.
+    /// Rules that the network follows.
     pub profile: NetworkProfile,
     pub switches: SwitchSettings,
     /// ECN at every switch port.
@@ -42,14 +42,14 @@ pub struct NetworkSetup {
     pub rack: Option<RackSetup>,
     /// Hosts that die, each when.
     pub dead: Vec<(Time, NodeId)>,
-    /// From the last bit of a packet to a switch's having routed it.
+    /// Time from the last bit of a packet until a switch has routed it.
     pub switch_latency: Span,
     pub host_latency: HostLatency,
     /// Processor times of hosts; part of the latency if not given.
     pub processor: Option<HostProcessor>,
     /// TCP connections begin with a handshake, and are not established from the start.
     pub handshakes: bool,
-    /// They end with a FIN from either end.
+    /// True if connections end with a FIN from either end.
     pub fins: bool,
     /// Links with something wrong or something that helps; all others are clean and bare.
     pub links: Vec<LinkSetup>,
@@ -127,7 +127,7 @@ pub enum IntCharge {
     /// for each of their switches.
     #[default]
     Room,
-    /// Only what is filled: 2 bytes, and 8 more for each switch passed.
+    /// Counts only filled bytes: 2, and 8 more for each switch passed.
     Filled,
 }
 
@@ -203,7 +203,7 @@ fn standard_normal(random: &mut Random) -> f64 {
 #[derive(Clone, Debug)]
 pub struct LinkSetup {
     pub link: TopologyLinkId,
-    /// From a to b, and back.
+    /// Faults from a to b, and back.
     pub forward: FaultSchedule,
     pub reverse: FaultSchedule,
     pub protection: Protection,

@@ -16,7 +16,7 @@ use super::pfc::{IngressShare, Pfc};
 use super::port::{CLASSES, SimPort};
 use crate::topology::DirectedLink;
 
-/// From here on it is computed exactly how much room a queue has, where that is asked for; in bytes.
+/// Free bytes below which the room of a queue is computed exactly where it is asked for.
 const NEARLY_FULL: i64 = 32_768;
 
 /// All ports of a network.

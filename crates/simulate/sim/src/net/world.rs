@@ -35,7 +35,7 @@ pub(super) struct Network<'p, P: NetworkProgram> {
     pub(super) observed: Observed,
     pub(super) packets: Packets,
     pub(super) tags: Tags<P::Tag>,
-    /// By end: the tag of the latest data packet that collected telemetry, for its acknowledgement.
+    /// Tag of the latest data packet that collected telemetry, by end, for its acknowledgement.
     pub(super) echoes: Tags<P::Tag, EndId>,
     /// Charge for telemetry, if there is any.
     pub(super) int: Option<(IntCharge, [u16; 2])>,
@@ -47,7 +47,7 @@ pub(super) struct Network<'p, P: NetworkProgram> {
     /// Time of the program's next action for which an event is scheduled.
     pub(super) program_wakes: Time,
     pub(super) link_actions: LinkActions,
-    /// For ECN marks.
+    /// Randomness of ECN marks.
     pub(super) random: Random,
     pub(super) until: Time,
 }
@@ -118,7 +118,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         progress.go_on(self.observed.outcome.flows.len() as u64)
     }
 
-    /// About how much of the run is over: by its time, or by the bytes that have arrived where flows end it earlier.
+    /// Estimated share of the run that is over: by its time, or by the bytes that have arrived if flows may end it earlier.
     fn share(&self, now: Time) -> f64 {
         let by_time = now.as_ps() as f64 / self.until.as_ps().max(1) as f64;
         let received = self.observed.received.iter().sum::<u64>() as f64;

@@ -130,7 +130,7 @@ impl<B: FrameBody> LinkMachine for TwiceEndpoint<B> {
     fn limit_reorder<O: Out<Self>>(&mut self, _share: PoolShare, _out: &mut O) {}
 }
 
-/// There is nothing to set.
+/// Configuration; it has no keys.
 #[derive(Clone, Copy, Debug)]
 pub struct SendTwice;
 

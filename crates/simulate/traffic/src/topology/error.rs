@@ -40,7 +40,7 @@ pub enum TopologyError {
         to: String,
         neighbours: Vec<String>,
     },
-    /// In a file.
+    /// An error in a file, with its line.
     Line {
         line: usize,
         problem: String,

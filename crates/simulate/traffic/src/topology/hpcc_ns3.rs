@@ -149,7 +149,7 @@ impl LinkDraft<'_> {
     }
 }
 
-/// Nothing on earth is farther away.
+/// Longest delay of a link; no cable on earth has more.
 const LONGEST_DELAY: Span = Span::from_ms(1_000);
 
 #[cfg(test)]

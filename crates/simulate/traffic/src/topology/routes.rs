@@ -17,11 +17,11 @@ type RoutePorts = Vec<DirectedLink>;
 
 #[derive(Clone, Debug)]
 pub struct Routes {
-    /// By node; of the hosts only.
+    /// Access link of each node; hosts only.
     access: Vec<Option<HostAccess>>,
-    /// By node; empty for hosts.
+    /// Routes of each node; empty for hosts.
     tables: Vec<SwitchRoutes>,
-    /// By directed link, the node that it leads to.
+    /// Node to which each directed link leads.
     leads_to: Vec<NodeId>,
     hash: RouteHash,
 }
@@ -38,7 +38,7 @@ struct HostAccess {
 /// Routes of one switch.
 #[derive(Clone, Debug, Default)]
 struct SwitchRoutes {
-    /// By rack, an index into the groups.
+    /// Index into the groups, by rack.
     group_of: Vec<u16>,
     /// Sets of ports that are equally good.
     groups: Vec<RoutePorts>,
@@ -50,7 +50,7 @@ impl SwitchRoutes {
     }
 }
 
-/// There is no path.
+/// Error for two nodes without a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     pub from: NodeId,
@@ -94,7 +94,7 @@ impl Routes {
         }
     }
 
-    /// Writes the directed links that a flow of this hash takes to a host, in order, in place of what `hops` held.
+    /// Replaces `hops` with the directed links that a flow of this hash takes to a host, in order.
     pub fn path(&self, from: NodeId, to: NodeId, hash: u64, hops: &mut Vec<DirectedLink>) -> Result<(), Unreachable> {
         hops.clear();
         let mut at = from;

@@ -6,16 +6,16 @@ use units::{Rate, Span, Time};
 /// End of arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalStop {
-    /// Nothing begins at this time or later.
+    /// Ends at this time: no flow begins then or later.
     At(Time),
-    /// After this many flows, or bursts of an incast.
+    /// Ends after this many flows, or bursts of an incast.
     After(u64),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct ArrivalProcess {
     gap: InterarrivalGap,
-    /// In picoseconds; a fraction of one counts when gaps are shorter than that.
+    /// Time of the next arrival in picoseconds; fractions count where gaps are shorter than one.
     next: f64,
     stop: ArrivalStop,
 }
@@ -38,7 +38,7 @@ impl ArrivalProcess {
         Self { gap: InterarrivalGap::OnAverage(mean_gap), next: random.exponential() * mean_gap, stop }
     }
 
-    /// About how many are still to come.
+    /// Expected number of arrivals that are still to come.
     pub(super) fn expected_left(&self) -> f64 {
         let (InterarrivalGap::Exactly(gap) | InterarrivalGap::OnAverage(gap)) = self.gap;
         match self.stop {

@@ -17,7 +17,7 @@ pub enum WorkloadError {
         name: String,
         nearest: Option<&'static str>,
     },
-    /// In a file.
+    /// An error in a file, with its line.
     Line {
         line: usize,
         problem: String,

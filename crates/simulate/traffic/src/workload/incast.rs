@@ -17,9 +17,9 @@ use crate::topology::NodeId;
 pub struct Incast {
     /// Senders of a burst.
     pub fan_in: u32,
-    /// From each.
+    /// Bytes from each sender.
     pub bytes: u64,
-    /// Among which senders are chosen, and the receiver unless there is one for all.
+    /// Hosts among which senders are chosen, and the receiver unless one is set for all incasts.
     pub hosts: Vec<NodeId>,
     pub receiver: Option<NodeId>,
     pub pace: BurstPace,
@@ -29,9 +29,9 @@ pub struct Incast {
 /// Times of bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BurstPace {
-    /// In step, the first at time zero.
+    /// Incasts at a fixed interval, the first at time zero.
     Every(Span),
-    /// At random, filling on average a share of all hosts' access links, which have this rate.
+    /// Incasts at random, filling on average a share of all hosts' access links, which have this rate.
     Load { load: f64, rate: Rate },
 }
 
@@ -42,7 +42,7 @@ pub(super) struct IncastStream {
     fan_in: usize,
     bytes: u64,
     receiver: Option<NodeId>,
-    /// Without the one receiver, if there is one; in the order of the last draw.
+    /// Hosts without the set receiver, in the order of the last draw.
     hosts: Vec<NodeId>,
     burst: vec::IntoIter<WorkloadFlow>,
 }

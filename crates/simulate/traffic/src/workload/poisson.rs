@@ -21,7 +21,7 @@ pub struct Poisson {
     pub senders: Vec<NodeId>,
     /// May be the senders as well: no host sends to itself.
     pub receivers: Vec<NodeId>,
-    /// Each sender has one receiver, that with the same place in the list.
+    /// True if each sender has one receiver, that with the same place in the list.
     pub matched: bool,
     pub stop: ArrivalStop,
 }

@@ -26,7 +26,7 @@ pub struct RoundLane {
 pub struct FlowRounds {
     lanes: Vec<RoundLane>,
     rounds: u64,
-    /// From the end of a round to the next.
+    /// Time from the end of a round to the next.
     gap: Span,
     round: u64,
     /// Flows of each lane that are complete in this round.

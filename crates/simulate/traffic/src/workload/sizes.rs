@@ -29,7 +29,7 @@ pub enum SizeTrace {
 /// A distribution of flow sizes in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSizes {
-    /// From share 0 to share 1, neither ever falling.
+    /// Knots from share 0 to share 1, neither value ever falling.
     knots: Vec<Knot>,
 }
 
@@ -138,7 +138,7 @@ impl FlowSizes {
         Self { knots: through }
     }
 
-    /// In bytes.
+    /// Mean size in bytes.
     pub fn mean(&self) -> f64 {
         self.segments().map(|(low, high)| (high.share - low.share) * (low.bytes + high.bytes) / 2.0).sum()
     }

@@ -7,7 +7,7 @@ use crate::segment::{DrillSegment, EcnField, HeaderOption, TcpFlags};
 
 const IP_HEADER: usize = 20;
 const TCP_HEADER: usize = 20;
-/// From where the other end connects to the kernel.
+/// Port from which the other end connects to the kernel.
 const CLIENT_PORT: u16 = 40_000;
 
 /// Map between the kernel's numbers and the script's where they differ.

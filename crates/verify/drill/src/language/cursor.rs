@@ -58,7 +58,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// True if `token` comes next; it stays.
+    /// True if `token` comes next; does not consume it.
     pub(crate) fn sees(&mut self, token: &str) -> bool {
         self.skip_blanks();
         self.rest.starts_with(token)

@@ -59,7 +59,7 @@ fn is_print(part: &str) -> bool {
     part.starts_with("print(") && part.ends_with(')')
 }
 
-/// At lines and semicolons outside of quotes and parentheses; without comments.
+/// Splits a text at lines and semicolons outside of quotes and parentheses, and drops comments.
 fn split(text: &str) -> Vec<String> {
     let (mut parts, mut part) = (Vec::new(), String::new());
     let (mut quote, mut depth, mut comment) = (None, 0_usize, false);
@@ -374,7 +374,7 @@ fn compare(left: f64, sign: &str, right: f64) -> bool {
     }
 }
 
-/// Why statements did not hold.
+/// Reason why statements did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CheckError {
     False(String),

@@ -12,7 +12,7 @@ use crate::segment::DrillSegment;
 /// Tolerance for the time of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tolerance {
-    /// At least this.
+    /// Least tolerance.
     pub(crate) fixed: Span,
     /// And at least this share of the time since the event before.
     pub(crate) share: f64,

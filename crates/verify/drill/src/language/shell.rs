@@ -5,13 +5,13 @@
 /// Queue through which packets leave the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TunQueue {
-    /// In order, at most this many waiting; 0 drops them all.
+    /// A queue in order of at most this many packets; 0 drops them all.
     Fifo(u32),
     /// Paced, flow by flow.
     Fair,
 }
 
-/// Something that a command sets.
+/// A setting that a command makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
     /// A sysctl by its path below `/proc/sys`, such as `net/ipv4/tcp_sack`.
@@ -55,7 +55,7 @@ const DEFAULTS: [(&str, &str); 22] = [
     ("tcp_fastopen", "0x70403"),
     ("tcp_syncookies", "1"),
 ];
-/// The kernel's default length of a queue.
+/// Default length of a queue in the kernel.
 const PACKETS: u32 = 500;
 
 /// Settings of `defaults.sh`.

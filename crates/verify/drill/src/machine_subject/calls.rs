@@ -265,7 +265,7 @@ impl MachineSubject {
 }
 
 impl OpenConnection {
-    /// By the names and in the units of `struct tcp_info`.
+    /// Fields of `struct tcp_info`, by its names and in its units.
     pub(super) fn info(&self, now: Time) -> TcpInfoFields {
         let info = self.driver.connection.info(now);
         let micros = |span: Span| (span.as_ps() / 1_000_000) as f64;

@@ -12,7 +12,7 @@ const FIRST_RETRY: Span = Span::from_ms(1_000);
 const RETRIES: u32 = 5;
 /// An MTU of 1,500 bytes without both headers.
 const FULL_MSS: u16 = 1_460;
-/// If a SYN has no such option (RFC 9293 §3.7.1).
+/// MSS if a SYN has no such option (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
 
 /// A handshake that is under way.
@@ -150,7 +150,7 @@ pub(super) fn own_mss(max_segment: Option<u16>) -> u16 {
     max_segment.unwrap_or(FULL_MSS).min(FULL_MSS)
 }
 
-/// In Linux's order, padded as it pads them.
+/// Options in Linux's order, padded as Linux pads them.
 fn options(mss: u16, sack: bool, timestamp: Option<HeaderOption>, scale: Option<u8>) -> Vec<HeaderOption> {
     let mut options = vec![HeaderOption::Mss(mss)];
     match (sack, timestamp) {

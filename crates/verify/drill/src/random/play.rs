@@ -177,7 +177,8 @@ pub(super) fn play<S: Subject>(
     Ok(played)
 }
 
-/// On our TCP, with the ticks and times of the kernel. `None` if the outcome is chance: an event came too close to a timer.
+/// Repeats a run on our TCP, with the ticks and times of the kernel. `None` if the outcome is chance: an event came too
+/// close to a timer.
 pub(super) fn repeated(
     script: &RandomScript,
     version: LinuxVersion,

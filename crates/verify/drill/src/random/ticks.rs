@@ -47,7 +47,7 @@ impl KernelTicks {
         Ok(Self { clock, phase: (first + period / 2 + least) % period, period })
     }
 
-    /// From one of them to the next.
+    /// Time from one tick to the next.
     pub(super) fn period(&self) -> Span {
         Span::from_ps(self.period)
     }

@@ -109,7 +109,7 @@ impl Judge {
         self.idle.store(idle, Ordering::Relaxed);
     }
 
-    /// Something is killed now.
+    /// Notes the time of a kill.
     pub(super) fn mark(&self, raw_ns: u64) {
         self.marks().push(raw_ns);
     }

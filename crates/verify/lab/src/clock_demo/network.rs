@@ -61,7 +61,7 @@ pub(super) fn planned(graph: &Graph, root: usize) -> Result<ClockPlan, LinkError
     plan(graph, &request).map_err(|error| LinkError(format!("a plan for the cube: {error}")))
 }
 
-/// Things killed in one kill.
+/// Nodes and cables of one kill.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KilledThings {
     pub(super) what: String,

@@ -37,7 +37,7 @@ pub enum PlannedFor {
     /// The one that took over meanwhile, or would have.
     #[serde(rename = "new")]
     NewRoot,
-    /// Another one.
+    /// Any other node.
     #[serde(rename = "third")]
     ThirdNode,
 }
@@ -89,7 +89,7 @@ pub struct DepthRow {
     pub max_us: f64,
 }
 
-/// Something that was aimed for.
+/// Verdict on an aim.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockVerdict {
     /// Aim, in words.

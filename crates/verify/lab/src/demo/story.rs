@@ -153,7 +153,7 @@ impl DemoFigures {
     }
 }
 
-/// The middle of the values, or of the two in the middle.
+/// The median of the values; not a number if there are none.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {

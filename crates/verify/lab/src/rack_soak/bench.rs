@@ -25,7 +25,7 @@ use super::{LOSSY, RackSoakObserver, RackSoakPlan};
 use crate::soak::{Workshop, resident};
 use crate::stage::{self, CarrierCounts, EmulatedWire, RackStage};
 
-/// Everything flows for this long before anything is done, and after it.
+/// Time for which everything flows before anything is done, and after it.
 const WARMUP: Duration = Duration::from_secs(2);
 /// Time for which flows are watched to see if they are back at their rate.
 const SETTLE: Duration = Duration::from_secs(2);

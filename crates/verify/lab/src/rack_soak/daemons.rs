@@ -27,7 +27,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 const LOG: &str = "said";
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Command that starts a daemon, and its place.
+/// Command that starts a daemon, and the namespace to start it in.
 #[derive(Debug)]
 pub(super) struct DaemonCommand<'a> {
     pub program: PathBuf,

@@ -7,7 +7,7 @@ use super::RackSoakPlan;
 use super::flows::RackFlow;
 use crate::soak::{MOST_GROWTH, MemoryUse, SoakVerdict, TrafficTotals};
 
-/// The others are back at their rate within this.
+/// Time within which the other hosts are back at their rate.
 const OTHERS_WITHIN_MS: f64 = 200.0;
 
 /// A machine whose threads wake up later than this during a recovery is what was measured, and not the rack.

@@ -20,7 +20,7 @@
 //! | `supervisor`, `process` | daemons, and systemd's part |
 //! | `traffic` | what flows meanwhile |
 //! | `ledger` | the outcome of the traffic: what may be lost, and how a loss is explained |
-//! | `remains`, `outcome` | what is left, and the result |
+//! | `leftovers`, `outcome` | what is left, and the result |
 
 mod act;
 mod actions;

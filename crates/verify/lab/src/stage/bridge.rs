@@ -23,9 +23,9 @@ use super::hosts::{CabledHosts, give_address_among, mac};
 /// Ways in which a bridge is unlike most.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BridgeKind {
-    /// It learns nothing, as a hub.
+    /// True for a hub, which learns nothing.
     pub is_hub: bool,
-    /// It passes on what bridges keep to themselves.
+    /// True if the bridge passes on addresses that bridges keep to themselves.
     pub passes_reserved: bool,
 }
 
@@ -65,7 +65,7 @@ impl WitnessedBridge {
         middle.flush_bridge(self.bridge)
     }
 
-    /// Its ports are joined by nothing again.
+    /// Deletes the bridge: nothing joins its ports any more.
     pub(super) fn delete(self, middle: &Netlink) -> net::Result<()> {
         middle.delete_link(self.bridge)?;
         middle.delete_link(self.cable[0])
@@ -96,7 +96,7 @@ pub struct BridgeWitness {
 }
 
 impl BridgeWitness {
-    /// Everything until now.
+    /// Frames flooded until now.
     pub fn look(&mut self) -> FloodedFrames {
         const BATCH: usize = 256;
         let Self { socket, sight } = self;

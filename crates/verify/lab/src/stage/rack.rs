@@ -43,7 +43,7 @@ impl RackStage {
         &self.between
     }
 
-    /// Lets the cable of a host end at an emulated wire, and that at another interface for the switch, whose name is returned.
+    /// Puts an emulated wire between a host's cable and the switch. Returns the name of the switch's new interface.
     pub(crate) fn lay_wire<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,

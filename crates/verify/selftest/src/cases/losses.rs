@@ -87,7 +87,7 @@ pub(super) fn copy_lost(draw: &mut Draw) -> CasePlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowFate {
     Lost,
-    /// By more than a round trip.
+    /// A copy that is late by more than a round trip.
     Late,
 }
 

@@ -94,7 +94,8 @@ impl Drop for BenchCapture {
 }
 
 impl BenchCapture {
-    /// At least so many packets, of connections of which so many are open at a time. `None` if somebody wanted it to end.
+    /// Writes a capture of at least `packets` packets, with `open` connections open at a time. `None` if it was
+    /// stopped.
     pub(super) fn write(folder: &Path, packets: u64, open: u64, stop: &StopFlag) -> io::Result<Option<Self>> {
         let path = folder.join(format!("hitless-bench-explain-{}.pcap", std::process::id()));
         let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
@@ -137,7 +138,7 @@ impl BenchCapture {
     }
 }
 
-/// Its headers; the payload is not kept.
+/// Writes the headers of a frame; captures do not keep the payload.
 fn put_frame(frame: &mut Vec<u8>, connection: u64, packet: &ScriptPacket, at: u64) {
     let (client, server) = ([10, (connection >> 24) as u8, (connection >> 16) as u8, 1], [10, 255, 0, 2]);
     let (client_port, server_port) = (connection as u16, 443_u16);

@@ -74,7 +74,7 @@ fn printed(node: &str, reading: &ClockReading) -> PrintedReading {
     }
 }
 
-/// Between two looks whether the daemon was started again and has another page.
+/// Time between two checks for a daemon that was started again and has another page.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A line each time; while the clock does not know the time there is none. If there was none at all, why.

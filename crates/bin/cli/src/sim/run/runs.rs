@@ -52,7 +52,7 @@ pub(super) struct RunSet<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 struct RunsProgress {
     ended: usize,
-    /// In runs, with shares of those under way.
+    /// Runs that are done, with shares of those under way.
     share: f64,
     simulated: Span,
 }

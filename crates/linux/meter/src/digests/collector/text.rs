@@ -40,7 +40,7 @@ struct JsonTrouble<'a> {
 struct JsonSummary<'a> {
     kind: &'static str,
     segment: &'a str,
-    /// Everything before has been compared, in nanoseconds since 1970.
+    /// Time up to which everything has been compared, in nanoseconds since 1970.
     until: u64,
     packets: u64,
     lost: u64,

@@ -34,7 +34,7 @@ pub(crate) struct CollectedSegment {
     patience: u64,
     /// Nanoseconds of a batch, once one has been reported.
     length: u64,
-    /// Everything before has been compared.
+    /// Time up to which everything has been compared.
     until: Timestamp,
     packets: u64,
     total: SegmentFinding,

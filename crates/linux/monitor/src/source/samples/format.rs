@@ -229,7 +229,7 @@ fn split(line: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Up to the closing quote, and what follows the comma behind it.
+/// Text up to the closing quote, and the text behind the comma that follows.
 fn unquote(quoted: &str) -> Option<(String, Option<&str>)> {
     let (mut field, mut rest) = (String::new(), quoted);
     loop {

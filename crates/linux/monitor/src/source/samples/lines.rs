@@ -17,7 +17,7 @@ const LONGEST: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineRead {
     Bytes,
-    /// Somebody may still write.
+    /// The file has no further line yet; its writer may still add some.
     NothingYet,
     /// The end of the file, or nobody has the FIFO open for writing any more.
     End,
@@ -130,8 +130,7 @@ impl LineReader {
         Some((self.number, line))
     }
 
-    /// At the end of a file: whether it is another now, or shorter than what was read of it. Then reading goes on at its
-    /// beginning.
+    /// Starts over at the end of a file if the file was replaced or is shorter than the part that was read.
     pub(crate) fn start_over(&mut self) -> io::Result<Option<&'static str>> {
         let Some(path) = self.path.clone() else { return Ok(None) };
         // Between two files there may be none.

@@ -1,7 +1,7 @@
 //! The per-flow loss map: li-thesis §4.6.2.
 //!
 //! Two switches never count the same packets in a slot: some are always on their way. But what has not arrived for a whole slot
-//! is lost. So counters are compared over a *flowlet*, packets of a flow between slots that have none at either switch:
+//! is lost. So counters are compared for each *flowlet*: the packets of a flow between two slots in which neither switch saw any.
 //!
 //! ```text
 //!   slot          1   2   3   4   5
@@ -34,8 +34,8 @@ impl Flowlet {
         self.is_unclear |= upstream.is_none() || downstream.is_none();
     }
 
-    /// If the flowlet is over by the end of this slot: its slots, packets sent and packets lost, and nothing of it is kept. Of
-    /// one that could not be counted only that it is over.
+    /// Ends the flowlet if it is over by the end of this slot, and returns its slots, packets sent and packets lost. A
+    /// flowlet that could not be counted has no packets.
     pub(crate) fn end(&mut self, slot: u64, thresholds: &FlowmapThresholds) -> Option<([u64; 2], u64, u64)> {
         let slots = self.slots.filter(|[_, last]| slot >= last + u64::from(thresholds.flowlet_gap))?;
         let Self { sent, arrived, is_unclear, .. } = std::mem::take(self);

@@ -130,7 +130,7 @@ fn by_digest(run: &LossRadarRun) -> BTreeMap<(u32, u64), Vec<Signature>> {
     digests
 }
 
-/// About what a digest of 2 KB can name.
+/// Approximate number of packets that a digest of 2 KB can name.
 const FEW: usize = 75;
 
 /// Describes how losses come together: why small digests capture as little as they do.
@@ -150,7 +150,7 @@ fn concentration(runs: &[LossRadarRun], fan_in: u32, answer: u64) -> String {
     )
 }
 
-/// If the meters, which had digests of one size, did not find what digests of that size would have.
+/// Complaint if the meters, which had digests of one size, did not find what digests of that size would have.
 fn disagreement(run: &LossRadarRun) -> Option<String> {
     let kilobytes = run.metered.cells as f64 * CELL_BYTES / 1_000.0;
     let (expected, found) = (decode(run, kilobytes).named, run.metered.losses.len() as u64);

@@ -304,7 +304,7 @@ impl FlowCase {
         ]
     }
 
-    /// α, for a full packet without an extended header to be corrupted with β.
+    /// α, the bit error rate at which a full packet without an extended header is corrupted with probability β.
     fn alpha(&self) -> Prob {
         CorruptionSeverity::Packets(Prob::literal(self.beta)).bit_errors(&FrameLengths::of_mtu(MTU)).unwrap_or_default()
     }

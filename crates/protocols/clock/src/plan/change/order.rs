@@ -42,7 +42,7 @@ pub(super) enum StageMove {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StageStep {
     pub(super) moves: Vec<StageMove>,
-    /// For a group: true if a search through all states showed that there is no order of single steps.
+    /// True if a search through all states showed that no order of single steps exists for this group.
     pub(super) is_proven: bool,
 }
 
@@ -301,10 +301,10 @@ fn load(stage: &mut ChangeStage, players: &[ChangePlayer], state: &PlayerState) 
 
 /// States that single steps reach from one.
 struct StateSearch {
-    /// For each state, the state from which it was reached, and the player that moved.
+    /// Predecessor of each state, with the player that moved.
     trail: BTreeMap<PlayerState, Option<(PlayerState, usize)>>,
     moves: HashMap<PlayerState, StageMove>,
-    /// There are no others.
+    /// True if these are all states.
     is_all: bool,
 }
 

@@ -5,8 +5,8 @@
 //! root is whole, or, with the root dead, at the backup root.
 //!
 //! If a state keeps the rule and one node v changes, only failures on v's new way can break it, for this reason: a failure elsewhere
-//! either concerns the same nodes as before, with the same chains, or fewer. A failure on both the old and the new way of v concerns the
-//! same nodes too, and their chains change at most at v. So it is enough to follow the chains of v, and, for failures that v did not depend
+//! either concerns the same nodes as before, with the same chains, or fewer. A failure on both the old and the new way of v affects the
+//! same nodes too, and their chains differ at most at v. So it is enough to follow the chains of v, and, for failures that v did not depend
 //! on before, those of the nodes below v. A node without this guarantee may end without a root if no other node's chain leads over it.
 
 /// Neighbour that a node listens to, and the link to it, by numbers.
@@ -43,7 +43,7 @@ pub(super) struct ChangeStage {
     /// True if the backup root must be a child of the root: it is one in both plans.
     keeps_child: bool,
     settings: Vec<ListenSetting>,
-    /// For each node, the nodes that have it as parent, and those that have it as backup parent.
+    /// Nodes that have each node as parent, and those that have it as backup parent.
     children: Vec<Vec<u32>>,
     followers: Vec<Vec<u32>>,
     /// Nodes that do not survive every failure in one of the plans.

@@ -54,7 +54,7 @@ impl PlanCheck<'_> {
         }
     }
 
-    /// Why a node cannot be covered: as the file says, if that holds; or else any reason that does.
+    /// Reason why a node cannot be covered: the file's reason if it holds, or else any reason that does.
     fn reason(&self, reach: &mut ReachAfter, node: GraphNode, says: &str) -> UncoveredReason {
         if self.plan.parent[node.index()].is_none() {
             let is_cut_off = !reach.reaches(self, WayBreak::Nothing, node);
@@ -84,7 +84,7 @@ impl PlanCheck<'_> {
         holding.unwrap_or(UncoveredReason::NotFound)
     }
 
-    /// Everything on a node's way, from the node up.
+    /// Possible reasons on a node's way, from the node up.
     fn candidates(&self, node: GraphNode) -> Vec<UncoveredReason> {
         let mut found = Vec::new();
         let mut here = node;

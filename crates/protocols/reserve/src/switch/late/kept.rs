@@ -24,7 +24,7 @@ impl ContextList {
 /// RSVs that wait for one output.
 #[derive(Clone, Debug, Default)]
 struct OutputQueue {
-    /// For each class, the inputs that have an RSV waiting.
+    /// Inputs that have an RSV waiting, for each class.
     inputs: [u128; RESERVE_CLASSES as usize],
     /// The input that was answered last.
     last: u16,

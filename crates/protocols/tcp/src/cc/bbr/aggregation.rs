@@ -8,7 +8,7 @@ use units::{Span, Time};
 
 /// Rounds that each of the two halves of the maximum lasts.
 const ROUNDS: u8 = 5;
-/// After this many segments an epoch is too old to show bursts.
+/// Segments after which an epoch is too old to show bursts.
 const MAX_EPOCH_SEGMENTS: u64 = 1 << 20;
 /// No more is added to the window than passes in this time.
 const MAX_HOLD: Span = Span::from_ms(100);

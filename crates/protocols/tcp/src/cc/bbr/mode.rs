@@ -26,7 +26,7 @@ pub(super) enum BbrMode {
 }
 
 impl BbrMode {
-    /// At any phase but the second, which drains a queue that there is none of.
+    /// Begins at any phase but the second, which would drain a queue that does not exist yet.
     pub(super) fn probe_bw(now: Time, draw: u32) -> Self {
         let phase = (PHASES - (draw % (u32::from(PHASES) - 1)) as u8) % PHASES;
         Self::ProbeBw { phase, since: now }

@@ -152,7 +152,7 @@ impl BbrModel {
         }
     }
 
-    /// From now on segments are held back on purpose.
+    /// Marks segments as held back on purpose from now on.
     pub(super) fn hold_back(&mut self) {
         self.held_back = (self.delivered, self.delivered);
     }

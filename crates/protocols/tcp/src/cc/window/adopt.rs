@@ -4,7 +4,8 @@ use super::super::TcpController;
 use super::{CongestionWindow, MAX_WINDOW, Windowed};
 
 impl CongestionWindow {
-    /// At least this much was allowed. Beyond a threshold that no loss set, the other sender is still in slow start.
+    /// Adopts a window of at least `flight`, because that much was allowed. Beyond a threshold that no loss set, the
+    /// other sender is still in slow start.
     fn adopt(&mut self, flight: u64) {
         if flight > self.size {
             self.size = flight.min(MAX_WINDOW);
@@ -16,7 +17,7 @@ impl CongestionWindow {
 }
 
 impl TcpController {
-    /// Another sender, which this one follows, has this much in flight.
+    /// Adopts what another sender, which this one follows, has in flight.
     pub(crate) fn adopt(&mut self, flight: u64) {
         match self {
             Self::Reno(control) => control.shared_mut().adopt(flight),

@@ -25,15 +25,15 @@ pub struct CountedSlot<'a> {
     pub number: u64,
     /// Time at which it ended.
     pub end: Time,
-    /// By node.
+    /// Flowsets by node.
     pub flowsets: &'a [Flowset],
 }
 
-/// A packet that was really lost: to compare with, never to find.
+/// A packet that was really lost: ground truth, which decoders never see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DroppedPacket {
     pub at: Time,
-    /// Behind the upstream end of this link.
+    /// Link behind whose upstream end the packet was lost.
     pub link: DirectedLink,
     pub why: DropReason,
     pub flow: Flow,
@@ -95,7 +95,7 @@ impl<F: FnMut(CountedSlot<'_>)> CountingProgram<F> {
     }
 }
 
-/// Whose packet it is: only here to be found once.
+/// Flow of a packet, kept so that it is looked up once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowTag(Option<FlowKey>);
 

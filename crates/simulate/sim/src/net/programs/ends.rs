@@ -44,9 +44,9 @@ pub trait NetworkProgram: SwitchProgram<Frame = SimPacket> {
 /// A connection that begins now.
 #[derive(Debug)]
 pub struct BegunConnection<'a> {
-    /// Its number, which is used again when it is over.
+    /// Number of the connection, which is used again when it is over.
     pub id: ConnectionId,
-    /// Its number in the order of starts.
+    /// Number in the order of starts.
     pub number: u32,
     /// The host that began it, and the other.
     pub hosts: [NodeId; 2],

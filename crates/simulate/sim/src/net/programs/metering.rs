@@ -75,7 +75,7 @@ pub struct MeteringConfig {
 }
 
 impl Default for MeteringConfig {
-    /// Those of li-thesis §5.7: 10 ms, and 7.6 KB of 19 bytes a cell.
+    /// Settings of li-thesis §5.7: 10 ms, and 7.6 KB of 19 bytes a cell.
     fn default() -> Self {
         Self {
             batch: Span::from_ms(10),
@@ -91,7 +91,7 @@ impl Default for MeteringConfig {
 /// Findings of the meters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeteringResult {
-    /// By batch, then by segment, then by time.
+    /// Losses by batch, then by segment, then by time.
     pub losses: Vec<SegmentLoss>,
     /// Digests that could not be decoded to the end.
     pub unnamed: Vec<UnnamedLosses>,
@@ -144,10 +144,10 @@ pub(crate) struct Metering {
     config: MeteringConfig,
     /// Nanoseconds of a batch.
     batch: u64,
-    /// By directed link whose upstream end has a meter: what that has seen and no downstream meter has, of the two batches that
-    /// are open.
+    /// Difference between the upstream meter and all downstream meters, by directed link, of the two batches that are
+    /// open.
     differences: Vec<Option<[Digest; 2]>>,
-    /// By switch: whether it has meters. By directed link: whether the node that it leads to has.
+    /// True for each switch that has meters, and for each directed link that leads to a node with meters.
     has_meters: Vec<bool>,
     heard: Vec<bool>,
     /// The identification of the next packet for each end of a connection.
@@ -281,7 +281,7 @@ impl SwitchProgram for Metering {
         }
     }
 
-    /// It was not lost on its way here.
+    /// Counts a frame that was not lost on its way here.
     fn on_taken(&mut self, now: Time, at: SwitchPort, _frame: &mut SimPacket, tag: &mut MeterTag) {
         if self.has_meters[at.switch as usize] {
             self.pass_downstream(now, tag);

@@ -48,7 +48,7 @@ pub struct Recording<'s> {
     point: u32,
     seed: u64,
     store: &'s mut dyn LogStore,
-    /// By the number of the connection.
+    /// Logs by the number of the connection.
     connections: Vec<Option<Box<LoggedConnection>>>,
 }
 

@@ -12,9 +12,9 @@ use crate::topology::Topology;
 
 #[derive(Debug)]
 pub(crate) struct RepeaterProgram {
-    /// By switch; only where there are hosts.
+    /// Repeater of each switch that has hosts.
     switches: Vec<Option<Repeater>>,
-    /// By directed link: whether it leads from a host, and to one.
+    /// True for each directed link that leads from a host, and for each that leads to one.
     from_host: Vec<bool>,
     to_host: Vec<bool>,
 }

@@ -47,7 +47,7 @@ pub struct RackOutcome {
     pub bound: Bytes,
     /// Packets that joined a longer queue, where there is a bound.
     pub violations: u64,
-    /// For how long the fullest port is still reserved at the end.
+    /// Time for which the fullest port is still reserved at the end.
     pub reserved_left: Span,
     /// Distance of port counters from zero at the end, in frames or bytes: the largest, with its sign.
     pub counted_left: i64,
@@ -69,7 +69,7 @@ struct SimRack {
     /// Counters of runs that are over.
     before: SwitchCounters,
     restarts: u64,
-    /// By port.
+    /// Bytes queued, by port.
     queued: Vec<u64>,
     peaks: Vec<u64>,
     links: Vec<DirectedLink>,
@@ -86,9 +86,9 @@ struct LatePacket {
 /// The program of all switches.
 #[derive(Debug)]
 pub(crate) struct ReservingProgram {
-    /// By switch.
+    /// Racks by switch.
     racks: Vec<Option<SimRack>>,
-    /// By directed link: the place of a port among those of its switch; and the host that sends by it, if one does.
+    /// Place of each directed link's port among those of its switch, and the host that sends by it, if one does.
     places: Vec<u16>,
     hosts: Vec<Option<HostKey>>,
     /// Shows receivers what is granted to their senders.

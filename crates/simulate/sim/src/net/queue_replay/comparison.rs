@@ -51,7 +51,7 @@ impl DropDifference {
     }
 }
 
-/// Compares a replay with what was recorded of the run: all drops, and what packets saw of queues from a time of the run on.
+/// Compares a replay with the recorded run: all drops, and the queue lengths that packets met after the time `from`.
 pub fn compare(recording: &QueueRecording, replay: &QueueReplay, from: Time) -> QueueComparison {
     let (queues, by_port) = queue_differences(recording, replay, from);
     let (drops, mut drops_by_port) = drop_differences(recording, replay);

@@ -16,7 +16,7 @@ impl StreamId {
         Self(connection * 2 + u32::from(!forward))
     }
 
-    /// Its connection, and which of its two lists of packets.
+    /// Index of the connection, and of one of its two lists of packets.
     pub fn place(self) -> (usize, usize) {
         (self.0 as usize / 2, self.0 as usize % 2)
     }
@@ -105,8 +105,8 @@ impl QueueContents {
         (self.views, self.answer)
     }
 
-    /// Something is about to happen: a question about a time that is no later is answered. Nothing is scheduled for it, so that to
-    /// ask changes nothing.
+    /// Answers questions about times up to now before the next event. No event is scheduled for them, so asking changes
+    /// nothing.
     #[inline]
     fn answer_before(&mut self, now: Time) {
         let Some(question) = self.question.take_if(|question| question.at <= now) else { return };

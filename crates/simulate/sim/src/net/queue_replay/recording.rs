@@ -22,7 +22,7 @@ pub enum PacketFate {
     Dropped(DirectedLink),
     /// The wire behind this port corrupted it.
     Corrupted(DirectedLink),
-    /// It was under way when the run ended.
+    /// The packet was under way when the run ended.
     UnderWay,
 }
 
@@ -42,14 +42,14 @@ pub struct RecordedPacket {
 pub struct RecordedConnection {
     pub src: NodeId,
     pub dst: NodeId,
-    /// From the host that began the flow, and back, each in the order of their transmission.
+    /// Packets from the host that began the flow, and packets back, in the order of their transmission.
     pub packets: [Vec<RecordedPacket>; 2],
 }
 
 /// Recording of a run.
 #[derive(Debug, Default)]
 pub struct QueueRecording {
-    /// In the order of their starts, as they must be replayed: routes are drawn in that order.
+    /// Connections in the order of their starts. A replay must keep that order, because routes are drawn in it.
     pub connections: Vec<RecordedConnection>,
     pub views: QueueViews,
     /// Streams of the queue that was asked about, the largest first.
@@ -94,7 +94,7 @@ pub fn record_asked(
 struct RecordingProgram {
     contents: QueueContents,
     connections: Vec<RecordedConnection>,
-    /// Until when interfaces send, by their port: a packet leaves behind what was there before it.
+    /// Model of each interface's sending by its port: a packet leaves behind those that were there before it.
     interfaces: IndexVec<DirectedLink, SimPort>,
 }
 

@@ -101,8 +101,9 @@ struct ReplayProgram<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 struct ReplayTag {
     packet: PacketTag,
-    /// It is dropped near a full queue; it is lost behind a corrupting link.
+    /// True for a packet that was dropped near a full queue.
     dropped: bool,
+    /// True for a packet that was lost behind a corrupting link.
     corrupted: bool,
 }
 

@@ -19,7 +19,7 @@ pub const HEADERS: u32 = 14 + 20 + 8 + 4;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimDatagram {
-    /// Position of its first byte among all that were asked for.
+    /// Offset of its first byte in the flow.
     pub offset: u64,
     pub len: u32,
 }

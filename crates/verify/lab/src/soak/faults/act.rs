@@ -158,7 +158,7 @@ impl FaultAct<'_> {
         Ok((story, journals))
     }
 
-    /// Both daemons end in an orderly way.
+    /// Ends both daemons in an orderly way.
     fn finish(&self, bench: &FaultTargets<'_>, story: &mut ActRecord) {
         bench.ends.iter().for_each(Supervisor::finish);
         let clock = Clock::start();

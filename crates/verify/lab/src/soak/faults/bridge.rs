@@ -10,7 +10,7 @@ use super::plan::PlannedFault;
 use super::side;
 use linux::LinkError;
 
-/// Nobody changes a cable faster.
+/// Time to plug in a cable again.
 const REPLUG: Duration = Duration::from_millis(300);
 const FORGETS_EVERY: Duration = Duration::from_millis(50);
 const LOSS: Prob = Prob::literal(0.05);

@@ -63,7 +63,7 @@ impl Forger {
         self.random.below(256) as u8
     }
 
-    /// A life-cycle message that an honest end could have written, but for its numbers.
+    /// Writes a life-cycle message in a valid format with forged numbers.
     fn session(&mut self, frame: &mut Vec<u8>) {
         let kind = self.byte() % 13;
         let epoch: u32 = match self.random.below(3) {

@@ -71,7 +71,7 @@ struct SupervisorState {
     /// True if it is not to be started for now.
     held: bool,
     starts: u64,
-    /// Nobody serves this end since then.
+    /// Time since which no daemon serves this end.
     unserved: Option<Duration>,
     outages: Vec<TimeInterval>,
     /// The last that was heard, and when it was asked for.

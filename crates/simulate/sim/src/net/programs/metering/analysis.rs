@@ -10,12 +10,12 @@ use radar::loss::LossCause;
 use super::MeteringResult;
 use crate::topology::{DirectedLink, NodeId, Topology};
 
-/// Why each loss happened, and who is to blame.
+/// Cause of each loss, and the culprits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LossAnalysis {
     /// Cause of each of [`MeteringResult::losses`].
     pub causes: Vec<LossCause>,
-    /// At most one for each segment, which is known by its directed link.
+    /// Culprits, at most one for each segment, which is known by its directed link.
     pub accused: Vec<Culprit<u32>>,
 }
 

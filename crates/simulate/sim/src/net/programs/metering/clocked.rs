@@ -2,7 +2,7 @@
 //!
 //! Each node has a clock that is wrong by up to ε, and puts a packet into the batch that its clock shows. So a packet may be in one
 //! batch upstream and in another downstream; the difference rolls on from batch to batch ([`RollingDifference`]), and a packet is
-//! lost when it has been missing for as many batches as clocks and way allow ([`ClockRoom::patience`]). A meter knows the
+//! lost when it has been missing for as many batches as clocks and way allow ([`ClockSlack::patience`]). A meter knows the
 //! segment by the port that a packet came by; packets carry nothing, and nothing tells when in its batch a lost one passed.
 //!
 //! Invariant: if no packet takes longer than `timeout` from meter to meter, none that arrives is called lost.

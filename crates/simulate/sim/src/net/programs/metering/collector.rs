@@ -1,4 +1,4 @@
-//! The collector: batches that are over, decoded.
+//! The collector: it decodes batches that are complete.
 
 use radar::digest::DecodedDigest;
 use radar::signature::Signature;

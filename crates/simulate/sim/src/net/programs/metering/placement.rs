@@ -1,8 +1,8 @@
 //! Places of meters: li-thesis §5.4.1 and, around black boxes, §5.4.2.
 //!
 //! An upstream meter stands at every output port of every node, a downstream meter at every input port, hosts included;
-//! none at black boxes. A node behind a black box has a downstream meter for each upstream meter that it can hear from
-//! through it, going by the routes of the network.
+//! none at black boxes. A node behind a black box has a downstream meter for each upstream meter from which a route leads
+//! through the box to it.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::topology::{DirectedLink, NodeId, Routes, Topology};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// By directed link: whether it has an upstream meter.
+    /// True for each directed link that has an upstream meter.
     upstream: Vec<bool>,
     /// Downstream meters: the link at whose end it is, and the one whose upstream meter it listens to.
     downstream: BTreeSet<(DirectedLink, DirectedLink)>,

@@ -8,7 +8,7 @@ use units::Time;
 pub struct TrueDrops {
     /// Packets lost, by the link behind whose upstream end it happened and by cause; ordered.
     counts: Vec<((u32, DropReason), u64)>,
-    /// Each of them in the order in which it happened; only if asked for.
+    /// Drops in the order in which they happened; only if asked for.
     pub dropped: Vec<TrueDrop>,
 }
 
