@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 mod binomial;
+mod buckets;
 mod counters;
 mod interval;
 mod moment;
@@ -20,11 +21,13 @@ mod prob;
 mod progress;
 mod range;
 mod rate;
+pub mod samples;
 mod size;
 mod stream_ranges;
 mod time;
 
 pub use binomial::{binomial, quantile_ranks};
+pub use buckets::LogBuckets;
 pub use interval::poisson;
 pub use moment::Moment;
 pub use nearest::nearest;

@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::{Clock, thread_time};
 use linux::net::{InterfaceAddress, Namespace, Netlink};
 use serde::Serialize;
+use units::samples::upper_median;
 
 use crate::record::{RecordConfig, RecordSummary, record};
 
@@ -65,13 +66,13 @@ pub struct CostRow {
 }
 
 /// Measures each load in turn, `rounds` times. Needs root.
-pub fn measure(rounds: u32, lasts: Duration) -> Result<Vec<CostRow>, LinkError> {
+pub fn measure(rounds: u32, lasts: Duration) -> Result<Vec<CostRow>, SystemError> {
     let ends = [Namespace::new()?, Namespace::new()?];
     connect(&ends)?;
     [CostLoad::Transfer, CostLoad::Requests].map(|load| measure_load(&ends, load, rounds, lasts)).into_iter().collect()
 }
 
-fn measure_load(ends: &[Namespace; 2], load: CostLoad, rounds: u32, lasts: Duration) -> Result<CostRow, LinkError> {
+fn measure_load(ends: &[Namespace; 2], load: CostLoad, rounds: u32, lasts: Duration) -> Result<CostRow, SystemError> {
     let (mut plain, mut recorded) = (Vec::new(), Vec::new());
     for _ in 0..rounds.max(1) {
         plain.push(run(ends, load, lasts)?);
@@ -90,13 +91,11 @@ fn measure_load(ends: &[Namespace; 2], load: CostLoad, rounds: u32, lasts: Durat
 }
 
 fn median(samples: &[Sample], value: fn(&Sample) -> f64) -> f64 {
-    let mut values: Vec<f64> = samples.iter().map(value).collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    upper_median(&mut samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(f64::NAN)
 }
 
 /// A pair of interfaces with an address each, one in each namespace.
-fn connect(ends: &[Namespace; 2]) -> Result<(), LinkError> {
+fn connect(ends: &[Namespace; 2]) -> Result<(), SystemError> {
     ends[0].with(|| {
         let netlink = Netlink::open()?;
         netlink.add_veth(NAMES[0], NAMES[1])?;
@@ -106,16 +105,16 @@ fn connect(ends: &[Namespace; 2]) -> Result<(), LinkError> {
         end.with(|| {
             let netlink = Netlink::open()?;
             let index = netlink.existing_link(name)?.index;
-            let address = address.parse().map_err(|error| LinkError(format!("{address}: {error}")))?;
+            let address = address.parse().map_err(|error| SystemError(format!("{address}: {error}")))?;
             netlink.add_address(index, &InterfaceAddress::new(address, 24))?;
-            netlink.set_up(index, true).map_err(LinkError::from)
+            netlink.set_up(index, true).map_err(SystemError::from)
         })??;
     }
     Ok(())
 }
 
 /// Packets that came to either end so far.
-fn packets(ends: &[Namespace; 2]) -> Result<u64, LinkError> {
+fn packets(ends: &[Namespace; 2]) -> Result<u64, SystemError> {
     let mut sum = 0;
     for (end, name) in ends.iter().zip(NAMES) {
         let ports = end.with(|| Netlink::open().and_then(|netlink| netlink.ports()))??;
@@ -124,14 +123,14 @@ fn packets(ends: &[Namespace; 2]) -> Result<u64, LinkError> {
     Ok(sum)
 }
 
-fn with_recorder(ends: &[Namespace; 2], load: CostLoad, lasts: Duration) -> Result<Sample, LinkError> {
+fn with_recorder(ends: &[Namespace; 2], load: CostLoad, lasts: Duration) -> Result<Sample, SystemError> {
     let out = std::env::temp_dir().join(format!("hitless-cost-{}.pcapng", std::process::id()));
     // Of an earlier process with this number.
     let _ = fs::remove_file(&out);
-    let (stop, stopper) = io::pipe().map_err(|error| LinkError(error.to_string()))?;
-    let recorded: Result<(Sample, RecordSummary), LinkError> = thread::scope(|scope| {
+    let (stop, stopper) = io::pipe().map_err(|error| SystemError(error.to_string()))?;
+    let recorded: Result<(Sample, RecordSummary), SystemError> = thread::scope(|scope| {
         let config = RecordConfig { interface: NAMES[0].to_owned(), out: PathBuf::from(&out), lasts: None };
-        let recorder = scope.spawn(move || ends[0].with(|| record(&config, &stop)).map_err(LinkError::from)?);
+        let recorder = scope.spawn(move || ends[0].with(|| record(&config, &stop)).map_err(SystemError::from)?);
         thread::sleep(SETTLE);
         let sample = run(ends, load, lasts);
         drop(stopper);
@@ -144,8 +143,8 @@ fn with_recorder(ends: &[Namespace; 2], load: CostLoad, lasts: Duration) -> Resu
     Ok(Sample { recorder: summary.cpu_seconds, missed, ..sample })
 }
 
-fn run(ends: &[Namespace; 2], load: CostLoad, lasts: Duration) -> Result<Sample, LinkError> {
-    let failed = |error: io::Error| LinkError(format!("TCP between two namespaces: {error}"));
+fn run(ends: &[Namespace; 2], load: CostLoad, lasts: Duration) -> Result<Sample, SystemError> {
+    let failed = |error: io::Error| SystemError(format!("TCP between two namespaces: {error}"));
     let listener = ends[1].with(|| TcpListener::bind((ADDRESSES[1], PORT)))?.map_err(failed)?;
     let before = packets(ends)?;
     let (client, server) = thread::scope(|scope| {

@@ -10,6 +10,7 @@ use clock::bound::{ClockInterval, DriftBound, ErrorBound};
 use clock::graph::{Graph, GraphNode};
 use faults::Random;
 use sim::engine::EventQueue;
+use units::samples::upper_median;
 use units::{Progress, Span, Time};
 
 use crate::ClockOutcome;
@@ -232,9 +233,8 @@ impl<'a> Mesh<'a> {
     }
 
     fn finish(mut self) -> ClockOutcome {
-        if !self.samples.is_empty() {
-            let middle = self.samples.len() / 2;
-            self.outcome.eps_p50_ns = *self.samples.select_nth_unstable(middle).1 as f64 / 1e3;
+        if let Some(ps) = upper_median(&mut self.samples) {
+            self.outcome.eps_p50_ns = ps as f64 / 1e3;
         }
         if self.worst_margin < i64::MAX {
             self.outcome.worst_margin_ns = self.worst_margin as f64 / 1e3;

@@ -1,9 +1,8 @@
 //! A histogram of times with buckets that grow with them: 64 to each doubling, so that a quantile is right to 1.6 %.
 
-use units::Span;
+use units::{LogBuckets, Span};
 
-/// Buckets to each doubling.
-const STEPS: u64 = 64;
+const BUCKETS: LogBuckets = LogBuckets::new(6);
 
 /// Times, counted by size.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +15,7 @@ pub struct SpanHistogram {
 impl SpanHistogram {
     #[inline]
     pub(crate) fn record(&mut self, span: Span) {
-        let at = bucket(span.as_ps());
+        let at = BUCKETS.bucket(span.as_ps());
         if at >= self.counts.len() {
             self.counts.resize(at + 1, 0);
         }
@@ -56,46 +55,13 @@ impl SpanHistogram {
             seen += count;
             seen >= rank
         })?;
-        Some(Span::from_ps(upper_end(at)).min(self.max))
+        Some(Span::from_ps(BUCKETS.bounds(at).1).min(self.max))
     }
-}
-
-/// The bucket of a number: the number itself below 128, then 64 to each doubling.
-#[inline]
-fn bucket(value: u64) -> usize {
-    if value < 2 * STEPS {
-        return value as usize;
-    }
-    let shift = u64::from(63 - value.leading_zeros()) - 6;
-    (shift * STEPS + (value >> shift)) as usize
-}
-
-/// The largest number of a bucket.
-fn upper_end(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    if bucket < 2 * STEPS {
-        return bucket;
-    }
-    let shift = bucket / STEPS - 1;
-    let step = bucket - shift * STEPS;
-    ((step + 1) << shift) - 1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_number_has_a_bucket_and_buckets_are_narrow() {
-        let mut last = 0;
-        for value in (0..5_000).chain((0..40).map(|shift| 5_000 << shift)) {
-            let at = bucket(value);
-            assert!(at >= last, "{value}");
-            let end = upper_end(at);
-            assert!(end >= value && (end - value) as f64 <= value as f64 / 64.0, "{value} {end}");
-            last = at;
-        }
-    }
 
     #[test]
     fn quantiles_are_those_of_what_was_counted() {

@@ -1,8 +1,9 @@
 //! Every case live and simulated, and what their differences come from.
 
-use linux::LinkError;
+use linux::SystemError;
 use load::RoundTrips;
 use sim::net::HostLatency;
+use units::samples::nearest_rank;
 use units::{Bytes, Prob, Rate, Span, StopFlag};
 
 use super::causes::BulkDifference;
@@ -14,11 +15,13 @@ use super::{causes, live, simulated};
 const CLEAN_REQUESTS: u32 = 5_000;
 
 /// `None` if it was stopped.
-pub fn check(plan: &CheckPlan, stop: &StopFlag, say: &dyn Fn(&str)) -> Result<Option<SimCheckReport>, LinkError> {
+pub fn check(plan: &CheckPlan, stop: &StopFlag, say: &dyn Fn(&str)) -> Result<Option<SimCheckReport>, SystemError> {
     let (mut points, mut typical) = (Vec::new(), Vec::new());
     let cases = plan.cases();
     let Some(shortest) = cases.iter().min_by_key(|case| case.delay) else {
-        return Err(LinkError("nothing to compare: expected a loss, a round trip and a congestion control".to_owned()));
+        return Err(SystemError(
+            "nothing to compare: expected a loss, a round trip and a congestion control".to_owned(),
+        ));
     };
     for case in &cases {
         let round_trip = case.delay * 2;
@@ -38,7 +41,7 @@ pub fn check(plan: &CheckPlan, stop: &StopFlag, say: &dyn Fn(&str)) -> Result<Op
 }
 
 /// Requests over a wire like this one that loses nothing: what hosts take.
-fn clean_trips(like: &CheckCase, plan: &CheckPlan, stop: &StopFlag) -> Result<Option<RoundTrips>, LinkError> {
+fn clean_trips(like: &CheckCase, plan: &CheckPlan, stop: &StopFlag) -> Result<Option<RoundTrips>, SystemError> {
     let case = CheckCase { loss: Prob::literal(0.0), ..*like };
     let plan = CheckPlan { requests: CLEAN_REQUESTS, ..plan.clone() };
     live::requests(&case, &plan, 0, stop)
@@ -68,7 +71,7 @@ fn compare(
     hosts: HostLatency,
     clean: &RoundTrips,
     stop: &StopFlag,
-) -> Result<Option<Vec<CheckPoint>>, LinkError> {
+) -> Result<Option<Vec<CheckPoint>>, SystemError> {
     let (mut live_gbps, mut simulated_gbps) = (0.0, 0.0);
     let (mut live_trips, mut simulated_trips) = (RoundTrips::default(), Vec::new());
     for round in 0..plan.rounds {
@@ -113,8 +116,7 @@ fn compare(
 
 /// Value that a share of them did not exceed, as the live distribution counts; they are in order.
 pub(super) fn quantile(trips: &[f64], share: f64) -> f64 {
-    let at = ((trips.len() as f64 * share).ceil() as usize).saturating_sub(1);
-    trips.get(at).copied().unwrap_or(f64::NAN)
+    nearest_rank(trips, share).unwrap_or(f64::NAN)
 }
 
 fn point(case: &CheckCase, measure: CheckMeasure, simulated: f64, live: f64) -> CheckPoint {

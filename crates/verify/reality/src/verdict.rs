@@ -1,6 +1,7 @@
 //! Each measure of a case, simulated and live, with its verdict.
 
 use serde::Serialize;
+use units::samples::upper_median;
 
 /// Within a quarter, either way.
 const WITHIN: f64 = 1.25;
@@ -62,8 +63,7 @@ pub(super) fn judge(simulated: f64, live: f64) -> (f64, CheckVerdict) {
 /// Median distance of the ratios from one: 0.1 for 1.1 and for 1/1.1.
 pub(super) fn median_error(points: &[CheckPoint]) -> f64 {
     let mut errors: Vec<f64> = points.iter().map(|point| point.ratio.max(1.0 / point.ratio) - 1.0).collect();
-    errors.sort_by(f64::total_cmp);
-    errors.get(errors.len() / 2).copied().unwrap_or(0.0)
+    upper_median(&mut errors).unwrap_or(0.0)
 }
 
 impl SimCheckReport {

@@ -105,9 +105,7 @@ fn medians(runs: &[YearRun]) -> Map<String, Value> {
     let Some(Value::Object(first)) = rows.first() else { return Map::new() };
     let median = |key: &String| {
         let mut values: Vec<f64> = rows.iter().filter_map(|row| row[key].as_f64()).collect();
-        values.sort_by(f64::total_cmp);
-        let (low, high) = (values.get((values.len().max(1) - 1) / 2)?, values.get(values.len() / 2)?);
-        Some((key.clone(), Value::from((low + high) / 2.0)))
+        Some((key.clone(), Value::from(units::samples::median(&mut values)?)))
     };
     first.keys().filter(|key| *key != "seed").filter_map(median).collect()
 }

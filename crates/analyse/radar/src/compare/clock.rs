@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use units::samples::upper_median;
+
 /// One packet in 64 is timed: one whose hash has zeros in these bits. Both captures time the same packets.
 const TIMED: u64 = (1 << 6) - 1;
 const SLOTS: usize = 1 << 12;
@@ -87,14 +89,14 @@ impl ClockOffset {
         }
         self.recent.push(difference);
         if self.recent.len() == RECENT {
-            self.offset = median(&mut self.recent).unwrap_or(self.offset);
+            self.offset = upper_median(&mut self.recent).unwrap_or(self.offset);
             self.recent.clear();
         }
     }
 
     /// Offset over the whole captures.
     pub(crate) fn skew(&self) -> Option<i64> {
-        if self.kept.len() < RECENT { self.begins } else { median(&mut self.kept.clone()) }
+        if self.kept.len() < RECENT { self.begins } else { upper_median(&mut self.kept.clone()) }
     }
 
     /// Change of the offset from the beginning to the end.
@@ -113,7 +115,7 @@ impl ClockOffset {
     }
 
     pub(crate) fn at_beginning(&self) -> i64 {
-        let first = || median(&mut self.kept[..self.kept.len().min(RECENT)].to_vec());
+        let first = || upper_median(&mut self.kept[..self.kept.len().min(RECENT)].to_vec());
         self.begins.or_else(first).unwrap_or(0)
     }
 
@@ -121,13 +123,8 @@ impl ClockOffset {
         if self.kept.len() < RECENT {
             return self.at_beginning();
         }
-        median(&mut self.kept[self.kept.len() - RECENT..].to_vec()).unwrap_or(0)
+        upper_median(&mut self.kept[self.kept.len() - RECENT..].to_vec()).unwrap_or(0)
     }
-}
-
-pub(crate) fn median(values: &mut [i64]) -> Option<i64> {
-    let middle = values.len() / 2;
-    if values.is_empty() { None } else { Some(*values.select_nth_unstable(middle).1) }
 }
 
 /// The offset between packets with a time and a hash each, from those that both lists have once.
@@ -136,7 +133,7 @@ pub(crate) fn offset(up: &[(u64, i64)], down: &[(u64, i64)]) -> Option<i64> {
     let down = once(down);
     let mut differences: Vec<i64> =
         up.iter().filter_map(|(hash, at)| Some(down.get(hash)?.saturating_sub(*at))).collect();
-    median(&mut differences)
+    upper_median(&mut differences)
 }
 
 /// Times of the packets that are alike to no other.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use clock::offset::OffsetBand;
+use units::LogBuckets;
 
 use super::matching::{FlowNumber, FlowTable};
 use super::sides::HostSides;
@@ -63,42 +64,30 @@ pub struct TimeSlot {
 /// Counts of nanoseconds in buckets of a relative width.
 #[derive(Clone, Debug)]
 struct DelayBuckets {
-    bits: u32,
-    buckets: BTreeMap<u32, u64>,
+    buckets: LogBuckets,
+    counts: BTreeMap<usize, u64>,
     max: u64,
 }
 
 impl DelayBuckets {
     fn new(bits: u32) -> Self {
-        Self { bits, buckets: BTreeMap::new(), max: 0 }
+        Self { buckets: LogBuckets::new(bits), counts: BTreeMap::new(), max: 0 }
     }
 
     fn count(&mut self, ns: u64) {
         self.max = self.max.max(ns);
-        *self.buckets.entry(self.bucket(ns)).or_default() += 1;
-    }
-
-    fn bucket(&self, ns: u64) -> u32 {
-        let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(self.bits + 1);
-        (shift << self.bits) + (ns >> shift) as u32
-    }
-
-    /// The least and the greatest value of a bucket.
-    fn edges(&self, bucket: u32) -> (u64, u64) {
-        let shift = (bucket >> self.bits).saturating_sub(1);
-        let low = u64::from(bucket - (shift << self.bits)) << shift;
-        (low, low + ((1 << shift) - 1))
+        *self.counts.entry(self.buckets.bucket(ns)).or_default() += 1;
     }
 
     /// The bucket of the value that so many percent do not exceed.
     fn percentile(&self, percent: u64) -> (u64, u64) {
-        let all: u64 = self.buckets.values().sum();
+        let all: u64 = self.counts.values().sum();
         let rank = (all * percent).div_ceil(100).max(1);
         let mut passed = 0;
-        for (bucket, count) in &self.buckets {
+        for (bucket, count) in &self.counts {
             passed += count;
             if passed >= rank {
-                return self.edges(*bucket);
+                return self.buckets.bounds(*bucket);
             }
         }
         (self.max, self.max)
@@ -231,20 +220,6 @@ pub(super) fn slower(directions: &[DirectionDelays; 2]) -> Option<DelayDirection
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_value_is_within_its_bucket_and_buckets_are_as_narrow_as_said() {
-        for bits in [COARSE, FINE] {
-            let histogram = DelayBuckets::new(bits);
-            let values = (0..63).flat_map(|power| [(1_u64 << power) - 1, 1 << power, (1 << power) + (1 << power) / 3]);
-            for value in values.chain([u64::MAX >> 1]) {
-                let (low, high) = histogram.edges(histogram.bucket(value));
-                assert!(low <= value && value <= high, "{low} {value} {high}");
-                assert!(high - low <= low >> bits, "{low} {high}");
-                assert_eq!([low, high].map(|edge| histogram.bucket(edge)), [histogram.bucket(value); 2]);
-            }
-        }
-    }
 
     #[test]
     fn percentiles_of_intervals_hold_those_of_the_truth() {

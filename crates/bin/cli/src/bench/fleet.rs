@@ -17,6 +17,7 @@ use fleet::trace::{CorruptionEvent, TraceModel};
 use fleet::watch::{PROMPT, Watcher, repaired};
 use fleet::{Fabric, LinkId};
 use serde::Serialize;
+use units::samples::upper_median;
 use units::{Moment, StopFlag};
 
 use crate::args::BenchFleetArgs;
@@ -118,11 +119,6 @@ fn constraint(share: f64) -> Constraint {
     Constraint::new(share).expect("a share that is written down here")
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
 /// `None` if it was called off.
 fn year(setup: &FleetSetup<'_>, rounds: u32, stop: &StopFlag) -> Option<YearTiming> {
     let mut seconds = Vec::new();
@@ -142,7 +138,7 @@ fn year(setup: &FleetSetup<'_>, rounds: u32, stop: &StopFlag) -> Option<YearTimi
         policy: setup.policy.to_string(),
         events: outcome.events,
         optimizer_runs: outcome.optimizer_runs,
-        seconds: median(seconds)?,
+        seconds: upper_median(&mut seconds)?,
     })
 }
 
@@ -171,7 +167,7 @@ fn checks(fabric: &Fabric) -> Vec<FastCheckTiming> {
                 }
                 begun.elapsed().as_nanos() as f64 / BATCH as f64
             });
-            Some(FastCheckTiming { what, nanoseconds: median(batches.collect())? })
+            Some(FastCheckTiming { what, nanoseconds: upper_median(&mut batches.collect::<Vec<_>>())? })
         })
         .collect()
 }

@@ -20,6 +20,7 @@ use crate::output::{CommandResult, Failure, print};
 use crate::terminal::{now, stop_on_ctrl_c};
 use captures::{BenchCaptures, frame};
 use units::StopFlag;
+use units::samples::upper_median;
 
 /// Signatures that are put in over and over: as many as stay in a cache.
 const SIGNATURES: u64 = 1 << 12;
@@ -119,8 +120,7 @@ fn decode() -> f64 {
 
 fn median(rounds: u32, mut measure: impl FnMut() -> f64) -> f64 {
     let mut found: Vec<f64> = (0..rounds).map(|_| measure()).collect();
-    found.sort_by(f64::total_cmp);
-    found[found.len() / 2]
+    upper_median(&mut found).unwrap_or(f64::NAN)
 }
 
 fn measure(
@@ -142,8 +142,7 @@ fn measure(
         }
         seconds.push(begun.elapsed().as_secs_f64());
     }
-    seconds.sort_by(f64::total_cmp);
-    let median = seconds[seconds.len() / 2];
+    let median = upper_median(&mut seconds).unwrap_or(f64::NAN);
     let memory = memory::peak().saturating_sub(before);
     let packets_per_second = captures.packets as f64 / median;
     Ok(last.map(|(lost, named)| RadarBenchRow { name, seconds: median, packets_per_second, lost, named, memory }))

@@ -7,6 +7,7 @@ use scenario::bench::{CASES, SimBenchCase};
 use serde::Serialize;
 use sim::net::NetworkOutcome;
 use units::Progress;
+use units::samples::upper_median;
 
 use super::memory;
 use crate::args::BenchSimArgs;
@@ -81,9 +82,9 @@ fn measure(case: &SimBenchCase, args: &BenchSimArgs, progress: &dyn Progress) ->
         without.extend(time_without_control(case, progress)?);
     }
     let recorded = if args.record { recorded::measure(case, args.rounds, progress)? } else { Vec::new() };
-    let typical = median(&mut seconds).unwrap_or_default();
+    let typical = upper_median(&mut seconds).unwrap_or_default();
     let hops_without = without.last().map(|(_, hops)| *hops);
-    let without = median(&mut without.into_iter().map(|(seconds, _)| seconds).collect::<Vec<_>>());
+    let without = upper_median(&mut without.into_iter().map(|(seconds, _)| seconds).collect::<Vec<_>>());
     let per_second_without = hops_without.zip(without).map(|(hops, seconds)| hops as f64 / seconds);
     Ok(last.map(|outcome| SimBenchRow {
         name: case.name,
@@ -109,12 +110,6 @@ fn time_without_control(case: &SimBenchCase, progress: &dyn Progress) -> Result<
     let begun = now();
     let outcome = sim::net::run(setup, progress).map_err(|error| Failure::Outside(error.to_string()))?;
     Ok((!outcome.interrupted).then(|| (begun.elapsed().as_secs_f64(), outcome.packet_hops)))
-}
-
-/// The middle one, if there is any.
-fn median(seconds: &mut [f64]) -> Option<f64> {
-    seconds.sort_by(f64::total_cmp);
-    seconds.get(seconds.len() / 2).copied()
 }
 
 /// Simulates one part in `shrink` of the case's traffic.

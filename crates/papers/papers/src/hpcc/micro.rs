@@ -7,6 +7,7 @@ use chart::{Axis, Chart, Line, LinesChart};
 use report::claim::ClaimError;
 use report::runner::{ComputedValues, Effort};
 use sim::net::FlowRow;
+use units::samples::quantile_above;
 use units::{Span, Time};
 
 use super::runs::{HpccRun, HpccTask, SeedValues, jain, run_all};
@@ -163,8 +164,7 @@ fn mice(run: &HpccRun, share: f64) -> Option<f64> {
     let mut latencies: Vec<f64> =
         run.outcome.flows.iter().filter(settled).filter_map(FlowRow::fct).map(Span::as_us).collect();
     latencies.sort_by(f64::total_cmp);
-    let at = (latencies.len() as f64 * share) as usize;
-    latencies.get(at.min(latencies.len().saturating_sub(1))).copied()
+    quantile_above(&latencies, share).or(latencies.last().copied())
 }
 
 /// Goodput of the long flow around the short one, of the first seed.

@@ -2,6 +2,7 @@
 
 use report::claim::{ClaimError, MeasuredValue};
 use report::runner::{ComputedValues, Effort};
+use units::samples::quantile_above;
 
 use super::runs::{HpccRun, HpccTask, SeedValues, run_all};
 
@@ -61,5 +62,5 @@ fn carried(run: &HpccRun) -> f64 {
 fn queue(run: &HpccRun, share: f64) -> Option<f64> {
     let mut queue: Vec<f64> = run.queue().filter(|(at, _)| *at >= SETTLED).map(|(_, bytes)| bytes / 1e3).collect();
     queue.sort_by(f64::total_cmp);
-    queue.get((queue.len() as f64 * share) as usize).copied()
+    quantile_above(&queue, share)
 }

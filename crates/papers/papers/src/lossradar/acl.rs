@@ -8,6 +8,7 @@ use radar::acl::{
 use radar::packet::Flow;
 use report::claim::{ClaimError, MeasuredValue, RunScale};
 use report::runner::{ComputedValues, Effort};
+use units::samples::upper_median;
 
 /// Rules, by the name of the point.
 const LISTS: [(&str, usize); 4] = [("50k", 50_000), ("100k", 100_000), ("150k", 150_000), ("200k", 200_000)];
@@ -108,9 +109,8 @@ impl AclTrial {
 
 impl FlipCounts {
     fn tell(mut self, name: &str, computed: &mut ComputedValues) {
-        self.seconds.sort_by(f64::total_cmp);
-        let median = self.seconds.get(self.seconds.len() / 2).copied().unwrap_or_default();
-        let worst = self.seconds.last().copied().unwrap_or_default();
+        let worst = self.seconds.iter().copied().fold(0.0, f64::max);
+        let median = upper_median(&mut self.seconds).unwrap_or_default();
         let mut value = |what: &str, value: f64, note: String| {
             computed.value(format!("{what}.{name}"), MeasuredValue::exact(value, self.flips).with_note(note));
         };

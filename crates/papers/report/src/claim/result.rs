@@ -55,7 +55,7 @@ impl MeasuredValue {
         if beyond < FEWEST_BEYOND {
             return None;
         }
-        let value = *sorted.get((sorted.len() as f64 * share) as usize)?;
+        let value = units::samples::quantile_above(sorted, share)?;
         let (low, high) = units::quantile_ranks(sorted.len(), share);
         let interval = (low.map_or(0.0, |rank| sorted[rank]), high.map_or(f64::INFINITY, |rank| sorted[rank]));
         Some(Self::counted(value, sorted.len() as u64, interval))

@@ -2,6 +2,7 @@
 
 use clock::graph::GraphNode;
 use clock::plan::{PlanRequest, plan};
+use units::samples::upper_median;
 use units::{Span, Time};
 
 use super::tally::FailureClass;
@@ -242,10 +243,6 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
                 samples.extend(self.nodes[node].epsilon(&self.params, now).map(Span::as_ps));
             }
         }
-        if samples.is_empty() {
-            return 0.0;
-        }
-        let middle = samples.len() / 2;
-        *samples.select_nth_unstable(middle).1 as f64 / 1e3
+        upper_median(&mut samples).map_or(0.0, |ps| ps as f64 / 1e3)
     }
 }

@@ -4,29 +4,9 @@
 //! a packet joins the queue and when one leaves it. There are 64 slots from one power of two to the next, so that a length is
 //! known to 1.6 %.
 
-use units::Time;
+use units::{LogBuckets, Time};
 
-/// Exponent of two: slots below it are exact, and as many follow for each doubling.
-const EXACT_BITS: u32 = 6;
-
-/// The slot of a length.
-#[inline]
-fn slot(bytes: u64) -> usize {
-    let octave = u64::BITS - (bytes >> EXACT_BITS).leading_zeros();
-    if octave == 0 { bytes as usize } else { ((octave as usize - 1) << EXACT_BITS) + (bytes >> (octave - 1)) as usize }
-}
-
-/// The middle of a slot, in bytes.
-fn middle(slot: usize) -> u64 {
-    let (octave, place) = (slot >> EXACT_BITS, (slot & ((1 << EXACT_BITS) - 1)) as u64);
-    match octave {
-        0 => place,
-        octave => {
-            let width = 1 << (octave - 1);
-            ((1 << EXACT_BITS) + place) * width + (width - 1) / 2
-        }
-    }
-}
+const SLOTS: LogBuckets = LogBuckets::new(6);
 
 /// The queue of one port while it runs.
 #[derive(Debug, Default)]
@@ -50,7 +30,7 @@ impl LevelClock {
     }
 
     fn count(&mut self, time: u64) {
-        let slot = slot(self.level);
+        let slot = SLOTS.bucket(self.level);
         if slot >= self.times.len() {
             self.times.resize(slot + 1, 0);
         }
@@ -102,7 +82,7 @@ impl QueueLengths {
     pub fn shares(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
         let all = self.times.iter().sum::<u128>() as f64;
         let there = self.times.iter().enumerate().filter(|(_, time)| **time > 0);
-        there.map(move |(slot, time)| (middle(slot).min(self.longest), *time as f64 / all))
+        there.map(move |(slot, time)| (SLOTS.middle(slot).min(self.longest), *time as f64 / all))
     }
 }
 
@@ -111,19 +91,6 @@ mod tests {
     use units::Span;
 
     use super::*;
-
-    #[test]
-    fn slots_follow_each_other_and_are_known_to_a_sixty_fourth() {
-        let mut last = 0;
-        for bytes in 0..200_000 {
-            let slot = slot(bytes);
-            assert!(slot == last || slot == last + 1, "{bytes} B");
-            last = slot;
-            let away = middle(slot).abs_diff(bytes);
-            assert!(away * 64 <= bytes, "{bytes} B: {away} away");
-        }
-        assert!(slot(1_000_000_000) < 1_600);
-    }
 
     #[test]
     fn lengths_are_weighted_by_the_time_that_they_last() {

@@ -13,9 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::{Clock, KernelClock};
 use timekeeper::{ClockPageEntry, ClockPageWriter, ClockReader, ClockState};
+use units::samples::upper_median;
 
 /// Readings of each clock before the judge lets others have the processor.
 const BATCH: usize = 16;
@@ -257,11 +258,11 @@ impl JudgeBench {
 }
 
 /// Cost of a read, in nanoseconds: the median of many rounds.
-pub(super) fn read_cost() -> Result<f64, LinkError> {
+pub(super) fn read_cost() -> Result<f64, SystemError> {
     const ROUNDS: usize = 101;
     const READS: u32 = 2_000;
     let path = std::env::temp_dir().join(format!("hitless-read-cost-{}", std::process::id()));
-    let in_words = |error: std::io::Error| LinkError(format!("{}: {error}", path.display()));
+    let in_words = |error: std::io::Error| SystemError(format!("{}: {error}", path.display()));
     let mut writer = ClockPageWriter::create(&path).map_err(in_words)?;
     let raw_ns = KernelClock::Raw.nanoseconds();
     writer.publish(&ClockPageEntry {
@@ -281,8 +282,7 @@ pub(super) fn read_cost() -> Result<f64, LinkError> {
         }
         rounds.push(clock.elapsed().as_nanos() as f64 / f64::from(READS));
     }
-    rounds.sort_by(f64::total_cmp);
-    Ok(rounds[ROUNDS / 2])
+    Ok(upper_median(&mut rounds).unwrap_or(f64::NAN))
 }
 
 #[cfg(test)]

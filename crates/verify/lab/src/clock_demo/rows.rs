@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use units::samples::upper_median;
 
 use super::judge::{ClockSample, Judgement};
 use super::network::NODES;
@@ -168,12 +169,6 @@ fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// The middle of what is sorted.
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
 impl ClockDemoResult {
     pub(super) fn new(plan: &ClockDemoPlan, judgement: Judgement, read_ns: f64) -> Self {
         let us = |ns: u64| ns as f64 / 1e3;
@@ -218,11 +213,11 @@ impl ClockDemoResult {
     pub(super) fn add_kills(&mut self, kills: Vec<KillRow>, elections: u64) {
         let of_kills = kills.iter().filter(|kill| kill.kind != KillKind::Forged);
         let mut all: Vec<f64> = of_kills.filter_map(|kill| kill.recovery_ms).collect();
-        self.recovery_p50_ms = median(&mut all);
+        self.recovery_p50_ms = upper_median(&mut all);
         self.recovery_max_ms = all.last().copied();
         for kind in KillKind::ALL {
             let of_kind = kills.iter().filter(|kill| kill.kind == kind).filter_map(|kill| kill.recovery_ms);
-            if let Some(middle) = median(&mut of_kind.collect::<Vec<_>>()) {
+            if let Some(middle) = upper_median(&mut of_kind.collect::<Vec<_>>()) {
                 self.recovery_by_kind_ms.insert(kind.name(), middle);
             }
         }

@@ -9,6 +9,7 @@ use sim::net::{HostLatency, LinkSetup, NetworkOutcome, NetworkSetup, Protection,
 use sim::topology::{NodeId, Topology, TopologyLinkId};
 use sim::workload::{FlowSchedule, FlowSeries, Workload, WorkloadFlow};
 use tcp::{self, TimerProfile};
+use units::samples::quantile_above;
 use units::{Prob, Rate, Span, StopFlag, Time};
 
 use super::{DemoCase, DemoFigures, DemoPlan, DemoRecovery, DemoResult, DemoRound};
@@ -88,7 +89,7 @@ impl SimulatedRecovery {
 
     fn summary(mut self) -> DemoRecovery {
         self.delays.sort_unstable();
-        let at = |share: f64| self.delays.get((self.delays.len() as f64 * share) as usize).map(|delay| delay.as_us());
+        let at = |share| quantile_above(&self.delays, share).map(Span::as_us);
         let (recovery_p50_us, recovery_p99_us) = (at(0.5), at(0.99));
         DemoRecovery { recovered: self.recovered, given_up: self.given_up, recovery_p50_us, recovery_p99_us }
     }

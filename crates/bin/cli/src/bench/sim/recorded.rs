@@ -9,8 +9,8 @@ use scenario::bench::SimBenchCase;
 use serde::Serialize;
 use sim::net::recording::{LogStore, Recording, has_tcp, refused_control};
 use units::Progress;
+use units::samples::upper_median;
 
-use super::median;
 use crate::output::Failure;
 
 /// One level.
@@ -52,9 +52,9 @@ pub(super) fn measure(case: &SimBenchCase, rounds: u32, progress: &dyn Progress)
         let mut ratios: Vec<f64> = seconds.iter().zip(&plain).map(|(with, without)| with / without).collect();
         Some(RecordingRow {
             level: level.name(),
-            ratio: median(&mut ratios)?,
-            cpu_seconds: median(&mut seconds)?,
-            cpu_seconds_without: median(&mut plain.clone())?,
+            ratio: upper_median(&mut ratios)?,
+            cpu_seconds: upper_median(&mut seconds)?,
+            cpu_seconds_without: upper_median(&mut plain.clone())?,
             log_bytes,
         })
     };

@@ -7,6 +7,7 @@ use radar::digest::{Digest, DigestShape};
 use radar::signature::{Fields, Signature};
 use report::claim::MeasuredValue;
 use report::runner::ComputedValues;
+use units::samples::upper_median;
 
 use super::LossRadarRun;
 
@@ -137,15 +138,14 @@ const FEW: usize = 75;
 fn concentration(runs: &[LossRadarRun], fan_in: u32, answer: u64) -> String {
     let of = of_case(runs, fan_in, answer);
     let mut sizes: Vec<usize> = of.flat_map(|run| by_digest(run).into_values().map(|lost| lost.len())).collect();
-    sizes.sort_unstable();
     let (all, many) = (sizes.iter().sum::<usize>(), sizes.iter().filter(|size| **size > FEW).sum::<usize>());
     format!(
         "With incasts of {fan_in} and {} KB from each, {} digests had a loss, half of them at most {}, the worst {}; {:.0} % of all losses were in \
          digests with more than {FEW}.",
         answer / 1_000,
         sizes.len(),
-        sizes.get(sizes.len() / 2).copied().unwrap_or_default(),
-        sizes.last().copied().unwrap_or_default(),
+        upper_median(&mut sizes).unwrap_or_default(),
+        sizes.iter().max().copied().unwrap_or_default(),
         100.0 * many as f64 / all.max(1) as f64
     )
 }
