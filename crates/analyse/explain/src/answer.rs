@@ -6,7 +6,9 @@ use crate::connection::ConnectionSummary;
 use crate::losses::LossNote;
 use crate::scans::ScanAnswer;
 use crate::stalls::StallNote;
-use crate::terms::{CapturePlace, EndSide, LossWitness, RepairKind, StreamDirection, Sureness, TimeCause, TimerReason};
+use crate::terms::{
+    CapturePlace, Certainty, EndSide, LossWitness, RepairKind, StreamDirection, TimeCause, TimerReason,
+};
 use crate::timeline::PartSums;
 use crate::verdict::{advice, verdict};
 
@@ -74,7 +76,7 @@ pub struct StallAnswer {
     pub cause: TimeCause,
     pub side: EndSide,
     pub why: Option<TimerReason>,
-    pub sure: Sureness,
+    pub sure: Certainty,
     pub packets: Vec<u64>,
 }
 

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use crate::explainer::ExplainOptions;
 use crate::packet::CapturedSegment;
-use crate::sender::{AckNews, TrackedSender};
+use crate::sender::{AckArrival, TrackedSender};
 use crate::shadow::SackBlocks;
 use crate::stalls::StallNote;
 use crate::terms::EndSide;
@@ -282,7 +282,7 @@ impl TrackedConnection {
         for (place, (from, to)) in blocks.iter_mut().zip(given) {
             *place = (sender.position(*from), sender.position(*to));
         }
-        let news = AckNews {
+        let news = AckArrival {
             at: segment.at.saturating_add(way),
             ack,
             window: segment.window,

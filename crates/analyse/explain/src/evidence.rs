@@ -59,7 +59,7 @@ impl KernelPhase {
 
 /// Event at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KernelNews {
+pub enum SocketEvent {
     Open,
     Sent(u64),
     Received(u64),
@@ -77,21 +77,21 @@ pub enum KernelNews {
 pub struct KernelEvent {
     pub local: SocketAddr,
     pub remote: SocketAddr,
-    pub news: KernelNews,
+    pub news: SocketEvent,
 }
 
 impl fmt::Display for KernelEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { local, remote, news } = self;
         match news {
-            KernelNews::Open => write!(f, "open {local} {remote}"),
-            KernelNews::Sent(bytes) => write!(f, "send {local} {remote} {bytes}"),
-            KernelNews::Received(bytes) => write!(f, "receive {local} {remote} {bytes}"),
-            KernelNews::Windows { congestion, receive } => write!(f, "ack {local} {remote} {congestion} {receive}"),
-            KernelNews::Phase(phase) => {
+            SocketEvent::Open => write!(f, "open {local} {remote}"),
+            SocketEvent::Sent(bytes) => write!(f, "send {local} {remote} {bytes}"),
+            SocketEvent::Received(bytes) => write!(f, "receive {local} {remote} {bytes}"),
+            SocketEvent::Windows { congestion, receive } => write!(f, "ack {local} {remote} {congestion} {receive}"),
+            SocketEvent::Phase(phase) => {
                 write!(f, "phase {local} {remote} {}", KernelPhase::ALL[*phase as usize].1)
             }
-            KernelNews::Again => write!(f, "again {local} {remote}"),
+            SocketEvent::Again => write!(f, "again {local} {remote}"),
         }
     }
 }
@@ -104,15 +104,15 @@ impl KernelEvent {
         let [local, remote] = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
         let mut number = || words.next()?.parse::<u64>().ok();
         let news = match verb {
-            "open" => KernelNews::Open,
-            "send" => KernelNews::Sent(number()?),
-            "receive" => KernelNews::Received(number()?),
-            "ack" => KernelNews::Windows { congestion: number()?, receive: number()? },
+            "open" => SocketEvent::Open,
+            "send" => SocketEvent::Sent(number()?),
+            "receive" => SocketEvent::Received(number()?),
+            "ack" => SocketEvent::Windows { congestion: number()?, receive: number()? },
             "phase" => {
                 let name = words.next()?;
-                KernelNews::Phase(KernelPhase::ALL.iter().find(|(_, known)| *known == name)?.0)
+                SocketEvent::Phase(KernelPhase::ALL.iter().find(|(_, known)| *known == name)?.0)
             }
-            "again" => KernelNews::Again,
+            "again" => SocketEvent::Again,
             _ => return None,
         };
         Some(Self { local, remote, news })
@@ -161,17 +161,17 @@ pub(crate) enum HandOver {
 const RETURN: u64 = 500_000;
 
 impl EndLife {
-    fn note(&mut self, at: u64, news: KernelNews) {
+    fn note(&mut self, at: u64, news: SocketEvent) {
         let add = |calls: &mut Vec<CallReturn>, bytes: u64| {
             let before = calls.last().map_or(0, |(_, total)| *total);
             calls.push((at, before.saturating_add(bytes)));
         };
         match news {
-            KernelNews::Sent(bytes) => add(&mut self.sends, bytes),
-            KernelNews::Received(bytes) => add(&mut self.reads, bytes),
-            KernelNews::Windows { congestion, receive } => self.windows.push((at, congestion, receive)),
-            KernelNews::Phase(KernelPhase::Loss) => self.losses.push(at),
-            KernelNews::Open | KernelNews::Phase(_) | KernelNews::Again => {}
+            SocketEvent::Sent(bytes) => add(&mut self.sends, bytes),
+            SocketEvent::Received(bytes) => add(&mut self.reads, bytes),
+            SocketEvent::Windows { congestion, receive } => self.windows.push((at, congestion, receive)),
+            SocketEvent::Phase(KernelPhase::Loss) => self.losses.push(at),
+            SocketEvent::Open | SocketEvent::Phase(_) | SocketEvent::Again => {}
         }
     }
 }
@@ -189,9 +189,9 @@ impl EndEvidence {
         self.lives.get(after.checked_sub(1)?)
     }
 
-    fn note(&mut self, at: u64, news: KernelNews) {
-        if news == KernelNews::Open || self.lives.is_empty() {
-            self.lives.push(EndLife { from: at, is_whole: news == KernelNews::Open, ..EndLife::default() });
+    fn note(&mut self, at: u64, news: SocketEvent) {
+        if news == SocketEvent::Open || self.lives.is_empty() {
+            self.lives.push(EndLife { from: at, is_whole: news == SocketEvent::Open, ..EndLife::default() });
         }
         if let Some(life) = self.lives.last_mut() {
             life.note(at, news);
@@ -297,15 +297,15 @@ impl KernelEvidence {
 mod tests {
     use super::*;
 
-    fn event(news: KernelNews) -> KernelEvent {
+    fn event(news: SocketEvent) -> KernelEvent {
         KernelEvent { local: "10.0.0.1:40000".parse().unwrap(), remote: "[2001:db8::1]:80".parse().unwrap(), news }
     }
 
     #[test]
     fn an_event_is_the_line_that_says_it() {
-        let windows = KernelNews::Windows { congestion: 10, receive: 65_535 };
-        let all = [KernelNews::Open, KernelNews::Sent(1), KernelNews::Received(0), windows, KernelNews::Again];
-        let phases = (0..5).map(|number| KernelNews::Phase(KernelPhase::numbered(number).unwrap()));
+        let windows = SocketEvent::Windows { congestion: 10, receive: 65_535 };
+        let all = [SocketEvent::Open, SocketEvent::Sent(1), SocketEvent::Received(0), windows, SocketEvent::Again];
+        let phases = (0..5).map(|number| SocketEvent::Phase(KernelPhase::numbered(number).unwrap()));
         for news in all.into_iter().chain(phases) {
             let event = event(news);
             assert_eq!(KernelEvent::parse(&event.to_string()), Some(event));
@@ -319,9 +319,9 @@ mod tests {
     #[test]
     fn bytes_are_handed_over_by_the_call_that_covers_them() {
         let mut end = EndEvidence::default();
-        end.note(1_000, KernelNews::Open);
-        end.note(2_000_000, KernelNews::Sent(100));
-        end.note(9_000_000, KernelNews::Sent(50));
+        end.note(1_000, SocketEvent::Open);
+        end.note(2_000_000, SocketEvent::Sent(100));
+        end.note(9_000_000, SocketEvent::Sent(50));
         assert_eq!(end.handed_over(99, 3_000_000), Some(HandOver::At(2_000_000)));
         assert_eq!(end.handed_over(100, 8_900_000), Some(HandOver::At(8_900_000)), "its call returns right behind");
         assert_eq!(end.handed_over(100, 3_000_000), Some(HandOver::InCall));
@@ -331,11 +331,11 @@ mod tests {
     #[test]
     fn ports_that_are_used_again_begin_anew() {
         let mut end = EndEvidence::default();
-        end.note(1_000, KernelNews::Sent(7));
+        end.note(1_000, SocketEvent::Sent(7));
         assert_eq!(end.handed_over(0, 2_000), None, "recorded from its middle on");
-        end.note(5_000_000, KernelNews::Open);
-        end.note(6_000_000, KernelNews::Sent(7));
-        end.note(6_500_000, KernelNews::Received(3));
+        end.note(5_000_000, SocketEvent::Open);
+        end.note(6_000_000, SocketEvent::Sent(7));
+        end.note(6_500_000, SocketEvent::Received(3));
         assert_eq!(end.handed_over(6, 6_000_000), Some(HandOver::At(6_000_000)));
         assert_eq!((end.read_by(6_400_000), end.read_by(6_500_000)), (Some(0), Some(3)));
     }
@@ -343,12 +343,12 @@ mod tests {
     #[test]
     fn no_time_and_no_number_of_bytes_is_too_large() {
         let mut end = EndEvidence::default();
-        end.note(u64::MAX - 1, KernelNews::Open);
-        end.note(u64::MAX - 1, KernelNews::Sent(u64::MAX));
-        end.note(u64::MAX, KernelNews::Sent(7));
-        end.note(u64::MAX, KernelNews::Received(u64::MAX));
-        end.note(u64::MAX, KernelNews::Windows { congestion: 1, receive: 2 });
-        end.note(u64::MAX, KernelNews::Phase(KernelPhase::Loss));
+        end.note(u64::MAX - 1, SocketEvent::Open);
+        end.note(u64::MAX - 1, SocketEvent::Sent(u64::MAX));
+        end.note(u64::MAX, SocketEvent::Sent(7));
+        end.note(u64::MAX, SocketEvent::Received(u64::MAX));
+        end.note(u64::MAX, SocketEvent::Windows { congestion: 1, receive: 2 });
+        end.note(u64::MAX, SocketEvent::Phase(KernelPhase::Loss));
         assert_eq!(end.handed_over(5, u64::MAX), Some(HandOver::At(u64::MAX - 1)));
         assert_eq!((end.read_by(u64::MAX), end.windows_at(u64::MAX)), (Some(u64::MAX), Some((1, 2))));
         assert!(end.timed_out(u64::MAX));
@@ -357,8 +357,8 @@ mod tests {
     #[test]
     fn windows_are_those_before_the_arrival() {
         let mut end = EndEvidence::default();
-        end.note(1_000_000, KernelNews::Windows { congestion: 10, receive: 5 });
-        end.note(9_000_000, KernelNews::Windows { congestion: 20, receive: 6 });
+        end.note(1_000_000, SocketEvent::Windows { congestion: 10, receive: 5 });
+        end.note(9_000_000, SocketEvent::Windows { congestion: 20, receive: 6 });
         assert_eq!(end.windows_at(8_950_000), Some((20, 6)), "the kernel looks a little later than the capture");
         assert_eq!(end.windows_at(5_000_000), Some((10, 5)));
         assert_eq!(end.windows_at(400_000), None);

@@ -13,7 +13,7 @@
 
 use crate::evidence::HandOver;
 use crate::sender::{CopyTrigger, HeldState, LossPhase, TimerKind, TrackedSender};
-use crate::terms::{EndSide, Sureness, TimeCause};
+use crate::terms::{Certainty, EndSide, TimeCause};
 
 const MILLISECOND: u64 = 1_000_000;
 /// A sender that nothing holds back sends its next segment within this.
@@ -27,7 +27,7 @@ pub(crate) struct GapPiece {
     pub until: u64,
     pub cause: TimeCause,
     pub side: EndSide,
-    pub sure: Sureness,
+    pub sure: Certainty,
 }
 
 /// Pieces of one gap, in order.
@@ -38,7 +38,7 @@ pub(crate) struct GapPieces {
 }
 
 impl GapPieces {
-    fn add(&mut self, until: u64, cause: TimeCause, side: EndSide, sure: Sureness) {
+    fn add(&mut self, until: u64, cause: TimeCause, side: EndSide, sure: Certainty) {
         if let Some(place) = self.pieces.get_mut(self.count) {
             *place = Some(GapPiece { until, cause, side, sure });
             self.count += 1;
@@ -90,8 +90,8 @@ impl GapContext {
     }
 
     /// Facts of the sender next to the capture are seen; of the other one they are inferred.
-    fn sure(&self) -> Sureness {
-        if self.is_near { Sureness::Seen } else { Sureness::Inferred }
+    fn sure(&self) -> Certainty {
+        if self.is_near { Certainty::Seen } else { Certainty::Inferred }
     }
 
     /// Pieces of a gap before data that was sent again.
@@ -101,7 +101,7 @@ impl GapContext {
         if let Some(timer) = trigger.timer {
             // A sender that repeats what was acknowledged has not heard it.
             let heard = if start < sender.una { sender.last_sent.clamp(self.from, self.at) } else { heard };
-            pieces.add(heard, self.while_heard(sender), side, Sureness::Inferred);
+            pieces.add(heard, self.while_heard(sender), side, Certainty::Inferred);
             let cause = if timer == TimerKind::Probe { TimeCause::Probe } else { TimeCause::Timeout };
             pieces.add(self.at, cause, side, self.sure());
             return pieces;
@@ -116,7 +116,7 @@ impl GapContext {
             // After a timeout one segment is out, whose acknowledgement may be delayed.
             let is_alone = matches!(sender.phase, LossPhase::Loss(_)) || sender.before.segments <= 2;
             if is_alone && is_ack_delay(heard - answer, sender.tick()) {
-                pieces.add(heard, TimeCause::DelayedAck, side.other(), Sureness::Inferred);
+                pieces.add(heard, TimeCause::DelayedAck, side.other(), Certainty::Inferred);
             }
             pieces.add(heard, TimeCause::Recovery, side, self.sure());
         }
@@ -129,9 +129,9 @@ impl GapContext {
     pub(crate) fn before_hidden(&self, sender: &TrackedSender, trigger: CopyTrigger, wait: u64) -> GapPieces {
         let mut pieces = GapPieces::default();
         let heard = self.heard(sender);
-        pieces.add(heard, self.while_heard(sender), sender.side, Sureness::Inferred);
+        pieces.add(heard, self.while_heard(sender), sender.side, Certainty::Inferred);
         let free = if self.starts_request { TimeCause::Idle } else { self.application() };
-        pieces.add(self.at.saturating_sub(wait).max(heard), free, sender.side, Sureness::Guessed);
+        pieces.add(self.at.saturating_sub(wait).max(heard), free, sender.side, Certainty::Guessed);
         let cause = if trigger.timer == Some(TimerKind::Probe) { TimeCause::Probe } else { TimeCause::Timeout };
         pieces.add(self.at, cause, sender.side, self.sure());
         pieces
@@ -148,7 +148,7 @@ impl GapContext {
             return self.before_new(sender, false);
         }
         let mut pieces = GapPieces::default();
-        pieces.add(self.at, TimeCause::Recovery, sender.side, Sureness::Inferred);
+        pieces.add(self.at, TimeCause::Recovery, sender.side, Certainty::Inferred);
         pieces
     }
 
@@ -157,9 +157,9 @@ impl GapContext {
         let side = sender.side;
         let mut pieces = GapPieces::default();
         if self.at - self.from < BACK_TO_BACK {
-            pieces.add(self.at, TimeCause::Sending, side, Sureness::Seen);
+            pieces.add(self.at, TimeCause::Sending, side, Certainty::Seen);
         } else if is_probe {
-            pieces.add(self.heard(sender), TimeCause::Delivery, side, Sureness::Inferred);
+            pieces.add(self.heard(sender), TimeCause::Delivery, side, Certainty::Inferred);
             pieces.add(self.at, TimeCause::Probe, side, self.sure());
         } else if sender.phase == LossPhase::Open && sender.is_late(self.at, self.rtt) {
             // Enough duplicates had come, and it repaired nothing.
@@ -171,12 +171,12 @@ impl GapContext {
         } else if let Some(cause) = self.held_by(sender) {
             self.add_held(&mut pieces, sender, cause);
         } else if self.is_paced(sender) {
-            pieces.add(self.at, TimeCause::CongestionWindow, side, Sureness::Inferred);
+            pieces.add(self.at, TimeCause::CongestionWindow, side, Certainty::Inferred);
         } else if !self.is_near && self.at - self.from < (self.rtt / 8).max(MILLISECOND) {
             // The network spreads what a sender far away sent at once.
-            pieces.add(self.at, TimeCause::Sending, side, Sureness::Inferred);
+            pieces.add(self.at, TimeCause::Sending, side, Certainty::Inferred);
         } else {
-            self.add_free(&mut pieces, side, self.at, Sureness::Inferred);
+            self.add_free(&mut pieces, side, self.at, Certainty::Inferred);
         }
         pieces
     }
@@ -225,13 +225,13 @@ impl GapContext {
     fn add_held(&self, pieces: &mut GapPieces, sender: &TrackedSender, cause: TimeCause) {
         let (heard, side) = (self.heard(sender), sender.side);
         let sure = match cause {
-            TimeCause::ReceiveWindow if sender.scale.is_none() => Sureness::Guessed,
-            TimeCause::ReceiveWindow if self.is_unread => Sureness::Seen,
+            TimeCause::ReceiveWindow if sender.scale.is_none() => Certainty::Guessed,
+            TimeCause::ReceiveWindow if self.is_unread => Certainty::Seen,
             TimeCause::ReceiveWindow => self.sure(),
-            TimeCause::CongestionWindow if sender.is_window_known() => Sureness::Seen,
-            TimeCause::SendBuffer if self.handed.is_some() => Sureness::Seen,
-            TimeCause::SendBuffer => Sureness::Guessed,
-            _ => Sureness::Inferred,
+            TimeCause::CongestionWindow if sender.is_window_known() => Certainty::Seen,
+            TimeCause::SendBuffer if self.handed.is_some() => Certainty::Seen,
+            TimeCause::SendBuffer => Certainty::Guessed,
+            _ => Certainty::Inferred,
         };
         let answer = (sender.last_sent.max(self.from) + self.rtt).clamp(self.from, heard);
         pieces.add(answer, cause, side, sure);
@@ -242,18 +242,19 @@ impl GapContext {
             _ if excess < self.rtt / 8 => cause,
             _ => TimeCause::Network,
         };
-        let rest_sure = if rest == TimeCause::ReceiveWindow { sure } else { sure.max(Sureness::Inferred) };
+        let rest_sure = if rest == TimeCause::ReceiveWindow { sure } else { sure.max(Certainty::Inferred) };
         let rest_side = if rest == TimeCause::DelayedAck { side.other() } else { side };
         pieces.add(heard, rest, rest_side, rest_sure);
         // Of a sender far away, what is left is the jitter of the way.
-        pieces.add(self.at, if self.is_near { TimeCause::Sending } else { cause }, side, Sureness::Inferred);
+        pieces.add(self.at, if self.is_near { TimeCause::Sending } else { cause }, side, Certainty::Inferred);
     }
 
-    /// Nothing held the sender back: its application had nothing to send, or waited for the other end.
-    fn add_free(&self, pieces: &mut GapPieces, side: EndSide, until: u64, sure: Sureness) {
+    /// Adds a piece in which nothing held the sender back: its application had nothing to send, or waited for the other
+    /// end.
+    fn add_free(&self, pieces: &mut GapPieces, side: EndSide, until: u64, sure: Certainty) {
         if self.previous == Some(side.other()) {
             let arrived = (self.from + self.way).min(until);
-            pieces.add(arrived, TimeCause::Delivery, side.other(), Sureness::Inferred);
+            pieces.add(arrived, TimeCause::Delivery, side.other(), Certainty::Inferred);
             if self.starts_request {
                 pieces.add(until, TimeCause::Idle, side, self.sure());
                 return;
@@ -273,19 +274,21 @@ impl GapContext {
             _ => self.from,
         };
         if free_until > self.from {
-            self.add_free(pieces, side, free_until, Sureness::Seen);
+            self.add_free(pieces, side, free_until, Certainty::Seen);
         }
         let held = self.held_by(sender).filter(|cause| *cause != TimeCause::SendBuffer || handed == HandOver::InCall);
         match held {
-            _ if self.at - free_until < BACK_TO_BACK => pieces.add(self.at, TimeCause::Sending, side, Sureness::Seen),
+            _ if self.at - free_until < BACK_TO_BACK => pieces.add(self.at, TimeCause::Sending, side, Certainty::Seen),
             Some(cause) if free_until == self.from => self.add_held(pieces, sender, cause),
-            Some(cause) => pieces.add(self.at, cause, side, Sureness::Inferred),
-            None if self.is_paced(sender) => pieces.add(self.at, TimeCause::CongestionWindow, side, Sureness::Inferred),
+            Some(cause) => pieces.add(self.at, cause, side, Certainty::Inferred),
+            None if self.is_paced(sender) => {
+                pieces.add(self.at, TimeCause::CongestionWindow, side, Certainty::Inferred)
+            }
             // A call that has not returned waits for room: what is acknowledged makes some.
             None if handed == HandOver::InCall && sender.last_heard + reaction_time(self.rtt) >= self.at => {
                 self.add_held(pieces, sender, TimeCause::SendBuffer);
             }
-            None => pieces.add(self.at, TimeCause::Unknown, side, Sureness::Guessed),
+            None => pieces.add(self.at, TimeCause::Unknown, side, Certainty::Guessed),
         }
     }
 }

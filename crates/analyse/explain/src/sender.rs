@@ -51,7 +51,7 @@ pub(crate) struct HeldState {
 
 /// An acknowledgement on its way to the sender.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AckNews {
+pub(crate) struct AckArrival {
     /// Time at which the sender has it.
     pub at: u64,
     pub ack: u64,
@@ -65,7 +65,7 @@ pub(crate) struct AckNews {
     pub is_pure: bool,
 }
 
-impl AckNews {
+impl AckArrival {
     pub(crate) fn blocks(&self) -> &[(u64, u64)] {
         &self.blocks[..usize::from(self.block_count)]
     }
@@ -91,7 +91,7 @@ pub(crate) struct TrackedSender {
     segments: VecDeque<FlightSegment>,
     sacked: u64,
     sacked_segments: usize,
-    on_way: VecDeque<AckNews>,
+    on_way: VecDeque<AckArrival>,
     pub last_sent: u64,
     /// The last acknowledgement that reached the sender, and the last that was news.
     pub last_heard: u64,
@@ -231,7 +231,7 @@ impl TrackedSender {
         const SHADOW: usize = size_of::<Shadow>() + 1_024;
         let shadow = if self.shadow.is_some() { SHADOW + self.segments.capacity() * 64 } else { 0 };
         let flight = self.segments.capacity() * size_of::<FlightSegment>();
-        let on_way = self.on_way.capacity() * size_of::<AckNews>();
+        let on_way = self.on_way.capacity() * size_of::<AckArrival>();
         shadow + flight + on_way + self.losses.bytes_held() + self.ids.bytes_held()
     }
 

@@ -1,6 +1,6 @@
 //! Stretches of time in which a connection stood still, kept as small records.
 
-use crate::terms::{EndSide, Sureness, TimeCause, TimerReason};
+use crate::terms::{Certainty, EndSide, TimeCause, TimerReason};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StallNote {
@@ -9,7 +9,7 @@ pub(crate) struct StallNote {
     pub cause: TimeCause,
     pub side: EndSide,
     pub why: Option<TimerReason>,
-    pub sure: Sureness,
+    pub sure: Certainty,
     /// The packet that was waited for an answer to, and the one that ended the wait; zero if the capture has none.
     pub packets: [u64; 2],
     /// Position of the data that a timer sent again, to learn later if that was spurious.

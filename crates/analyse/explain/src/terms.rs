@@ -142,7 +142,7 @@ pub enum CapturePlace {
 /// Certainty of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Sureness {
+pub enum Certainty {
     /// The packets show it.
     Seen,
     /// Follows from the packets and the rules of TCP.

@@ -3,7 +3,7 @@
 mod tape;
 
 use explain::ExplainError;
-use explain::terms::{Sureness, TimeCause};
+use explain::terms::{Certainty, TimeCause};
 use tape::{Client, MS, MSS, Server, Tape};
 
 /// A connection with a loss that a probe repaired.
@@ -31,7 +31,7 @@ fn without_a_syn_nothing_is_presented_as_seen() {
     let connection = tape.explain();
     assert!(connection.verdict.contains("no SYN"), "{}", connection.verdict);
     assert!(!connection.stalls.is_empty());
-    assert!(connection.stalls.iter().all(|stall| stall.sure != Sureness::Seen), "{connection:#?}");
+    assert!(connection.stalls.iter().all(|stall| stall.sure != Certainty::Seen), "{connection:#?}");
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn one_direction_is_said_to_be_one() {
     tape.keep(|_, from| from == Client);
     let connection = tape.explain();
     assert!(connection.verdict.contains("one direction"), "{}", connection.verdict);
-    assert!(connection.stalls.iter().all(|stall| stall.sure != Sureness::Seen), "{connection:#?}");
+    assert!(connection.stalls.iter().all(|stall| stall.sure != Certainty::Seen), "{connection:#?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod tape;
 
 use explain::answer::ConnectionAnswer;
-use explain::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause, TimerReason};
+use explain::terms::{Certainty, EndSide, LossWitness, RepairKind, TimeCause, TimerReason};
 use tape::{Client, MS, MSS, Server, Tape};
 
 /// The cause of most of the time that is not idle.
@@ -173,7 +173,7 @@ fn a_shut_window_is_the_receivers() {
     let connection = tape.explain();
     assert_eq!(dominant(&connection), (TimeCause::ReceiveWindow, EndSide::Client), "{connection:#?}");
     assert!(
-        connection.stalls.iter().any(|stall| stall.cause == TimeCause::ReceiveWindow && stall.sure == Sureness::Seen)
+        connection.stalls.iter().any(|stall| stall.cause == TimeCause::ReceiveWindow && stall.sure == Certainty::Seen)
     );
 }
 

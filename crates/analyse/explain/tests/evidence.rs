@@ -3,7 +3,7 @@
 mod tape;
 
 use explain::answer::ConnectionAnswer;
-use explain::terms::{Sureness, TimeCause};
+use explain::terms::{Certainty, TimeCause};
 use tape::{Client, MS, MSS, Server, Tape};
 
 fn time_of(connection: &ConnectionAnswer, cause: TimeCause) -> u64 {
@@ -21,7 +21,8 @@ fn pause() -> Tape {
 fn an_application_that_had_nothing_to_send_is_a_fact() {
     let events =
         [(20 * MS, "open CLIENT"), (21 * MS + 20_000, "send CLIENT 1448"), (121 * MS + 20_000, "send CLIENT 1448")];
-    for (connection, sure) in [(pause().explain(), Sureness::Inferred), (pause().explain_with(&events), Sureness::Seen)]
+    for (connection, sure) in
+        [(pause().explain(), Certainty::Inferred), (pause().explain_with(&events), Certainty::Seen)]
     {
         assert!(time_of(&connection, TimeCause::Application) > 90 * MS, "{connection:#?}");
         let stall = connection.stalls.iter().find(|stall| stall.cause == TimeCause::Application).unwrap();
@@ -52,7 +53,7 @@ fn without_the_beginning_or_after_a_gap_calls_prove_nothing() {
     for events in [&from_the_middle[..], &with_a_gap[..]] {
         let connection = pause().explain_with(events);
         assert!(time_of(&connection, TimeCause::Application) > 90 * MS, "{connection:#?}");
-        assert!(connection.stalls.iter().all(|stall| stall.sure != Sureness::Seen));
+        assert!(connection.stalls.iter().all(|stall| stall.sure != Certainty::Seen));
     }
 }
 
@@ -103,9 +104,9 @@ fn a_window_that_its_reader_shut_is_a_fact_at_the_far_end() {
         let stall = connection.stalls.iter().find(|stall| stall.cause == TimeCause::ReceiveWindow);
         stall.unwrap_or_else(|| panic!("{connection:#?}")).sure
     };
-    assert_eq!(sure_of(&tape.explain()), Sureness::Inferred);
+    assert_eq!(sure_of(&tape.explain()), Certainty::Inferred);
     let events = [(20 * MS, "open CLIENT"), (299 * MS, "receive CLIENT 0")];
-    assert_eq!(sure_of(&tape.explain_with(&events)), Sureness::Seen);
+    assert_eq!(sure_of(&tape.explain_with(&events)), Certainty::Seen);
 }
 
 #[test]

@@ -14,10 +14,10 @@ mod check;
 
 use crate::corropt::CandidateLink;
 use crate::fabric::{Fabric, LinkId, SwitchId};
-use crate::least::TournamentTree;
 use crate::paths::{Constraint, Paths};
 use crate::penalty::Penalty;
 use crate::protection::Protection;
+use crate::tournament_tree::TournamentTree;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LinkState {

@@ -21,13 +21,13 @@
 pub mod corropt;
 pub mod corrupting;
 pub mod fabric;
-mod least;
 pub mod ledger;
 pub mod paths;
 pub mod penalty;
 pub mod plan;
 pub mod protection;
 pub mod simulate;
+mod tournament_tree;
 pub mod trace;
 pub mod upgrade;
 pub mod watch;

@@ -14,10 +14,10 @@
 //! | `obstacle` | the ToRs below a link, and what they lack |
 //! | `repair` | the order of repairs |
 
+mod obstacle;
 mod repair;
 pub mod report;
 mod text;
-mod why;
 
 use serde::{Serialize, Serializer};
 
@@ -28,8 +28,8 @@ use crate::ledger::{self, Ledger, LedgerTotals, LinkState};
 use crate::penalty::Penalty;
 use crate::protection::{Protect, Protection};
 
+pub use obstacle::{PathMargin, obstacle, tightest};
 pub(crate) use text::{goes, stays};
-pub use why::{PathMargin, obstacle, tightest};
 
 #[derive(Clone, Copy, Debug)]
 pub struct PlanTerms<'a> {
@@ -203,7 +203,7 @@ pub fn plan(fabric: &Fabric, situation: &FaultyLinks, terms: &PlanTerms<'_>) -> 
         }
     }
     let before = ledger.totals().into();
-    let lacking = why::lacking(ledger.paths());
+    let lacking = obstacle::lacking(ledger.paths());
     let mut missed = Penalty::ZERO;
     let mut going = Vec::new();
     for segment in 0..fabric.segments().len() as u32 {
@@ -258,7 +258,7 @@ impl PlanDraft<'_, '_> {
 
     fn going(&mut self, link: LinkId) -> Option<ToDisable> {
         let loss = self.situation.get(link)?.loss()?;
-        let tightest = why::tightest(self.ledger.paths(), link);
+        let tightest = obstacle::tightest(self.ledger.paths(), link);
         let why = text::goes(tightest.as_ref());
         Some(ToDisable { id: link, link: self.name(link), loss, tightest, why })
     }
@@ -266,7 +266,7 @@ impl PlanDraft<'_, '_> {
     fn staying(&mut self, link: LinkId) -> Option<ToKeep> {
         let Some(LinkFault::Corrupting { loss, protected }) = self.situation.get(link) else { return None };
         let LinkState::Corrupting { protection, .. } = self.ledger.state(link) else { return None };
-        let obstacle = why::obstacle(self.ledger.paths_mut(), link)?;
+        let obstacle = obstacle::obstacle(self.ledger.paths_mut(), link)?;
         let fabric = self.ledger.fabric();
         let why = text::stays(fabric, &obstacle, |link| self.going.binary_search(&link).is_ok());
         Some(ToKeep {

@@ -238,7 +238,7 @@ impl SearchStop {
 }
 
 /// Result of the first reading.
-struct SidesFound {
+struct FirstReading {
     flows: FlowTable,
     sides: HostSides,
     /// Times of the first packet and the last that both have, by UP's clock.
@@ -256,7 +256,7 @@ struct DelaySearch<'a, 'o> {
 }
 
 impl DelaySearch<'_, '_> {
-    fn sides(&self) -> Result<SidesFound, SearchStop> {
+    fn sides(&self) -> Result<FirstReading, SearchStop> {
         let refuse = |error| Err(SearchStop::Refusal(error));
         let begins = self.context.begins(self.depth)?;
         let DelayOptions { drift, up_clock, down_clock, .. } = *self.options;
@@ -296,7 +296,7 @@ impl DelaySearch<'_, '_> {
             return refuse(error);
         }
         unmeasured.undirected = flows.packets_where(|flow| sides.direction(flow).is_none());
-        Ok(SidesFound { flows, sides, span, begins, unmeasured, contents: [up, down], clock_facts })
+        Ok(FirstReading { flows, sides, span, begins, unmeasured, contents: [up, down], clock_facts })
     }
 
     /// Matches once more, with the flows that are known.
@@ -310,7 +310,7 @@ impl DelaySearch<'_, '_> {
         PacketMatch::new(fields, memory, begins).run(self.context, self.depth, flows, take)
     }
 
-    fn band(&self, found: &mut SidesFound) -> Result<OffsetBand, SearchStop> {
+    fn band(&self, found: &mut FirstReading) -> Result<OffsetBand, SearchStop> {
         let mut facts = found.clock_facts.clone();
         let sides = &found.sides;
         self.matched(found.begins, &mut found.flows, &mut |packet, flow, _| match sides.direction(flow) {
@@ -331,9 +331,13 @@ impl DelaySearch<'_, '_> {
         }
     }
 
-    fn measure(&self, mut found: SidesFound, take: &mut dyn FnMut(&PacketDelay)) -> Result<DelayAnalysis, SearchStop> {
+    fn measure(
+        &self,
+        mut found: FirstReading,
+        take: &mut dyn FnMut(&PacketDelay),
+    ) -> Result<DelayAnalysis, SearchStop> {
         let band = self.band(&mut found)?;
-        let SidesFound { mut flows, sides, span, begins, unmeasured, contents: [up, down], .. } = found;
+        let FirstReading { mut flows, sides, span, begins, unmeasured, contents: [up, down], .. } = found;
         let mut figures = DelayFigures::new(span, &flows);
         let drift = self.options.drift;
         self.matched(begins, &mut flows, &mut |packet, number, flow| {

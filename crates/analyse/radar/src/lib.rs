@@ -21,6 +21,7 @@
 pub mod acl;
 pub mod capture;
 pub mod causes;
+pub mod clock_slack;
 pub mod compare;
 pub mod delay;
 pub mod digest;
@@ -31,7 +32,6 @@ pub mod meter;
 pub mod packet;
 pub mod read;
 pub mod rolling;
-pub mod room;
 mod scope;
 pub mod segment;
 pub mod signature;

@@ -10,7 +10,7 @@
 //! | `sweep` | lists to points |
 //! | `reader` | values to types; which keys were read |
 
-pub mod config;
+pub mod document;
 mod error;
 pub mod keys;
 mod place;
@@ -19,8 +19,8 @@ pub mod set;
 pub mod sweep;
 pub mod tree;
 
-pub use config::ScenarioConfig;
+pub use document::SettingsDocument;
 pub use error::{KeyError, SourceLocation};
 pub use keys::{KeyShape, Keys};
 pub use place::{LineIndex, TomlError, from_toml};
-pub use reader::{ReadResult, ScenarioReader, UsedKeys};
+pub use reader::{ReadResult, SettingsReader, UsedKeys};

@@ -18,7 +18,7 @@ use super::tree::{TreeNode, Value};
 pub type UsedKeys = RefCell<BTreeSet<String>>;
 
 #[derive(Clone, Debug)]
-pub struct ScenarioReader<'a> {
+pub struct SettingsReader<'a> {
     node: &'a TreeNode,
     path: String,
     used: &'a UsedKeys,
@@ -26,7 +26,7 @@ pub struct ScenarioReader<'a> {
 
 pub type ReadResult<T> = Result<T, KeyError>;
 
-impl<'a> ScenarioReader<'a> {
+impl<'a> SettingsReader<'a> {
     /// Reader of the whole file.
     pub fn new(node: &'a TreeNode, used: &'a UsedKeys) -> Self {
         Self { node, path: String::new(), used }

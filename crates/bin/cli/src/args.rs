@@ -39,8 +39,8 @@ pub(crate) use clock_live::{
 pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs, SelftestArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use fleet::{
-    BenchFleetArgs, FabricArgs, FleetCommand, FleetWatchArgs, NumberingArg, PlanArgs, PolicyArg, RepairedArgs,
-    SimulateArgs, TopologyArgs, UpgradeArgs, YearArgs,
+    BenchFleetArgs, FabricArgs, FleetCommand, FleetWatchArgs, NumberingArg, OrderBusArgs, PlanArgs, PolicyArg,
+    RepairedArgs, SimulateArgs, TopologyArgs, UpgradeArgs, YearArgs,
 };
 pub(crate) use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
 pub(crate) use model::{HpccArgs, MeloArgs, ModelCommand, Pl2Args, RdmaArgs};

@@ -10,6 +10,7 @@ mod watch;
 
 use std::path::Path;
 
+use bus::Bus;
 use bus::key::OrderKey;
 use fleet::Fabric;
 use fleet::corropt::BUDGET;
@@ -21,7 +22,7 @@ use fleet::protection::Protect;
 use fleet::trace::TraceModel;
 use units::{Moment, Rate};
 
-use crate::args::{FabricArgs, FleetCommand, YearArgs};
+use crate::args::{FabricArgs, FleetCommand, OrderBusArgs, YearArgs};
 use crate::output::{CommandResult, Failure};
 
 pub(crate) fn run(command: &FleetCommand, json: bool) -> CommandResult {
@@ -77,9 +78,12 @@ pub(crate) fn terms<'a>(
     PlanTerms { ledger, protection, capable, budget: BUDGET }
 }
 
-/// Key that signs orders, if there is any.
-fn order_key(path: Option<&Path>) -> Result<Option<OrderKey>, Failure> {
-    path.map(|path| OrderKey::read(path).map_err(|why| Failure::Usage(format!("--order-{why}")))).transpose()
+/// Opens the bus, and reads the key that signs orders if there is one.
+fn order_bus(args: &OrderBusArgs) -> Result<(Box<dyn Bus>, Option<OrderKey>), Failure> {
+    let bus = bus::open_with_ca(&args.bus, args.bus_ca.as_deref());
+    let bus = bus.map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
+    let key = args.order_key.as_deref().map(OrderKey::read).transpose();
+    Ok((bus, key.map_err(|why| Failure::Usage(format!("--order-{why}")))?))
 }
 
 /// Reads a file that names switches, and marks each of them.

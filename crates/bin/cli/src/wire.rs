@@ -63,7 +63,7 @@ pub(crate) fn run(args: &WireArgs, json: bool) -> CommandResult {
 }
 
 pub(crate) fn usage(error: linux::net::NetError) -> Failure {
-    Failure::Usage(linux::LinkError::from(error).0)
+    Failure::Usage(linux::SystemError::from(error).0)
 }
 
 /// An interface that is up. What its absence is to whoever asks, `missing` says: for a service it may pass.

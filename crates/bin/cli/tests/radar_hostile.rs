@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bus::key::OrderKey;
 use linux::clock::time_of_day;
-use meter::digests::{CollectorAddress, post};
+use meter::digests::{CollectorAddress, report_queue};
 use radar::digest::{Digest, DigestShape};
 use radar::packet::{Flow, Packet, TcpFields};
 use radar::signature::{Fields, Signature};
@@ -99,7 +99,8 @@ fn batch() -> u64 {
 
 /// Runs two ends, one of which loses a packet in each batch, until `stop` is set. Returns how many were sent.
 fn honest(collector: &Collector, key: Option<OrderKey>, stop: &StopFlag) -> u64 {
-    let [(mut a, post_a), (mut b, post_b)] = [0xa11ce, 0xb0b].map(|life| post(collector.place(), life, key.clone()));
+    let [(mut a, post_a), (mut b, post_b)] =
+        [0xa11ce, 0xb0b].map(|life| report_queue(collector.place(), life, key.clone()));
     let none = digest(90, [], 1);
     thread::scope(|scope| {
         scope.spawn(|| post_a.run(&|_| ()));
@@ -128,8 +129,8 @@ fn hostile(collector: &Collector) {
             let (empty, full, alike) = (&empty, &full, &alike);
             scope.spawn(move || {
                 // No two at once find more room than there is in the queue of a meter.
-                let (mut outlet, post) = post(collector.place(), attacker, None);
-                let sending = thread::spawn(move || post.run(&|_| ()));
+                let (mut outlet, sender) = report_queue(collector.place(), attacker, None);
+                let sending = thread::spawn(move || sender.run(&|_| ()));
                 for nth in 0..REPORTS / 4 {
                     let segment = format!("{attacker} {}", nth / 2 % 2_000);
                     let out = match nth % 61 {
@@ -210,12 +211,12 @@ fn with_a_key_only_meters_that_have_it_are_heard() {
     let stop = StopFlag::new();
     thread::scope(|scope| {
         let with = scope.spawn(|| honest(&collector, Some(OrderKey::read(&path).unwrap()), &stop));
-        let (mut outlet, post) = post(collector.place(), 7, None);
+        let (mut outlet, sender) = report_queue(collector.place(), 7, None);
         let none = digest(90, [], 1);
         outlet.put(report("forged", "a", 1, batch(), &none, &none));
         drop(outlet);
         let said = std::sync::Mutex::new(String::new());
-        post.run(&|line| said.lock().unwrap().push_str(line));
+        sender.run(&|line| said.lock().unwrap().push_str(line));
         assert!(said.lock().unwrap().contains("has a key and we have none"));
         thread::sleep(Duration::from_secs(1));
         stop.stop();

@@ -24,14 +24,14 @@ pub(crate) struct Token<'a> {
 
 /// The tokens of a file, and how many of its lines are documentation.
 #[derive(Debug, Default)]
-pub(crate) struct Lexed<'a> {
+pub(crate) struct FileTokens<'a> {
     pub(crate) tokens: Vec<Token<'a>>,
     /// Lines that begin with `///` or `//!`.
     pub(crate) doc_lines: usize,
 }
 
-pub(crate) fn lex(text: &str) -> Lexed<'_> {
-    let mut lexed = Lexed::default();
+pub(crate) fn lex(text: &str) -> FileTokens<'_> {
+    let mut lexed = FileTokens::default();
     let (mut at, mut line) = (0, 1);
     while let Some(first) = text[at..].chars().next() {
         let rest = &text[at..];

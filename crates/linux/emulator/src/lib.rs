@@ -38,7 +38,7 @@ use linux::poll;
 
 use direction::{WireDirection, carry_one};
 use exit::{Exit, RouterState};
-use log::{CorruptionLog, TroubleTeller};
+use log::{CorruptionLog, ErrorReporter};
 
 pub use claim::InterfaceClaim;
 pub use direction::{DirectionConfig, DirectionCounters};
@@ -72,7 +72,7 @@ pub struct Medium {
     flip: Option<Random>,
     longest: usize,
     log: Option<CorruptionLog>,
-    trouble: TroubleTeller,
+    trouble: ErrorReporter,
     counters: Option<PathBuf>,
     look_every: Span,
     repeat: Option<Repeat>,
@@ -107,7 +107,7 @@ impl Medium {
             flip: config.flip.then(|| Random::new(config.seed, 9)),
             longest,
             log,
-            trouble: TroubleTeller::default(),
+            trouble: ErrorReporter::default(),
             counters: config.counters,
             look_every: LOOK_EVERY,
             repeat: None,

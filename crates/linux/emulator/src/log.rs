@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use linux::capture::Capture;
 use linux::clock::time_of_day;
 
-/// Hears which file cannot be written, and why.
-pub(super) type FileTrouble = Box<dyn FnMut(&str) + Send>;
+/// Callback for a file that cannot be written, with the reason.
+pub(super) type FileErrorHandler = Box<dyn FnMut(&str) + Send>;
 
 /// A capture of corrupted frames whose troubles end nothing: frames that are not kept are counted.
 pub(super) struct CorruptionLog {
@@ -40,12 +40,12 @@ impl CorruptionLog {
 
 /// Reports each file that cannot be written once.
 #[derive(Default)]
-pub(super) struct TroubleTeller {
-    pub(super) tell: Option<FileTrouble>,
+pub(super) struct ErrorReporter {
+    pub(super) tell: Option<FileErrorHandler>,
     is_told: [bool; 2],
 }
 
-impl TroubleTeller {
+impl ErrorReporter {
     /// `file` is 0 for the log and 1 for the counters.
     pub(super) fn tell(&mut self, file: usize, text: Option<String>) {
         let Some(text) = text else { return };

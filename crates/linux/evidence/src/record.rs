@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use explain::evidence::EVENT_LINK;
-use linux::LinkError;
+use linux::SystemError;
 use linux::capture::new_private_file;
 use linux::clock::{Clock, since_boot, thread_time, time_of_day};
 use linux::net::Netlink;
@@ -59,7 +59,7 @@ pub struct RecordSummary {
 }
 
 /// Records until `stop` is closed at its other end, or for as long as configured.
-pub fn record(config: &RecordConfig, stop: &PipeReader) -> Result<RecordSummary, LinkError> {
+pub fn record(config: &RecordConfig, stop: &PipeReader) -> Result<RecordSummary, SystemError> {
     let (index, addresses) = interface(&config.interface)?;
     let socket = PacketSocketOptions {
         vnet: false,
@@ -71,8 +71,8 @@ pub fn record(config: &RecordConfig, stop: &PipeReader) -> Result<RecordSummary,
         outgoing_too: !addresses.iter().any(IpAddr::is_loopback),
     };
     let socket = PacketSocket::open(index, &socket).map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => LinkError(format!("{error}; recording needs root, or sudo")),
-        _ => LinkError(format!("{}: {error}", config.interface)),
+        io::ErrorKind::PermissionDenied => SystemError(format!("{error}; recording needs root, or sudo")),
+        _ => SystemError(format!("{}: {error}", config.interface)),
     })?;
     // The thread gets mounts of its own.
     thread::scope(|scope| {
@@ -80,14 +80,14 @@ pub fn record(config: &RecordConfig, stop: &PipeReader) -> Result<RecordSummary,
             let trace = TraceInstance::new()?;
             let mut recorder = EvidenceRecorder::new(config, socket.only_beginnings(), trace, addresses)?;
             let recorded = recorder.run(config.lasts, stop);
-            recorded.map_err(|error| LinkError(format!("{}: {error}", config.out.display())))?;
+            recorded.map_err(|error| SystemError(format!("{}: {error}", config.out.display())))?;
             Ok(recorder.summary)
         });
         recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn interface(name: &str) -> Result<(u32, Vec<IpAddr>), LinkError> {
+fn interface(name: &str) -> Result<(u32, Vec<IpAddr>), SystemError> {
     let netlink = Netlink::open()?;
     let link = netlink.existing_link(name)?;
     let addresses = netlink.addresses(link.index)?.iter().map(|address| address.ip()).collect();
@@ -109,7 +109,7 @@ impl EvidenceRecorder {
         socket: PacketSocket,
         trace: TraceInstance,
         addresses: Vec<IpAddr>,
-    ) -> Result<Self, LinkError> {
+    ) -> Result<Self, SystemError> {
         let mut sockets = SocketTable::new(addresses);
         let mut lacking = Vec::new();
         for (group, name, filter) in TRACEPOINTS {
@@ -119,9 +119,9 @@ impl EvidenceRecorder {
             }
         }
         if lacking.len() == TRACEPOINTS.len() {
-            return Err(LinkError("this kernel has none of the tracepoints of TCP; Linux 6.3 or later does".into()));
+            return Err(SystemError("this kernel has none of the tracepoints of TCP; Linux 6.3 or later does".into()));
         }
-        let trouble = |error: io::Error| LinkError(format!("{}: {error}", config.out.display()));
+        let trouble = |error: io::Error| SystemError(format!("{}: {error}", config.out.display()));
         let file = BufWriter::new(new_private_file(&config.out).map_err(trouble)?);
         let mut out = PcapngWriter::new(file).map_err(trouble)?;
         out.interface(ETHERNET, SNAP as u32, Some(&config.interface)).map_err(trouble)?;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use explain::evidence::{KernelEvent, KernelNews, KernelPhase};
+use explain::evidence::{KernelEvent, KernelPhase, SocketEvent};
 
 use crate::layout::{EventLayout, FieldPlace};
 
@@ -146,7 +146,7 @@ impl SocketTable {
                 match state.number(record)? {
                     ESTABLISHED => {
                         self.known.insert(socket, pair);
-                        (pair, KernelNews::Open)
+                        (pair, SocketEvent::Open)
                     }
                     CLOSE => {
                         self.known.remove(&socket);
@@ -158,7 +158,7 @@ impl SocketTable {
             EventKind::Probe { ends, socket, window, peer_window } => {
                 let pair = (socket_address(ends[0].bytes(record)?)?, socket_address(ends[1].bytes(record)?)?);
                 let windows =
-                    KernelNews::Windows { congestion: window.number(record)?, receive: peer_window.number(record)? };
+                    SocketEvent::Windows { congestion: window.number(record)?, receive: peer_window.number(record)? };
                 self.known.insert(socket.number(record)?, pair);
                 (pair, windows)
             }
@@ -166,15 +166,15 @@ impl SocketTable {
                 let pair = *self.known.get(&socket.number(record)?)?;
                 let bytes = u64::try_from(result.signed(record)?).ok()?;
                 match (sends, flags.number(record)? & PEEK) {
-                    (true, _) => (pair, KernelNews::Sent(bytes)),
-                    (false, 0) => (pair, KernelNews::Received(bytes)),
+                    (true, _) => (pair, SocketEvent::Sent(bytes)),
+                    (false, 0) => (pair, SocketEvent::Received(bytes)),
                     _ => return None,
                 }
             }
             EventKind::Phase { ends, phase } => {
-                (ends.read(record)?, KernelNews::Phase(KernelPhase::numbered(phase.number(record)?)?))
+                (ends.read(record)?, SocketEvent::Phase(KernelPhase::numbered(phase.number(record)?)?))
             }
-            EventKind::Again { ends } => (ends.read(record)?, KernelNews::Again),
+            EventKind::Again { ends } => (ends.read(record)?, SocketEvent::Again),
         };
         self.addresses.contains(&local.ip()).then_some(KernelEvent { local, remote, news })
     }
@@ -231,8 +231,8 @@ mod tests {
         assert_eq!(table.event(&call(2, 9, 500, 0)), None, "a socket that nobody knows");
         let opened = table.event(&state(9, 1, [10, 0, 0, 1])).unwrap();
         assert_eq!(opened.to_string(), "open 10.0.0.1:40000 10.0.0.2:80");
-        assert_eq!(table.event(&call(2, 9, 500, 0)).unwrap().news, KernelNews::Sent(500));
-        assert_eq!(table.event(&call(3, 9, 20, 0)).unwrap().news, KernelNews::Received(20));
+        assert_eq!(table.event(&call(2, 9, 500, 0)).unwrap().news, SocketEvent::Sent(500));
+        assert_eq!(table.event(&call(3, 9, 20, 0)).unwrap().news, SocketEvent::Received(20));
         assert_eq!(table.event(&call(3, 9, 20, 2)), None, "only looked at");
         assert_eq!(table.event(&call(2, 9, -11, 0)), None, "a call that failed");
         assert_eq!(table.event(&state(9, 7, [10, 0, 0, 1])), None);

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use linux::LinkError;
+use linux::SystemError;
 
 use crate::layout::EventLayout;
 use crate::leftovers::{InstanceName, remove_leftovers};
@@ -33,14 +33,14 @@ pub(crate) struct TraceInstance {
 }
 
 impl TraceInstance {
-    /// For the calling thread, which gets its own mounts if need be.
-    pub(crate) fn new() -> Result<Self, LinkError> {
+    /// Opens tracefs for the calling thread, which gets its own mounts if need be.
+    pub(crate) fn new() -> Result<Self, SystemError> {
         let root = Path::new(TRACEFS);
         if !root.join("events").exists() {
             mount_privately().map_err(|error| match error.kind() {
-                io::ErrorKind::PermissionDenied => LinkError(format!("tracefs: {error}; this needs root")),
-                io::ErrorKind::NotFound => LinkError(format!("{TRACEFS}: {error}; this kernel has no tracing")),
-                _ => LinkError(format!("cannot mount tracefs: {error}")),
+                io::ErrorKind::PermissionDenied => SystemError(format!("tracefs: {error}; this needs root")),
+                io::ErrorKind::NotFound => SystemError(format!("{TRACEFS}: {error}; this kernel has no tracing")),
+                _ => SystemError(format!("cannot mount tracefs: {error}")),
             })?;
         }
         // A process may record more than once, also at the same time.
@@ -59,7 +59,7 @@ impl TraceInstance {
         Ok(instance)
     }
 
-    fn open_pipes(&mut self) -> Result<(), LinkError> {
+    fn open_pipes(&mut self) -> Result<(), SystemError> {
         let folder = self.path.join("per_cpu");
         let cpus = fs::read_dir(&folder).map_err(|error| trouble(&folder, &error))?;
         for cpu in cpus.flatten() {
@@ -70,7 +70,7 @@ impl TraceInstance {
         Ok(())
     }
 
-    fn write(&self, name: &str, value: &str) -> Result<(), LinkError> {
+    fn write(&self, name: &str, value: &str) -> Result<(), SystemError> {
         let path = self.path.join(name);
         fs::write(&path, value).map_err(|error| trouble(&path, &error))
     }
@@ -81,7 +81,7 @@ impl TraceInstance {
         group: &str,
         name: &str,
         filter: Option<&str>,
-    ) -> Result<Option<EventLayout>, LinkError> {
+    ) -> Result<Option<EventLayout>, SystemError> {
         let folder = self.path.join("events").join(group).join(name);
         let Ok(format) = fs::read_to_string(folder.join("format")) else { return Ok(None) };
         if let Some(filter) = filter {
@@ -124,9 +124,9 @@ impl Drop for TraceInstance {
     }
 }
 
-fn trouble(path: &Path, error: &io::Error) -> LinkError {
+fn trouble(path: &Path, error: &io::Error) -> SystemError {
     let hint = if error.kind() == io::ErrorKind::PermissionDenied { "; this needs root" } else { "" };
-    LinkError(format!("{}: {error}{hint}", path.display()))
+    SystemError(format!("{}: {error}{hint}", path.display()))
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use evidence::{RecordConfig, RecordSummary, record};
 use explain::answer::{ConnectionAnswer, ExplainAnswer};
 use explain::evidence::KernelEvidence;
-use explain::terms::{Sureness, TimeCause};
+use explain::terms::{Certainty, TimeCause};
 use explain::{ExplainOptions, explain, has_events};
 use linux::net::testing::in_namespaces;
 use linux::net::{InterfaceAddress, Namespace, Netlink};
@@ -76,13 +76,13 @@ fn read(file: &Path) -> (KernelEvidence, ExplainAnswer) {
     (evidence, explain(&open, &options, &Unwatched).unwrap().answer())
 }
 
-fn application(connection: &ConnectionAnswer) -> (u64, Sureness) {
+fn application(connection: &ConnectionAnswer) -> (u64, Certainty) {
     let stall = connection.stalls.iter().find(|stall| stall.cause == TimeCause::Application);
     let stall = stall.unwrap_or_else(|| panic!("{connection:#?}"));
     (stall.until_ns - stall.from_ns, stall.sure)
 }
 
-fn recorded(out: &Path) -> Result<RecordSummary, linux::LinkError> {
+fn recorded(out: &Path) -> Result<RecordSummary, linux::SystemError> {
     let config = RecordConfig { interface: "ev0".into(), out: out.into(), lasts: Some(Duration::from_millis(1_500)) };
     let (stop, _stopper) = io::pipe().unwrap();
     record(&config, &stop)
@@ -113,7 +113,7 @@ fn an_application_that_pauses_is_seen_to_pause() {
         let connection = &answer.connections[0];
         let (pause, sure) = application(connection);
         assert!((250_000_000..1_000_000_000).contains(&pause), "{connection:#?}");
-        assert_eq!(sure, Sureness::Seen);
+        assert_eq!(sure, Certainty::Seen);
     });
     fs::remove_dir_all(&folder).unwrap();
 }

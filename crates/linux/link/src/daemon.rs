@@ -26,7 +26,7 @@ use crate::run::{self, LinkHandle, Loop, LoopRequest};
 use crate::service;
 use crate::standin::{self, InterfaceState, StandIn};
 use crate::status::{LinkStatus, WAITING};
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::InterfaceInfo;
 use linux::poll;
 
@@ -43,8 +43,8 @@ pub enum DaemonEnd {
     Trouble(String),
 }
 
-impl From<LinkError> for DaemonEnd {
-    fn from(trouble: LinkError) -> Self {
+impl From<SystemError> for DaemonEnd {
+    fn from(trouble: SystemError) -> Self {
         Self::Trouble(trouble.0)
     }
 }
@@ -167,7 +167,7 @@ impl LinkDaemon<'_> {
             let text = format!("{}: {error}", directory.path().display());
             match error.kind() {
                 io::ErrorKind::PermissionDenied => linux::no_permission(&text),
-                _ => LinkError(text),
+                _ => SystemError(text),
             }
         };
         let (name, interface) = (&self.config.name, &self.config.interface);

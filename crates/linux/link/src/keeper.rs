@@ -33,7 +33,7 @@ use std::time::Duration;
 use crate::config::{LinkConfig, Sealing};
 use crate::datapath::InitAction;
 use crate::directory::RunDirectory;
-use linux::LinkError;
+use linux::SystemError;
 
 pub use watch::{KeeperProgram, KeeperStatus, KeeperWatch};
 
@@ -85,7 +85,7 @@ impl Keeper {
 }
 
 /// Waits for the daemon of a link to end. If it did not take leave, the link fails open until this keeper is relieved.
-pub fn keep(mut pipe: impl Read, directory: &RunDirectory, name: &str) -> Result<(), LinkError> {
+pub fn keep(mut pipe: impl Read, directory: &RunDirectory, name: &str) -> Result<(), SystemError> {
     let mut heard = Vec::new();
     let _ = pipe.read_to_end(&mut heard);
     if heard == DISMISSED { Ok(()) } else { vigil::stand(directory, name) }

@@ -36,7 +36,7 @@ use crate::directory::RunDirectory;
 use crate::frame::{self, Mac};
 use crate::keeper::{self, KeeperRelief};
 use crate::status::LinkIdentity;
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::{InterfaceAddress, InterfaceInfo, MovedAddresses, Netlink, Offload, Qdisc, StandInMark};
 
 pub use attach::{StandInSides, wire_socket};
@@ -60,8 +60,8 @@ fn far_end(name: &str) -> String {
 pub fn bring_up(
     config: &LinkConfig,
     directory: Option<&RunDirectory>,
-) -> Result<(Link, LinkIdentity, StandIn), LinkError> {
-    let seal = config.sealing.seal().map_err(LinkError)?;
+) -> Result<(Link, LinkIdentity, StandIn), SystemError> {
+    let seal = config.sealing.seal().map_err(SystemError)?;
     let mut stand_in = StandIn::up(config, directory, frame::overhead(&seal))?;
     match stand_in.link(config, seal) {
         Ok((link, identity)) => Ok((link, identity, stand_in)),
@@ -78,7 +78,7 @@ pub fn bring_up_for(
     config: &LinkConfig,
     directory: Option<&RunDirectory>,
     overhead: usize,
-) -> Result<(StandInSides, StandIn), LinkError> {
+) -> Result<(StandInSides, StandIn), SystemError> {
     // Other protocols want frames as they were on the wire.
     let config = &LinkConfig { stamp: StampUse::Off, ..config.clone() };
     let mut stand_in = StandIn::up(config, directory, overhead)?;
@@ -124,13 +124,13 @@ pub struct StandIn {
 
 impl StandIn {
     /// Makes the interface, or adopts the one that a killed daemon left.
-    fn up(config: &LinkConfig, directory: Option<&RunDirectory>, overhead: usize) -> Result<Self, LinkError> {
+    fn up(config: &LinkConfig, directory: Option<&RunDirectory>, overhead: usize) -> Result<Self, SystemError> {
         let netlink = Netlink::open()?;
         let wire = existing(&netlink, &config.interface)?;
         let mtu = room(config, wire.mtu, overhead as u32)?;
         uppers::check(&netlink, config, &wire, mtu)?;
         if let Some(directory) = directory {
-            directory.make().map_err(|error| LinkError(format!("{}: {error}", directory.path().display())))?;
+            directory.make().map_err(|error| SystemError(format!("{}: {error}", directory.path().display())))?;
         }
         let left = left_by_another(&netlink, config, &wire, directory)?;
         let took_over = left.notes.taken_over().is_some_and(|(_, done)| done);
@@ -138,7 +138,7 @@ impl StandIn {
         let swaps = left.notes.swapped().is_some() || (!took_over && bound::swaps_names(config, &wire));
         if swaps && wire.name != config.interface && wire.answers_to(&config.interface) {
             let (other, name) = (&config.interface, &wire.name);
-            return Err(LinkError(format!("{other} is another name of {name}; say {name}, or --keep-name")));
+            return Err(SystemError(format!("{other} is another name of {name}; say {name}, or --keep-name")));
         }
         if config.take_over && !took_over {
             bound::check(&netlink, config, &wire, swaps)?;
@@ -173,7 +173,7 @@ impl StandIn {
         }
     }
 
-    fn build(&mut self, config: &LinkConfig, wire: &InterfaceInfo, left: Leftovers) -> Result<(), LinkError> {
+    fn build(&mut self, config: &LinkConfig, wire: &InterfaceInfo, left: Leftovers) -> Result<(), SystemError> {
         (self.notes, self.found) = (left.notes, left.found);
         match left.host {
             Some((index, host)) => {
@@ -211,7 +211,7 @@ impl StandIn {
     }
 
     /// Everything that the stand-in has to have before it is up.
-    fn prepare(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
+    fn prepare(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
         let link = self.netlink.existing(self.index)?;
         if link.mac != self.mac.0 {
             self.netlink.set_mac(self.index, self.mac.0)?;
@@ -244,7 +244,7 @@ impl StandIn {
         self.remark_on_ipv6(config);
     }
 
-    fn make(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
+    fn make(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
         self.note(InterfaceChange::Made { name: self.name.clone() })?;
         let tap = match config.host {
             HostBackend::Veth => Err(None),
@@ -255,7 +255,7 @@ impl StandIn {
         match tap {
             Ok(()) => self.host = HostBackend::Tap,
             Err(Some(why)) if config.host == HostBackend::Tap => {
-                return Err(LinkError(format!("{why}; use --backend veth, or load the tun module")));
+                return Err(SystemError(format!("{why}; use --backend veth, or load the tun module")));
             }
             Err(why) => {
                 self.remarks.extend(why.map(|why| format!("{why}; using a veth pair instead")));
@@ -267,7 +267,7 @@ impl StandIn {
     }
 
     /// Prepares the interface on which the daemon listens. The kernel's stack gets nothing that arrives there.
-    fn prepare_far_end(&self) -> Result<(), LinkError> {
+    fn prepare_far_end(&self) -> Result<(), SystemError> {
         let far = self.netlink.existing_link(&far_end(&self.name))?;
         self.netlink.set_mtu(far.index, self.mtu)?;
         let _ = self.netlink.no_ipv6_autoconf(far.index);
@@ -278,7 +278,7 @@ impl StandIn {
 
     /// Gives the stand-in everything that the interface has: its place in a bridge, its name, its neighbours, addresses and
     /// routes. Steps that an earlier daemon did not finish are done again.
-    fn take_over(&mut self, config: &LinkConfig, is_new: bool) -> Result<(), LinkError> {
+    fn take_over(&mut self, config: &LinkConfig, is_new: bool) -> Result<(), SystemError> {
         self.leave_bridge()?;
         // While the interface has its name: addresses are labelled with it.
         let moved = self.addresses_to_move(config, is_new)?;
@@ -303,7 +303,7 @@ impl StandIn {
 
     /// Addresses and routes that are still to be moved, written down. Those that an earlier daemon did not finish, or that
     /// went with the interface that it had made, are in the notes.
-    fn addresses_to_move(&mut self, config: &LinkConfig, is_new: bool) -> Result<Option<MovedAddresses>, LinkError> {
+    fn addresses_to_move(&mut self, config: &LinkConfig, is_new: bool) -> Result<Option<MovedAddresses>, SystemError> {
         let mut moved = self.netlink.movable(self.wire_index, self.index)?;
         if let Some((noted, done)) = self.notes.taken_over() {
             if !done || is_new {
@@ -316,7 +316,7 @@ impl StandIn {
         Ok(Some(moved))
     }
 
-    fn keep_kernel_off(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
+    fn keep_kernel_off(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
         self.no_stamps = self.find_no_stamps(config);
         if self.no_stamps.is_none() {
             self.join_stamped()?;
@@ -347,7 +347,7 @@ impl StandIn {
         Ok(())
     }
 
-    fn note_filter(&mut self, interface: &str) -> Result<(), LinkError> {
+    fn note_filter(&mut self, interface: &str) -> Result<(), SystemError> {
         if self.notes.has(|change| matches!(change, InterfaceChange::Filtered { .. })) {
             return Ok(());
         }
@@ -356,14 +356,14 @@ impl StandIn {
     }
 
     /// Writes down what is about to be changed.
-    fn note(&mut self, change: InterfaceChange) -> Result<(), LinkError> {
+    fn note(&mut self, change: InterfaceChange) -> Result<(), SystemError> {
         self.notes.put(change);
         self.write_notes()
     }
 
-    fn write_notes(&self) -> Result<(), LinkError> {
+    fn write_notes(&self) -> Result<(), SystemError> {
         let Some(directory) = &self.directory else { return Ok(()) };
-        let named = |error: io::Error| LinkError(format!("{}: {error}", directory.notes(&self.name).display()));
+        let named = |error: io::Error| SystemError(format!("{}: {error}", directory.notes(&self.name).display()));
         self.notes.write(directory, &self.name).map_err(named)
     }
 

@@ -16,6 +16,7 @@
 
 pub mod capture;
 pub mod clock;
+mod error;
 pub mod input;
 pub mod mailbox;
 pub mod metrics;
@@ -28,9 +29,8 @@ pub mod shared;
 pub mod socket;
 pub mod stamps;
 pub mod stream;
-mod trouble;
 pub mod trust;
 pub mod tun;
 pub mod version;
 
-pub use trouble::{LinkError, no_permission};
+pub use error::{SystemError, no_permission};

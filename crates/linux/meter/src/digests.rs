@@ -26,13 +26,13 @@
 mod answer;
 pub mod collector;
 mod frame;
-pub mod inlet;
 mod listen;
-pub mod post;
 pub mod queue;
 mod redis;
+pub mod report_queue;
+pub mod report_receiver;
+mod run_length;
 mod seal;
-mod squeeze;
 mod tcp;
 
 use std::fmt;
@@ -43,9 +43,9 @@ use bus::redis::address::RedisAddress;
 
 pub use collector::Collector;
 pub use frame::LONGEST;
-pub use inlet::ReportReceiver;
-pub use post::{ReportCounts, ReportQueue, ReportSender, post};
 pub use queue::{CollectorQueue, CollectorReports, ReceivedReport, queue};
+pub use report_queue::{ReportCounts, ReportQueue, ReportSender, report_queue};
+pub use report_receiver::ReportReceiver;
 
 /// Address at which meters and collector meet, as a user writes it.
 #[derive(Clone, Debug)]

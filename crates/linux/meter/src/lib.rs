@@ -35,7 +35,7 @@ use radar::segment::MeterReport;
 use radar::signature::Signature;
 
 use cut::SegmentCutter;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::{Clock, time_of_day};
 use linux::net::{Netlink, Offload};
 use linux::packet::{PacketSocket, PacketSocketOptions, RingFrame};
@@ -134,13 +134,13 @@ pub enum MeterNotice {
 
 impl LiveMeter {
     /// Opens a meter in the network namespace of the calling thread.
-    pub fn open(config: MeterConfig) -> Result<Self, LinkError> {
+    pub fn open(config: MeterConfig) -> Result<Self, SystemError> {
         let netlink = Netlink::open()?;
         let name = &config.interface;
         // Of a protected link the wire: what was lost there never shows at the stand-in.
         let link = netlink.wire_of(name)?;
         let link =
-            link.ok_or_else(|| LinkError(format!("there is no interface {name}; `ip link` shows which there are")))?;
+            link.ok_or_else(|| SystemError(format!("there is no interface {name}; `ip link` shows which there are")))?;
         // An offload that cannot be queried counts as off.
         let whole =
             [Offload::Tso, Offload::Gro].iter().any(|offload| netlink.offload(&link.name, *offload).unwrap_or(false));
@@ -181,7 +181,7 @@ impl LiveMeter {
         until: Option<Duration>,
         report: &mut dyn FnMut(&MeterReport),
         notice: &mut dyn FnMut(MeterNotice),
-    ) -> Result<MeterCounters, LinkError> {
+    ) -> Result<MeterCounters, SystemError> {
         let clock = Clock::start();
         let mut told_of_super_frames = false;
         loop {
@@ -230,8 +230,13 @@ impl LiveMeter {
     }
 
     /// True if it is time to end.
-    fn wait(&mut self, took: usize, stop: &PipeReader, notice: &mut dyn FnMut(MeterNotice)) -> Result<bool, LinkError> {
-        let failed = |error: io::Error| LinkError(error.to_string());
+    fn wait(
+        &mut self,
+        took: usize,
+        stop: &PipeReader,
+        notice: &mut dyn FnMut(MeterNotice),
+    ) -> Result<bool, SystemError> {
+        let failed = |error: io::Error| SystemError(error.to_string());
         let to_close = Duration::from_nanos(self.state.length - now() % self.state.length);
         // A ring that fills is left alone for a moment; one that is empty is waited for.
         let (most, ring) = match took {
@@ -246,7 +251,7 @@ impl LiveMeter {
         {
             let link = Netlink::open()?.wire_of(&self.config.interface)?;
             if link.is_none_or(|link| link.index != self.index) {
-                return Err(LinkError(format!("{} is gone: {error}", self.config.interface)));
+                return Err(SystemError(format!("{} is gone: {error}", self.config.interface)));
             }
             notice(MeterNotice::InterfaceDown);
         }
@@ -254,7 +259,7 @@ impl LiveMeter {
     }
 
     /// Changes from the beginnings of frames to whole frames. The rest of the old ring is not read any more.
-    fn take_whole_frames(&mut self) -> Result<(), LinkError> {
+    fn take_whole_frames(&mut self) -> Result<(), SystemError> {
         if !std::mem::replace(&mut self.whole, true) {
             self.socket = open_socket(&self.config, self.index, true)?;
             self.state.note_missed(1);
@@ -284,7 +289,7 @@ fn now() -> u64 {
     time_of_day().as_nanos() as u64
 }
 
-fn open_socket(config: &MeterConfig, index: u32, whole: bool) -> Result<PacketSocket, LinkError> {
+fn open_socket(config: &MeterConfig, index: u32, whole: bool) -> Result<PacketSocket, SystemError> {
     let (longest, frames) = if whole { (LONGEST_SUPER_FRAME, SUPER_FRAMES) } else { (SNAP, BEGINNINGS) };
     let options = PacketSocketOptions {
         vnet: true,
@@ -297,11 +302,11 @@ fn open_socket(config: &MeterConfig, index: u32, whole: bool) -> Result<PacketSo
     match PacketSocket::open(index, &options) {
         Ok(socket) if whole => Ok(socket),
         Ok(socket) => Ok(socket.only_beginnings()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(LinkError(format!(
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(SystemError(format!(
             "{}: {error}; a meter needs root, sudo or the capability CAP_NET_RAW",
             config.interface
         ))),
-        Err(error) => Err(LinkError(format!("packet socket on {}: {error}", config.interface))),
+        Err(error) => Err(SystemError(format!("packet socket on {}: {error}", config.interface))),
     }
 }
 

@@ -8,7 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use bus::key::OrderKey;
-use meter::digests::{CollectorAddress, CollectorReports, LONGEST, ReceivedReport, ReportReceiver, post, queue};
+use meter::digests::{
+    CollectorAddress, CollectorReports, LONGEST, ReceivedReport, ReportReceiver, queue, report_queue,
+};
 use redis_server::{Keeps, RedisServer};
 use units::StopFlag;
 
@@ -43,11 +45,11 @@ fn wait_until_read(server: &RedisServer) {
 fn reports_survive_a_redis_that_is_restarted_under_them() {
     let Some(mut server) = RedisServer::start(Keeps::Nothing) else { return };
     let (place, inlet) = inlet(&server);
-    let (mut outlet, post) = post(place, 7, None);
+    let (mut outlet, sender) = report_queue(place, 7, None);
     let (put, received) = queue(1 << 20);
     let (stop, said) = (StopFlag::new(), Mutex::new(String::new()));
     thread::scope(|scope| {
-        let sending = scope.spawn(|| post.run(&|line| said.lock().unwrap().push_str(line)));
+        let sending = scope.spawn(|| sender.run(&|line| said.lock().unwrap().push_str(line)));
         scope.spawn(|| inlet.run(None, &put, &stop, &|_| ()).unwrap());
         wait_until_read(&server);
         for nth in 0..5 {
@@ -72,11 +74,11 @@ fn reports_survive_a_redis_that_is_restarted_under_them() {
 fn an_entry_of_somebody_else_is_told_and_passed_over() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
     let (place, inlet) = inlet(&server);
-    let (mut outlet, post) = post(place, 7, None);
+    let (mut outlet, sender) = report_queue(place, 7, None);
     let (put, received) = queue(1 << 20);
     let (stop, said) = (StopFlag::new(), Mutex::new(String::new()));
     thread::scope(|scope| {
-        let sending = scope.spawn(|| post.run(&|line| panic!("{line}")));
+        let sending = scope.spawn(|| sender.run(&|line| panic!("{line}")));
         scope.spawn(|| inlet.run(None, &put, &stop, &|line| said.lock().unwrap().push_str(line)).unwrap());
         wait_until_read(&server);
         server.ask(&["XADD", "lab:digests", "*", "message", "{}"]);
@@ -96,8 +98,8 @@ fn with_a_key_only_sealed_reports_are_heard_and_long_entries_stay_in_redis() {
     let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
     let key = OrderKey::new([7; 16]);
     let (place, inlet) = inlet(&server);
-    let (mut sealed, sealing) = post(place.clone(), 7, Some(key.clone()));
-    let (mut forged, forging) = post(place, 8, None);
+    let (mut sealed, sealing) = report_queue(place.clone(), 7, Some(key.clone()));
+    let (mut forged, forging) = report_queue(place, 8, None);
     let (put, received) = queue(1 << 20);
     let (stop, said) = (StopFlag::new(), Mutex::new(String::new()));
     thread::scope(|scope| {

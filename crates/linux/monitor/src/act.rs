@@ -17,8 +17,8 @@
 //! off by order than the configuration allows, for any sender of orders; where there is a key for orders, one without
 //! it is refused; memory has a bound for any messages on the bus.
 
+mod admission;
 mod executor;
-mod hearing;
 mod memory;
 mod objections;
 mod orders;
@@ -29,7 +29,7 @@ use std::time::Duration;
 use guard::copies_for;
 use units::{Moment, Prob};
 
-use self::hearing::Refusals;
+use self::admission::Refusals;
 use crate::detect::NamePattern;
 use crate::journal::{ActionKind, ActionOutcome, JournalEntry};
 use bus::Deduplicator;

@@ -13,8 +13,8 @@
 //! Invariant: an entry that is not understood is an error. A configuration with a slip in it never watches less than was
 //! asked for without a word.
 
+mod effective;
 mod options;
-mod shown;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -19,7 +19,7 @@ mod bounds;
 mod bus_side;
 mod control;
 mod once;
-mod troubles;
+mod problem_log;
 mod watch;
 
 use std::collections::BTreeSet;
@@ -52,7 +52,7 @@ use actor_side::{ToActor, act};
 pub use bounds::TimeBounds;
 use bus_side::{Publisher, receive};
 use control::ControlRequest;
-use troubles::TroubleLog;
+use problem_log::ProblemLog;
 
 /// Interval at which the watchdog hears that ports are polled, however long the interval of polls is.
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
@@ -142,7 +142,7 @@ struct MonitorShared<'a> {
     tell: &'a (dyn Fn(&str) + Sync),
     journal: Mutex<Journal>,
     board: Mutex<MonitorMetrics>,
-    log: Mutex<TroubleLog>,
+    log: Mutex<ProblemLog>,
     ended: StopFlag,
 }
 

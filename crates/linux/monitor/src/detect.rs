@@ -34,7 +34,7 @@ mod ports;
 mod window;
 
 pub use change::{ChangeKind, DetectorVerdict, PortChange, ReadingNote};
-pub use counters::Oddities;
+pub use counters::CounterAnomalies;
 pub use detector::Detector;
 pub use limits::{BadLimits, Damping, Flaps, Limits};
 pub use pattern::{BadPattern, NamePattern};

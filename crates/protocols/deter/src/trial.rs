@@ -54,8 +54,8 @@ struct TrialConnection {
     recorder: ConnectionRecorder,
     ends: [TrialEnd; 2],
     events: BinaryHeap<Reverse<(Time, u64, TrialEvent)>>,
-    /// On their way, by a number of their own.
-    frames: BTreeMap<u64, Flying>,
+    /// Frames on their way, by a number of their own.
+    frames: BTreeMap<u64, FrameInFlight>,
     count: u64,
     /// Frames that a burst still takes.
     burst: u64,
@@ -65,7 +65,7 @@ struct TrialConnection {
 }
 
 #[derive(Clone, Copy)]
-struct Flying {
+struct FrameInFlight {
     number: u64,
     sent: Sent,
     ecn: Option<Ecn>,
@@ -282,7 +282,7 @@ impl TrialConnection {
         for late in fate {
             self.count += 1;
             let key = self.count;
-            self.frames.insert(key, Flying { number, sent, ecn });
+            self.frames.insert(key, FrameInFlight { number, sent, ecn });
             self.event(end + self.path.delay + late, TrialEvent::Arrives(side.peer() as u8, key));
         }
     }
@@ -305,7 +305,7 @@ impl TrialConnection {
         self.ends[side as usize].batch_at = None;
         let frames = std::mem::take(&mut self.ends[side as usize].arrived);
         for (at, key) in frames.into_iter().enumerate() {
-            let Some(Flying { number, sent, ecn }) = self.frames.remove(&key) else { continue };
+            let Some(FrameInFlight { number, sent, ecn }) = self.frames.remove(&key) else { continue };
             if at > 0 && self.random.below(4) == 0 {
                 self.pull(now, side);
             }

@@ -45,8 +45,8 @@
 //! elsewhere in each epoch, so until then neither takes the other's frames for its own.
 
 pub mod epoch;
-mod farewell;
 mod messages;
+mod teardown;
 
 use units::{Span, Time};
 use wire::link::{Epoch, LinkAgreement, SessionKind, SessionMessage, SessionRefusal};

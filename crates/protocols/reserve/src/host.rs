@@ -19,9 +19,9 @@
 
 mod context;
 mod counters;
+mod destination_memory;
 mod egress;
 mod ingress;
-mod knowledge;
 mod receiver;
 mod round_trip;
 
@@ -35,7 +35,7 @@ use wire::reserve::{HostKey, ReserveMessage, ReserveVerb};
 pub use counters::HostCounters;
 
 use self::context::SendContext;
-use self::knowledge::Knowledge;
+use self::destination_memory::DestinationMemory;
 use self::receiver::BurstReceiver;
 use self::round_trip::SmallestRoundTrip;
 use crate::frame::{RackFrame, ReservePacket};
@@ -154,7 +154,7 @@ pub struct ReservingHost<B> {
     silent: Option<Time>,
     left: bool,
     round_trip: SmallestRoundTrip,
-    knowledge: Knowledge,
+    destinations: DestinationMemory,
     receiver: BurstReceiver,
     counters: HostCounters,
 }
@@ -188,7 +188,7 @@ impl<B: RackFrame> ReservingHost<B> {
             silent: None,
             left: false,
             round_trip: SmallestRoundTrip::new(params.round_trip_window, params.round_trips),
-            knowledge: Knowledge::default(),
+            destinations: DestinationMemory::default(),
             receiver: BurstReceiver::default(),
             counters: HostCounters::default(),
         })

@@ -30,7 +30,7 @@ use super::rack::{RackState, RackVerdict};
 use super::record::{CopyKind, DeliveredBytes, SegmentRecord, SegmentState};
 use super::sites::TcpSite;
 use units::StreamRanges;
-use unlisted::Unlisted;
+use unlisted::UnlistedSegments;
 
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
@@ -51,7 +51,7 @@ pub(super) struct Scoreboard {
     /// Positions of lost segments in order of the stream; stale as above.
     repairs: VecDeque<u64>,
     /// Segments of a socket that RACK declared lost and that did not leave again.
-    unlisted: Option<Unlisted>,
+    unlisted: Option<UnlistedSegments>,
 }
 
 impl Scoreboard {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use roce::repeat;
-use settings::{ReadResult, ScenarioReader};
+use settings::{ReadResult, SettingsReader};
 use sim::net::{HostLatency, HostProcessor, Marking, MarkingPoint, Pfc, PfcHeadroom, SwitchSettings};
 use sim::topology::{LossyTopology, NodeId, NodeKind, Routes, Topology, TopologyError, TopologyLink, TopologyNode};
 use units::{Bytes, Prob, Rate, Span};
@@ -60,7 +60,7 @@ const SHAPES: [(&str, FabricShape); 11] = [
 ];
 
 /// Topology of a scenario; a file may also give the losses of links.
-pub(crate) fn topology(table: &ScenarioReader<'_>, folder: &Path) -> ReadResult<LossyTopology> {
+pub(crate) fn topology(table: &SettingsReader<'_>, folder: &Path) -> ReadResult<LossyTopology> {
     let kind = table.needed("kind", table.choice("kind", &SHAPES)?, "a topology such as testbed or leaf-spine")?;
     let rate = || table.needed("rate", table.parsed("rate")?, "a rate such as 100G");
     let delay = || Ok(delay(table)?.unwrap_or(DELAY));
@@ -97,7 +97,7 @@ pub(crate) fn topology(table: &ScenarioReader<'_>, folder: &Path) -> ReadResult<
 }
 
 /// A file of HPCC's authors.
-fn of_file(table: &ScenarioReader<'_>, folder: &Path) -> ReadResult<LossyTopology> {
+fn of_file(table: &SettingsReader<'_>, folder: &Path) -> ReadResult<LossyTopology> {
     let name = table.needed("file", table.text("file")?, "a topology file of HPCC's authors")?;
     let text = contents(table, "file", folder, &name)?;
     let lossy = Topology::parse_hpcc_ns3(&text);
@@ -106,12 +106,12 @@ fn of_file(table: &ScenarioReader<'_>, folder: &Path) -> ReadResult<LossyTopolog
     Ok(LossyTopology { topology: check_lengths(table, "file", topology)?, losses })
 }
 
-pub(crate) fn delay(table: &ScenarioReader<'_>) -> ReadResult<Option<Span>> {
+pub(crate) fn delay(table: &SettingsReader<'_>) -> ReadResult<Option<Span>> {
     table.span("delay", Span::ZERO..=LONGEST_DELAY)
 }
 
 /// Nodes by name, and the links between them.
-fn custom(table: &ScenarioReader<'_>) -> ReadResult<Topology> {
+fn custom(table: &SettingsReader<'_>) -> ReadResult<Topology> {
     let mut nodes = Vec::new();
     for (key, kind) in [("hosts", NodeKind::Host), ("switches", NodeKind::Switch)] {
         let names = table.several(key)?.unwrap_or_default();
@@ -136,7 +136,7 @@ fn custom(table: &ScenarioReader<'_>) -> ReadResult<Topology> {
     check_lengths(table, "link", topology)
 }
 
-fn check_lengths(table: &ScenarioReader<'_>, key: &str, topology: Topology) -> ReadResult<Topology> {
+fn check_lengths(table: &SettingsReader<'_>, key: &str, topology: Topology) -> ReadResult<Topology> {
     if topology.switches().count() <= MOST_SWITCHES_IN_A_ROW {
         return Ok(topology);
     }
@@ -171,14 +171,14 @@ const MOST_COPIES: u32 = 16;
 const SWITCH_LATENCY: Span = Span::from_ns(400);
 
 /// Latency of a switch if the scenario does not give it: none where the delays of links include it.
-pub(crate) fn usual_latency(topology: &ScenarioReader<'_>) -> ReadResult<Span> {
+pub(crate) fn usual_latency(topology: &SettingsReader<'_>) -> ReadResult<Span> {
     Ok(match topology.choice("kind", &SHAPES)? {
         Some(FabricShape::HpccTestbed) => Span::ZERO,
         _ => SWITCH_LATENCY,
     })
 }
 
-pub(crate) fn switches(table: &ScenarioReader<'_>, topology: &Topology, usual_latency: Span) -> ReadResult<Switches> {
+pub(crate) fn switches(table: &SettingsReader<'_>, topology: &Topology, usual_latency: Span) -> ReadResult<Switches> {
     let usual = SwitchSettings::default();
     let buffer = table.bytes("buffer", Bytes::new(1)..=LARGEST_BUFFER)?.unwrap_or(usual.buffer);
     let pfc = table.inner("pfc").map(|pfc| pauses(&pfc, buffer, topology)).transpose()?;
@@ -196,7 +196,7 @@ pub(crate) fn switches(table: &ScenarioReader<'_>, topology: &Topology, usual_la
 }
 
 /// Copies that switches make for their hosts.
-fn repeating(table: &ScenarioReader<'_>) -> ReadResult<Option<repeat::RepeaterConfig>> {
+fn repeating(table: &SettingsReader<'_>) -> ReadResult<Option<repeat::RepeaterConfig>> {
     let copies = |key| table.small(key, 0..=MOST_COPIES);
     // The second is the old name.
     let (requested, before) = (copies("repeat_requested")?, copies("repeat_naked")?);
@@ -208,16 +208,16 @@ fn repeating(table: &ScenarioReader<'_>) -> ReadResult<Option<repeat::RepeaterCo
 }
 
 /// Share of the free buffer that one port may take.
-fn alpha(table: &ScenarioReader<'_>) -> ReadResult<Option<f64>> {
+fn alpha(table: &SettingsReader<'_>) -> ReadResult<Option<f64>> {
     table.number("alpha", |alpha| alpha > 0.0 && alpha <= 1_024.0, "more than 0 and at most 1024")
 }
 
 /// Length of a queue at which something happens.
-fn level(table: &ScenarioReader<'_>, key: &str) -> ReadResult<Option<Bytes>> {
+fn level(table: &SettingsReader<'_>, key: &str) -> ReadResult<Option<Bytes>> {
     table.bytes(key, Bytes::ZERO..=LARGEST_BUFFER)
 }
 
-fn pauses(table: &ScenarioReader<'_>, buffer: Bytes, topology: &Topology) -> ReadResult<Pfc> {
+fn pauses(table: &SettingsReader<'_>, buffer: Bytes, topology: &Topology) -> ReadResult<Pfc> {
     let headroom = match table.text("headroom")?.as_deref() {
         Some("auto") => PfcHeadroom::Auto,
         _ => PfcHeadroom::Fixed(level(table, "headroom")?.unwrap_or(Bytes::new(100_000))),
@@ -246,7 +246,7 @@ const MARKING_POINTS: [(&str, MarkingPoint); 2] =
     [("arrival", MarkingPoint::Arrival), ("departure", MarkingPoint::Departure)];
 
 /// `ecn = "100KB"`, or `ecn = { min = "100KB", max = "400KB", probability = 0.2 }` and more.
-fn marking(table: &ScenarioReader<'_>) -> ReadResult<Option<Marking>> {
+fn marking(table: &SettingsReader<'_>) -> ReadResult<Option<Marking>> {
     let Some(ramp) = table.inner("ecn") else { return Ok(level(table, "ecn")?.map(Marking::step)) };
     let some = ramp.needed("min", level(&ramp, "min")?, "the queue from which on some packets are marked")?;
     let all = ramp.needed("max", level(&ramp, "max")?, "the queue from which on all packets are marked")?;
@@ -267,7 +267,7 @@ fn marking(table: &ScenarioReader<'_>) -> ReadResult<Option<Marking>> {
 }
 
 /// A bit for each class whose packets are marked.
-fn marked_classes(table: &ScenarioReader<'_>) -> ReadResult<u8> {
+fn marked_classes(table: &SettingsReader<'_>) -> ReadResult<u8> {
     let Some(classes) = table.several("classes")? else { return Ok(u8::MAX) };
     let bit = |class: &String| match class.parse() {
         Ok(class @ 0..8_u8) => Ok(1 << class),
@@ -276,7 +276,7 @@ fn marked_classes(table: &ScenarioReader<'_>) -> ReadResult<u8> {
     classes.iter().map(bit).try_fold(0, |bits, bit| Ok(bits | bit?))
 }
 
-pub(crate) fn host_latency(table: &ScenarioReader<'_>) -> ReadResult<HostLatency> {
+pub(crate) fn host_latency(table: &SettingsReader<'_>) -> ReadResult<HostLatency> {
     let latency = table.span("latency", Span::ZERO..=LONGEST_HOST_LATENCY)?;
     let Some(median) = latency else { return Ok(HostLatency::None) };
     let sigma = table.number("sigma", |sigma| (0.0..=LARGEST_SIGMA).contains(&sigma), "0 to 2, of the logarithm")?;
@@ -290,7 +290,7 @@ pub(crate) fn host_latency(table: &ScenarioReader<'_>) -> ReadResult<HostLatency
 }
 
 /// `[host.processor]`: what a host's processor takes.
-pub(crate) fn processor(host: &ScenarioReader<'_>) -> ReadResult<Option<HostProcessor>> {
+pub(crate) fn processor(host: &SettingsReader<'_>) -> ReadResult<Option<HostProcessor>> {
     let Some(table) = host.inner("processor") else { return Ok(None) };
     let span = |key| Ok(table.span(key, Span::ZERO..=LONGEST_HOST_LATENCY)?.unwrap_or_default());
     let burst: Option<Bytes> = table.bytes("burst", Bytes::new(1)..=Bytes::new(1 << 20))?;

@@ -57,7 +57,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use settings::tree::{self, TreeNode, Value};
-use settings::{ReadResult, ScenarioReader, UsedKeys, set, sweep};
+use settings::{ReadResult, SettingsReader, UsedKeys, set, sweep};
 use sim::net::{FaultyRule, LONGEST_SPAN, NetworkSetup, Sampling, metering, transports};
 use sim::topology::{DirectedLink, LossyTopology, Topology};
 use units::{Rate, Span, Time};
@@ -65,7 +65,7 @@ use wire::ethernet::MIN_FRAME;
 
 pub use error::ScenarioError;
 pub use seeds::Seeds;
-pub use settings::ScenarioConfig;
+pub use settings::SettingsDocument;
 
 /// Everything that one file asks for.
 ///
@@ -143,10 +143,10 @@ impl Scenario {
     }
 
     /// The same for scenarios that are not written as TOML: their points, one after the other.
-    pub fn of_configs(file: &str, configs: Vec<ScenarioConfig>, sets: &[String]) -> Result<Self, ScenarioError> {
+    pub fn of_configs(file: &str, configs: Vec<SettingsDocument>, sets: &[String]) -> Result<Self, ScenarioError> {
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         let mut all = Self { name: String::new(), points: Vec::new() };
-        for ScenarioConfig(root) in configs {
+        for SettingsDocument(root) in configs {
             let scenario = read(root, sets, folder);
             let Self { name, points } = scenario.map_err(|wrong| ScenarioError { file: file.to_owned(), wrong })?;
             all.name = name;
@@ -179,7 +179,7 @@ fn read(mut root: TreeNode, sets: &[String], folder: &Path) -> ReadResult<Scenar
     for sweep::Combination { label, tree } in combinations {
         let used_here = UsedKeys::default();
         let filled = profile::filled(&tree)?;
-        let reader = ScenarioReader::new(&filled, &used_here);
+        let reader = SettingsReader::new(&filled, &used_here);
         name = reader.text("name")?;
         let label = [reader.text("label")?, Some(label)].into_iter().flatten().filter(|part| !part.is_empty());
         let label = label.collect::<Vec<_>>().join(" ");
@@ -197,7 +197,7 @@ fn read(mut root: TreeNode, sets: &[String], folder: &Path) -> ReadResult<Scenar
     }
 }
 
-fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Path) -> ReadResult<SweepPoint> {
+fn point(reader: &SettingsReader<'_>, number: usize, label: String, folder: &Path) -> ReadResult<SweepPoint> {
     let LossyTopology { mut topology, losses } = fabric::topology(&reader.table("topology"), folder)?;
     let link_tables = reader.tables("link");
     let mut placed = Vec::new();
@@ -268,7 +268,7 @@ fn point(reader: &ScenarioReader<'_>, number: usize, label: String, folder: &Pat
 }
 
 /// Blackholes and detours; of two that concern the same packets, the first counts.
-fn rules(reader: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Vec<FaultyRule>> {
+fn rules(reader: &SettingsReader<'_>, topology: &Topology) -> ReadResult<Vec<FaultyRule>> {
     let holes = reader.tables("blackhole");
     let holes = holes.iter().map(|table| faulty::blackhole(table, topology));
     let detours = reader.tables("detour");
@@ -276,7 +276,7 @@ fn rules(reader: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Vec<Fau
 }
 
 fn traffic_of(
-    reader: &ScenarioReader<'_>,
+    reader: &SettingsReader<'_>,
     topology: &Topology,
     until: Option<Span>,
     folder: &Path,
@@ -303,7 +303,7 @@ fn traffic_of(
     Ok(kinds)
 }
 
-fn seeds(run: &ScenarioReader<'_>) -> ReadResult<Seeds> {
+fn seeds(run: &SettingsReader<'_>) -> ReadResult<Seeds> {
     let Some(seeds) = run.several("seeds")? else { return Ok(Seeds::default()) };
     let text = seeds.join(",");
     text.parse().map_err(|error| run.wrong("seeds", format_args!("'{text}': {error}")))
@@ -311,7 +311,7 @@ fn seeds(run: &ScenarioReader<'_>) -> ReadResult<Seeds> {
 
 /// Ports that are watched are sampled, unless it is for the length of their queues.
 fn sampling(
-    measure: &ScenarioReader<'_>,
+    measure: &SettingsReader<'_>,
     watched: &[DirectedLink],
     queues: bool,
     until: Span,
@@ -328,13 +328,13 @@ fn sampling(
     Ok(Some(Sampling { every, ports: watched.to_vec() }))
 }
 
-/// Both directions of every link whose packets are kept.
-fn captured(measure: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Vec<DirectedLink>> {
+/// Directions of every link whose packets are kept.
+fn captured(measure: &SettingsReader<'_>, topology: &Topology) -> ReadResult<Vec<DirectedLink>> {
     let ports = ports(measure, "pcap", topology)?;
     Ok(ports.into_iter().flat_map(|port| [port, port.reversed()]).collect())
 }
 
-fn ports(measure: &ScenarioReader<'_>, key: &str, topology: &Topology) -> ReadResult<Vec<DirectedLink>> {
+fn ports(measure: &SettingsReader<'_>, key: &str, topology: &Topology) -> ReadResult<Vec<DirectedLink>> {
     let port = |[from, to]: [String; 2]| topology.link_between(&from, &to).map_err(|error| measure.wrong(key, error));
     measure.pairs(key)?.into_iter().map(port).collect()
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use faults::{FaultSchedule, FaultStep, LossModel, StepError};
-use settings::{ReadResult, ScenarioReader};
+use settings::{ReadResult, SettingsReader};
 use sim::link::{FrameSizes, LinkSimConfig};
 use sim::net::{LinkSetup, Protection};
 use sim::protocols;
@@ -19,7 +19,7 @@ use crate::fabric::delay;
 /// The links of the topology that a table is about, turned to the direction in which it speaks of them, with their own
 /// rate and delay.
 pub(crate) fn place(
-    table: &ScenarioReader<'_>,
+    table: &SettingsReader<'_>,
     topology: &mut Topology,
     taken: &[Vec<TopologyLinkId>],
 ) -> ReadResult<Vec<TopologyLinkId>> {
@@ -44,7 +44,7 @@ pub(crate) fn place(
 
 /// One link, by the nodes at its ends.
 fn between(
-    table: &ScenarioReader<'_>,
+    table: &SettingsReader<'_>,
     topology: &Topology,
     is_taken: impl Fn(TopologyLinkId) -> bool,
 ) -> ReadResult<DirectedLink> {
@@ -58,7 +58,7 @@ fn between(
 
 /// All links between switches that no table before is about.
 fn among(
-    table: &ScenarioReader<'_>,
+    table: &SettingsReader<'_>,
     topology: &Topology,
     is_taken: impl Fn(TopologyLinkId) -> bool,
 ) -> ReadResult<Vec<DirectedLink>> {
@@ -73,7 +73,7 @@ fn among(
 
 /// All links of a node that no table before is about; `forward` leads to it.
 fn toward(
-    table: &ScenarioReader<'_>,
+    table: &SettingsReader<'_>,
     topology: &Topology,
     is_taken: impl Fn(TopologyLinkId) -> bool,
 ) -> ReadResult<Vec<DirectedLink>> {
@@ -102,7 +102,7 @@ fn always_lossy(loss: Option<Prob>) -> FaultSchedule {
 /// `longest` is the longest frame that the network carries; `losses` are those of the topology's file, which hold where
 /// the table says nothing.
 pub(crate) fn read(
-    table: &ScenarioReader<'_>,
+    table: &SettingsReader<'_>,
     topology: &Topology,
     losses: &BTreeMap<TopologyLinkId, Prob>,
     link: TopologyLinkId,
@@ -132,7 +132,7 @@ fn path_of(setup: &LinkSetup, topology: &Topology, longest: u32) -> LinkSimConfi
 }
 
 /// `loss` of the link itself is short for one entry of `forward`.
-fn forward(table: &ScenarioReader<'_>) -> ReadResult<FaultSchedule> {
+fn forward(table: &SettingsReader<'_>) -> ReadResult<FaultSchedule> {
     let Some(loss) = table.text("loss")? else { return schedule(table, "forward") };
     if table.has("forward") {
         return Err(table.wrong("loss", "expected either loss or forward, which says the same and more"));
@@ -142,13 +142,13 @@ fn forward(table: &ScenarioReader<'_>) -> ReadResult<FaultSchedule> {
 }
 
 /// The same entries as in a fault file.
-fn schedule(table: &ScenarioReader<'_>, direction: &str) -> ReadResult<FaultSchedule> {
+fn schedule(table: &SettingsReader<'_>, direction: &str) -> ReadResult<FaultSchedule> {
     let entries = table.tables(direction);
     let steps: Vec<FaultStep> = entries.iter().map(step).collect::<ReadResult<_>>()?;
     FaultSchedule::from_steps(&steps).map_err(|StepError { step, key, problem }| entries[step].wrong(key, problem))
 }
 
-fn step(entry: &ScenarioReader<'_>) -> ReadResult<FaultStep> {
+fn step(entry: &SettingsReader<'_>) -> ReadResult<FaultStep> {
     let frames = entry.several("frames")?;
     let number =
         |text: String| units::whole(&text).ok_or_else(|| entry.wrong("frames", "expected numbers of frames, from 0"));

@@ -1,6 +1,6 @@
 //! `[radar]`: LossRadar's meters at every interface.
 
-use settings::{ReadResult, ScenarioReader};
+use settings::{ReadResult, SettingsReader};
 use sim::net::metering::{MeteringConfig, Placement};
 use sim::topology::{NodeId, Topology};
 use units::Span;
@@ -15,7 +15,7 @@ const MOST_MEMORY: usize = 4 << 30;
 
 /// `None` without the table.
 pub(crate) fn read(
-    table: Option<&ScenarioReader<'_>>,
+    table: Option<&SettingsReader<'_>>,
     topology: &Topology,
     until: Span,
 ) -> ReadResult<Option<MeteringConfig>> {
@@ -50,7 +50,7 @@ pub(crate) fn read(
     Ok(Some(MeteringConfig { batch, timeout, cells, clock_error, black_boxes, keep_truth: false }))
 }
 
-fn black_boxes(table: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Vec<NodeId>> {
+fn black_boxes(table: &SettingsReader<'_>, topology: &Topology) -> ReadResult<Vec<NodeId>> {
     let names = table.several("black_boxes")?.unwrap_or_default();
     let switch = |name: String| {
         let node = topology.node(&name).map_err(|error| table.wrong("black_boxes", error))?;

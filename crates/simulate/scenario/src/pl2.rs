@@ -2,7 +2,7 @@
 
 use reserve::host::WaitRule;
 use reserve::{RackParamError, RackParams, SchedulerKind, SlotUnit};
-use settings::{KeyError, ReadResult, ScenarioReader};
+use settings::{KeyError, ReadResult, SettingsReader};
 use sim::net::{HostLatency, LONGEST_SPAN, NetworkSetup, RackSetup, SwitchSettings};
 use sim::topology::{DirectedLink, NodeId, Topology};
 use units::{Prob, Rate, Span, Time};
@@ -41,7 +41,7 @@ pub(crate) struct RackSite<'a> {
 }
 
 /// `None` without the table.
-pub(crate) fn read(reader: &ScenarioReader<'_>, site: &RackSite<'_>) -> ReadResult<Option<RackSetup>> {
+pub(crate) fn read(reader: &SettingsReader<'_>, site: &RackSite<'_>) -> ReadResult<Option<RackSetup>> {
     let restarts = reader.tables("restart");
     let Some(table) = reader.inner("pl2") else {
         return match restarts.first() {
@@ -85,12 +85,12 @@ pub(crate) fn warning(network: &NetworkSetup) -> Option<String> {
 }
 
 /// `[[dead]]`: hosts, and when they die.
-pub(crate) fn dead(reader: &ScenarioReader<'_>, topology: &Topology) -> ReadResult<Vec<(Time, NodeId)>> {
+pub(crate) fn dead(reader: &SettingsReader<'_>, topology: &Topology) -> ReadResult<Vec<(Time, NodeId)>> {
     reader.tables("dead").iter().map(|table| event(table, "host", topology)).collect()
 }
 
 /// Event at a host or a switch, with its time.
-fn event(table: &ScenarioReader<'_>, key: &str, topology: &Topology) -> ReadResult<(Time, NodeId)> {
+fn event(table: &SettingsReader<'_>, key: &str, topology: &Topology) -> ReadResult<(Time, NodeId)> {
     let node = node(table, key, topology, key == "host")?;
     let at = table.needed("at", table.span("at", Span::ZERO..=LONGEST_SPAN)?, "when, such as 1ms")?;
     Ok((Time::ZERO + at, node))
@@ -103,7 +103,7 @@ fn racks(topology: &Topology) -> impl Iterator<Item = Vec<Rate>> {
     racks.map(move |node| of(node).map(|link| topology.link(link.link()).rate).collect())
 }
 
-fn params(table: &ScenarioReader<'_>, site: &RackSite<'_>) -> ReadResult<RackParams> {
+fn params(table: &SettingsReader<'_>, site: &RackSite<'_>) -> ReadResult<RackParams> {
     let schedulers = SchedulerKind::ALL.map(|kind| (kind.name(), kind));
     let scheduler = table.choice("scheduler", &schedulers)?.unwrap_or(SchedulerKind::Late);
     let rate = racks(site.topology).flatten().next().unwrap_or(Rate::gbps(100));
@@ -127,7 +127,7 @@ fn params(table: &ScenarioReader<'_>, site: &RackSite<'_>) -> ReadResult<RackPar
     })
 }
 
-fn slot(table: &ScenarioReader<'_>, rate: Rate, mtu: u32) -> ReadResult<Span> {
+fn slot(table: &SettingsReader<'_>, rate: Rate, mtu: u32) -> ReadResult<Span> {
     match table.text("slot")?.as_deref() {
         None | Some("wire") => Ok(RackParams::wire_slot(rate, mtu)),
         Some("printed") => Ok(RackParams::printed_slot(rate, mtu)),
@@ -139,7 +139,7 @@ fn slot(table: &ScenarioReader<'_>, rate: Rate, mtu: u32) -> ReadResult<Span> {
     }
 }
 
-fn contexts(table: &ScenarioReader<'_>, per_destination: bool, topology: &Topology) -> ReadResult<u16> {
+fn contexts(table: &SettingsReader<'_>, per_destination: bool, topology: &Topology) -> ReadResult<u16> {
     if per_destination {
         return Ok(u16::try_from(topology.hosts().count()).unwrap_or(u16::MAX));
     }
@@ -150,7 +150,7 @@ fn contexts(table: &ScenarioReader<'_>, per_destination: bool, topology: &Topolo
     Ok(contexts.map_or(12, |contexts| contexts as u16))
 }
 
-fn unsolicited(table: &ScenarioReader<'_>, scheduler: SchedulerKind) -> ReadResult<bool> {
+fn unsolicited(table: &SettingsReader<'_>, scheduler: SchedulerKind) -> ReadResult<bool> {
     let ways = [("off", UnsolicitedWay::Off), ("paper", UnsolicitedWay::Paper), ("safe", UnsolicitedWay::Safe)];
     let way = table.choice("unsolicited", &ways)?.unwrap_or(UnsolicitedWay::Off);
     let own = if scheduler == SchedulerKind::Paper { UnsolicitedWay::Paper } else { UnsolicitedWay::Safe };
@@ -162,11 +162,11 @@ fn unsolicited(table: &ScenarioReader<'_>, scheduler: SchedulerKind) -> ReadResu
     Err(table.wrong("unsolicited", problem))
 }
 
-fn ingress_share(table: &ScenarioReader<'_>) -> ReadResult<Prob> {
+fn ingress_share(table: &SettingsReader<'_>) -> ReadResult<Prob> {
     Ok(table.parsed("ingress_share")?.unwrap_or(Prob::literal(0.0)))
 }
 
-fn answer(table: &ScenarioReader<'_>) -> ReadResult<HostLatency> {
+fn answer(table: &SettingsReader<'_>) -> ReadResult<HostLatency> {
     let Some(median) = table.span("answer", Span::ZERO..=LONGEST_SOFTWARE)? else { return Ok(HostLatency::None) };
     let fits = |sigma| (0.0..=LARGEST_SIGMA).contains(&sigma);
     let sigma = table.number("answer_sigma", fits, "0 to 2, of the logarithm")?.unwrap_or(0.0);
@@ -174,7 +174,7 @@ fn answer(table: &ScenarioReader<'_>) -> ReadResult<HostLatency> {
 }
 
 /// Checks that every rack can keep the promise of its parameters.
-fn check(table: &ScenarioReader<'_>, topology: &Topology, params: &RackParams) -> ReadResult<()> {
+fn check(table: &SettingsReader<'_>, topology: &Topology, params: &RackParams) -> ReadResult<()> {
     let blame = |error: RackParamError| {
         let key = if matches!(error.key, "rate" | "ports") { "scheduler" } else { error.key };
         table.wrong(key, error.expected)

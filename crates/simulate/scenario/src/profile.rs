@@ -8,7 +8,7 @@ use congestion::ControllerConfig;
 use congestion::hpcc::IntForm;
 use roce::RdmaFraming;
 use settings::tree::{TreeNode, Value};
-use settings::{ReadResult, ScenarioReader};
+use settings::{ReadResult, SettingsReader};
 use sim::net::{HpccNs3Path, NetworkProfile};
 use sim::topology::{Routes, Topology};
 use units::{Rate, Span};
@@ -51,7 +51,7 @@ const TIME_STAMP: u16 = 8;
 const ADDITIVE_STEP: Rate = Rate::from_bits_per_second(10_000_000);
 const STEP_IS_FOR: Rate = Rate::gbps(25);
 
-pub(crate) fn read(run: &ScenarioReader<'_>) -> ReadResult<NetworkProfile> {
+pub(crate) fn read(run: &SettingsReader<'_>) -> ReadResult<NetworkProfile> {
     Ok(run.choice("profile", &PROFILES)?.unwrap_or_default())
 }
 

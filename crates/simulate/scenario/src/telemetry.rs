@@ -6,7 +6,7 @@
 use congestion::ControllerConfig;
 use congestion::hpcc::{HpccConfig, IntForm};
 use roce::RdmaFraming;
-use settings::{ReadResult, ScenarioReader};
+use settings::{ReadResult, SettingsReader};
 use sim::net::{IntCharge, IntSettings, NetworkProfile, TransportSetup};
 use sim::topology::{DirectedLink, NodeId, Routes, Topology};
 use units::{Bytes, Rate, Span};
@@ -97,7 +97,7 @@ pub(crate) struct NodeLatencies {
 /// Reads `int` of `[switch]`, finds T, and makes room for telemetry in the packets of the traffic. `rates` are ports that report
 /// another rate than theirs.
 pub(crate) fn read(
-    reader: &ScenarioReader<'_>,
+    reader: &SettingsReader<'_>,
     topology: &Topology,
     (latencies, profile): (NodeLatencies, NetworkProfile),
     rates: Vec<(DirectedLink, Rate)>,
@@ -149,7 +149,7 @@ fn unmarked(kind: &TrafficTemplate) -> String {
 }
 
 /// `int = true`, or `int = { charge = "filled" }`.
-fn charge(switch: &ScenarioReader<'_>) -> ReadResult<Option<IntCharge>> {
+fn charge(switch: &SettingsReader<'_>) -> ReadResult<Option<IntCharge>> {
     if let Some(table) = switch.inner("int") {
         let charges = [("room", IntCharge::Room), ("filled", IntCharge::Filled)];
         return Ok(Some(table.choice("charge", &charges)?.unwrap_or_default()));
@@ -170,7 +170,7 @@ fn room(int: &IntSettings, usual: [u16; 2]) -> [u16; 2] {
 
 /// Checks what HPCC needs; `tables` are those of the traffic. Warnings that a user should see.
 fn check(
-    tables: &[ScenarioReader<'_>],
+    tables: &[SettingsReader<'_>],
     traffic: &[TrafficTemplate],
     topology: &Topology,
     int: Option<&IntSettings>,
@@ -199,7 +199,7 @@ fn check(
 }
 
 /// Packed telemetry has names for some rates only.
-fn check_rates(table: &ScenarioReader<'_>, topology: &Topology, int: &IntSettings) -> ReadResult<()> {
+fn check_rates(table: &SettingsReader<'_>, topology: &Topology, int: &IntSettings) -> ReadResult<()> {
     let given = |at: DirectedLink| int.rates.iter().find(|(port, _)| *port == at).map(|(_, rate)| *rate);
     let switch_ports = topology.directed().filter(|at| !topology.is_host(topology.from(*at)));
     let rates = switch_ports.map(|at| given(at).unwrap_or(topology.link(at.link()).rate));

@@ -1,7 +1,7 @@
 //! `[[traffic]]`: who sends what to whom, and how.
 
 use faults::Random;
-use settings::{ReadResult, ScenarioReader};
+use settings::{ReadResult, SettingsReader};
 use sim::net::{TrafficSetup, TransportSetup};
 use units::Bytes;
 
@@ -39,7 +39,7 @@ impl TrafficTemplate {
 }
 
 /// The name of a traffic. No two have the same.
-pub(crate) fn name(table: &ScenarioReader<'_>, number: usize, before: &[String]) -> ReadResult<String> {
+pub(crate) fn name(table: &SettingsReader<'_>, number: usize, before: &[String]) -> ReadResult<String> {
     let name = table.text("name")?.unwrap_or_else(|| format!("traffic {number}"));
     if before.contains(&name) {
         return Err(table.wrong("name", format_args!("'{name}': there is traffic of this name before")));
@@ -48,7 +48,7 @@ pub(crate) fn name(table: &ScenarioReader<'_>, number: usize, before: &[String])
 }
 
 pub(crate) fn read(
-    table: &ScenarioReader<'_>,
+    table: &SettingsReader<'_>,
     name: String,
     transport: TransportSetup,
     around: &TrafficContext<'_>,
@@ -67,8 +67,8 @@ pub(crate) fn read(
     Ok(TrafficTemplate { name, transport, plan, reply, acknowledged, class, ack_class, queue_pairs })
 }
 
-/// Checks that no host has two sizes of the pool that its connections share.
-pub(crate) fn check_pools(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
+/// Checks that all connections of a host agree on the size of its shared pool.
+pub(crate) fn check_pools(tables: &[SettingsReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
     let mut pools = tables.iter().zip(kinds).filter_map(|(table, kind)| Some((table, kind.transport.shared_pool()?)));
     let Some((_, first)) = pools.next() else { return Ok(()) };
     match pools.find(|(_, pool)| *pool != first) {
@@ -78,7 +78,7 @@ pub(crate) fn check_pools(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplat
 }
 
 /// Checks that no host schedules its arrivals in two ways.
-pub(crate) fn check_grants(tables: &[ScenarioReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
+pub(crate) fn check_grants(tables: &[SettingsReader<'_>], kinds: &[TrafficTemplate]) -> ReadResult<()> {
     let mut policies =
         tables.iter().zip(kinds).filter_map(|(table, kind)| Some((table, kind.transport.grant_policy()?)));
     let Some((_, first)) = policies.next() else { return Ok(()) };
@@ -93,7 +93,7 @@ pub(crate) fn check_grants(tables: &[ScenarioReader<'_>], kinds: &[TrafficTempla
 
 /// Checks that nobody sends more than its link carries, all traffic together.
 pub(crate) fn check_loads(
-    tables: &[ScenarioReader<'_>],
+    tables: &[SettingsReader<'_>],
     kinds: &[TrafficTemplate],
     around: &TrafficContext<'_>,
 ) -> ReadResult<()> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use faults::Random;
-use settings::{KeyError, ReadResult, ScenarioReader};
+use settings::{KeyError, ReadResult, SettingsReader};
 use sim::net::{LONGEST_SPAN, TransportSetup};
 use sim::topology::{NodeId, Topology};
 use sim::workload::{
@@ -51,7 +51,7 @@ const KINDS: [(&str, WorkloadKind); 8] = [
 ];
 
 pub(crate) fn read(
-    table: &ScenarioReader<'_>,
+    table: &SettingsReader<'_>,
     transport: &TransportSetup,
     around: &TrafficContext<'_>,
 ) -> ReadResult<TrafficPlan> {
@@ -72,7 +72,7 @@ pub(crate) fn read(
 }
 
 struct WorkloadReader<'a> {
-    table: &'a ScenarioReader<'a>,
+    table: &'a SettingsReader<'a>,
     transport: &'a TransportSetup,
     around: &'a TrafficContext<'a>,
 }

@@ -20,7 +20,7 @@ use wire::link::FlowControl;
 use crate::link::{LinkSimConfig, LinkSimMode};
 use crate::net::{EndpointPair, LinkSetup, PacketHandle};
 use crate::topology::{TopologyLink, TopologyLinkId};
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 pub use guard::GuardSetup;
 pub use llr::LlrSetup;
@@ -100,7 +100,7 @@ pub(crate) trait LinkProtocol: Sized {
 
     /// Reads what a scenario says about it. `path` has what every protocol must know of the link; when protection begins
     /// goes to the link's setup.
-    fn read(table: &ScenarioReader<'_>, name: &str, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<Self>;
+    fn read(table: &SettingsReader<'_>, name: &str, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<Self>;
 
     /// Makes both ends of a link.
     fn pair(&self, site: LinkSite) -> EndpointPair<Self::Machine>;
@@ -126,7 +126,7 @@ pub(crate) struct LinkSite {
 /// A name that a scenario knows, and how the rest is read.
 struct ListedProtocol {
     names: &'static [&'static str],
-    read: fn(&ScenarioReader<'_>, &str, LinkSimConfig, &mut LinkSetup) -> ReadResult<Protection>,
+    read: fn(&SettingsReader<'_>, &str, LinkSimConfig, &mut LinkSetup) -> ReadResult<Protection>,
 }
 
 macro_rules! link_protocols {
@@ -199,7 +199,7 @@ impl Protection {
 }
 
 /// Reads the `protect` of a `[[link]]`, with all that can be set about it, into the link's setup.
-pub fn read(table: &ScenarioReader<'_>, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<()> {
+pub fn read(table: &SettingsReader<'_>, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<()> {
     let names = LISTED.iter().flat_map(|one| one.names.iter().map(move |name| (*name, Some((one, *name)))));
     let names: Vec<_> = std::iter::once(("none", None)).chain(names).collect();
     if let Some((listed, name)) = table.choice("protect", &names)?.flatten() {

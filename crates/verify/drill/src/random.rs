@@ -28,7 +28,7 @@ use crate::batch::{DrillTarget, DrillVerdict, ScriptRow};
 use crate::kernel::KernelSubject;
 use crate::subject::{DrillStop, Subject};
 use compare::Difference;
-use play::{Played, Schedule};
+use play::{PlayResult, Schedule};
 use ticks::KernelTicks;
 
 /// An event at the sender.
@@ -124,10 +124,10 @@ fn difference(
     for _ in 0..most_runs {
         let (kernel, phase) = on_kernel(script, ticks)?;
         let found = compare_with(script, version, &kernel, phase);
-        if let Compared::Equal = found {
+        if let KernelComparison::Equal = found {
             return Ok(None);
         }
-        if let Compared::Different(found) = found {
+        if let KernelComparison::Different(found) = found {
             runs_that_differ += usize::from(kernel.doubt <= MOST_DOUBT);
             if runs_that_differ == RUNS_THAT_DIFFER {
                 return Ok(Some(found));
@@ -138,7 +138,7 @@ fn difference(
 }
 
 /// Comparison with a run of the kernel.
-enum Compared {
+enum KernelComparison {
     Equal,
     Different(Difference),
     /// The outcome was chance.
@@ -146,22 +146,22 @@ enum Compared {
 }
 
 /// Our TCP beside a run of the kernel. If the kernel may have seen a tick earlier or later, either is right.
-fn compare_with(script: &RandomScript, version: LinuxVersion, kernel: &Played, phase: Span) -> Compared {
+fn compare_with(script: &RandomScript, version: LinuxVersion, kernel: &PlayResult, phase: Span) -> KernelComparison {
     let mut different = None;
     for phase in [phase, phase + TICK_ERROR, phase.saturating_sub(TICK_ERROR)] {
         match play::repeated(script, version, phase, Schedule::Repeated(&kernel.timeline)) {
             Ok(Some(ours)) => match compare::first_difference(&ours, kernel) {
-                None => return Compared::Equal,
+                None => return KernelComparison::Equal,
                 found => different = different.or(found),
             },
-            Ok(None) | Err(_) => return Compared::Nothing,
+            Ok(None) | Err(_) => return KernelComparison::Nothing,
         }
     }
-    different.map_or(Compared::Nothing, Compared::Different)
+    different.map_or(KernelComparison::Nothing, KernelComparison::Different)
 }
 
 /// Segments that the kernel sent, and the phase of its ticks.
-fn on_kernel(script: &RandomScript, ticks: &KernelTicks) -> Result<(Played, Span), String> {
+fn on_kernel(script: &RandomScript, ticks: &KernelTicks) -> Result<(PlayResult, Span), String> {
     in_namespace(|subject| {
         play::prepare(script, subject)?;
         let phase = ticks.phase_of(subject.now());

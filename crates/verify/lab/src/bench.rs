@@ -15,7 +15,7 @@ use units::{Prob, Rate, StopFlag};
 use crate::demo::median;
 use crate::stage::{self, Stage, StageDaemon};
 use link::config::{HostBackend, LinkConfig, LinkMode, StampUse, WireBackend};
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::{Namespace, Netlink, Offload};
 use load::{self, Bulk, KernelCongestion, PingPong};
 
@@ -143,7 +143,7 @@ struct BenchHosts<'a> {
 }
 
 /// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
-pub fn run(plan: &BenchPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Result<Option<BenchResults>, LinkError> {
+pub fn run(plan: &BenchPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Result<Option<BenchResults>, SystemError> {
     let (wire, ordered, unordered) = (Stage::new(1_500)?, Stage::new(1_600)?, Stage::new(1_600)?);
     let (cable, stamped, unstamped) = (stage::cable(1_500)?, stage::cable(1_600)?, stage::cable(1_600)?);
     let protected_cables = [&stamped, &unstamped];
@@ -175,7 +175,7 @@ pub fn run(plan: &BenchPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Resu
             }
             if !daemons.iter().all(|daemon| daemon.wait_until_active(stop)) {
                 let why = "the two ends did not find each other within five seconds";
-                return if stop.is_stopped() { Ok(None) } else { Err(LinkError(why.to_owned())) };
+                return if stop.is_stopped() { Ok(None) } else { Err(SystemError(why.to_owned())) };
             }
             for stage in [&wire, places.links[0], places.links[1]] {
                 stage.set_rate(plan.rate)?;
@@ -195,7 +195,7 @@ fn protect<'scope>(
     mode: LinkMode,
     stamp: StampUse,
     scope: &'scope std::thread::Scope<'scope, '_>,
-) -> Result<Vec<StageDaemon<'scope>>, LinkError> {
+) -> Result<Vec<StageDaemon<'scope>>, SystemError> {
     let mut daemons = Vec::new();
     for (end, namespace) in ends.iter().enumerate() {
         let config = LinkConfig {
@@ -219,7 +219,7 @@ fn rounds(
     places: &BenchHosts<'_>,
     stop: &StopFlag,
     begin: &dyn Fn(u32, &str),
-) -> Result<Option<(Vec<BenchFigures>, u32)>, LinkError> {
+) -> Result<Option<(Vec<BenchFigures>, u32)>, SystemError> {
     let rows = plan.rows();
     let mut measured: Vec<Vec<BenchMeasurement>> = vec![Vec::new(); rows.len()];
     let mut missing: Vec<Option<String>> = vec![None; rows.len()];
@@ -268,7 +268,7 @@ fn measure(
     places: &BenchHosts<'_>,
     row: &BenchRow,
     stop: &StopFlag,
-) -> Result<BenchMeasurement, LinkError> {
+) -> Result<BenchMeasurement, SystemError> {
     let left = match row.path {
         BenchPath::Cable { joined } => {
             for (end, namespace) in places.cable.iter().enumerate() {
@@ -292,13 +292,13 @@ fn measure(
     // At a loss of 1e-2 every hundredth request waits for 200 ms: some are enough.
     let within = Duration::from_secs(15);
     let requests = PingPong { count: plan.requests, congestion: row.congestion, within, ..PingPong::default() };
-    let to_trouble = |error: std::io::Error| LinkError(error.to_string());
+    let to_trouble = |error: std::io::Error| SystemError(error.to_string());
     let (bulk, spent, trips) = left.with(|| {
         let before = process_time();
         let bulk = load::bulk::run(to, &bulk, stop).map_err(to_trouble)?;
         let spent = process_time().saturating_sub(before);
         let trips = load::pingpong::run(to, &requests, stop).map_err(to_trouble)?;
-        Ok::<_, LinkError>((bulk, spent, trips))
+        Ok::<_, SystemError>((bulk, spent, trips))
     })??;
     let us = |delay: Duration| delay.as_nanos() as f64 / 1e3;
     Ok(BenchMeasurement {

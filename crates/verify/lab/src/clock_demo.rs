@@ -25,7 +25,7 @@ mod text;
 use std::process::Command;
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::{Clock, KernelClock};
 use serde::Serialize;
 use units::StopFlag;
@@ -112,7 +112,7 @@ pub fn run(
     program: &dyn Fn() -> Command,
     stop: &StopFlag,
     observer: &dyn ClockDemoObserver,
-) -> Result<Option<ClockDemoResult>, LinkError> {
+) -> Result<Option<ClockDemoResult>, SystemError> {
     let read_ns = judge::read_cost()?;
     let mut network = ClockNetwork::start(plan, program)?;
     observer.begin(0, plan.kills + plan.stops + 2, "the clocks find the time");
@@ -122,7 +122,7 @@ pub fn run(
         let judging = scope.spawn(|| judge.run());
         let ended = story(plan, &mut network, &judge, stop, observer);
         judge.end();
-        let judged = judging.join().map_err(|_| LinkError("the judge panicked".to_owned()));
+        let judged = judging.join().map_err(|_| SystemError("the judge panicked".to_owned()));
         judged.map(|judgement| (ClockDemoResult::new(plan, judgement, read_ns), ended))
     })?;
     let (rows, counted) = ended?;
@@ -133,14 +133,14 @@ pub fn run(
     if plan.ptp4l && !stop.is_stopped() {
         let steps = plan.kills + plan.stops;
         observer.begin(steps + 1, steps + 2, "ptp4l on the same plan");
-        result.ptp4l = run_ptp4l(stop).map_err(|error| LinkError(format!("ptp4l: {error}")))?;
+        result.ptp4l = run_ptp4l(stop).map_err(|error| SystemError(format!("ptp4l: {error}")))?;
     }
     result.conclude();
     Ok((!stop.is_stopped() || result.reads > 0).then_some(result))
 }
 
 /// ptp4l alone, on the same plan; none if it is not installed.
-pub fn run_ptp4l(stop: &StopFlag) -> Result<Option<Ptp4lOutcome>, LinkError> {
+pub fn run_ptp4l(stop: &StopFlag) -> Result<Option<Ptp4lOutcome>, SystemError> {
     ptp::run(stop)
 }
 
@@ -158,7 +158,7 @@ fn story(
     judge: &Judge,
     stop: &StopFlag,
     observer: &dyn ClockDemoObserver,
-) -> Result<(DemoRows, u64), LinkError> {
+) -> Result<(DemoRows, u64), SystemError> {
     observer.begin(1, plan.kills + plan.stops + 2, "nothing is killed");
     judge.set_idle(true);
     wait(plan.idle, stop);

@@ -25,7 +25,7 @@ use crate::stage::{self, Stage, StageDaemon};
 use link::config::LinkConfig;
 use link::context::recovery_histogram;
 use link::status::percentile;
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::NetworkPrivilege;
 use load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
 
@@ -45,7 +45,7 @@ pub fn run(
     standing: NetworkPrivilege,
     stop: &StopFlag,
     watch: &dyn DemoObserver,
-) -> Result<Option<DemoResult>, LinkError> {
+) -> Result<Option<DemoResult>, SystemError> {
     // A wire with room for the header, so that both stages carry the same frames above it.
     let (plain, guarded) = (Stage::new(1_500)?, Stage::new(1_600)?);
     let serving = StopFlag::new();
@@ -84,14 +84,14 @@ fn play<'scope>(
     serving: &'scope StopFlag,
     stop: &StopFlag,
     watch: &dyn DemoObserver,
-) -> Result<DemoRounds, LinkError> {
+) -> Result<DemoRounds, SystemError> {
     let [plain, guarded] = stages;
     let daemons = set_up(plan, plain, guarded, scope, serving)?;
     if !daemons[0].wait_until_active(stop) {
         return if stop.is_stopped() {
             Ok((Vec::new(), None))
         } else {
-            Err(LinkError("the two ends did not find each other within five seconds".to_owned()))
+            Err(SystemError("the two ends did not find each other within five seconds".to_owned()))
         };
     }
     watch.remark(&format!("backend {}, wire in the kernel", daemons[0].backend));
@@ -145,7 +145,7 @@ fn set_up<'scope>(
     guarded: &'scope Stage,
     scope: &'scope std::thread::Scope<'scope, '_>,
     serving: &'scope StopFlag,
-) -> Result<[StageDaemon<'scope>; 2], LinkError> {
+) -> Result<[StageDaemon<'scope>; 2], SystemError> {
     for end in 0..2 {
         plain.address(end, stage::plug(end))?;
     }
@@ -178,7 +178,7 @@ fn measure(
     stage: &Stage,
     stop: &StopFlag,
     begin: &mut dyn FnMut(&str, u32),
-) -> Result<Option<DemoMeasurement>, LinkError> {
+) -> Result<Option<DemoMeasurement>, SystemError> {
     let loss = if case.has_loss() { plan.loss } else { Prob::literal(0.0) };
     stage.set_loss(loss)?;
     let before = stage.count()?;
@@ -215,15 +215,15 @@ fn gbps(bulk: &load::BulkThroughput) -> f64 {
 }
 
 /// Result of load generators; `None` if they were stopped.
-fn unless_stopped<T>(result: std::io::Result<T>, stop: &StopFlag) -> Result<Option<T>, LinkError> {
+fn unless_stopped<T>(result: std::io::Result<T>, stop: &StopFlag) -> Result<Option<T>, SystemError> {
     match result {
         _ if stop.is_stopped() => Ok(None),
         Ok(found) => Ok(Some(found)),
-        Err(error) => Err(LinkError(error.to_string())),
+        Err(error) => Err(SystemError(error.to_string())),
     }
 }
 
-fn pingpong(stage: &Stage, count: u32, stop: &StopFlag) -> Result<Option<RoundTrips>, LinkError> {
+fn pingpong(stage: &Stage, count: u32, stop: &StopFlag) -> Result<Option<RoundTrips>, SystemError> {
     // A hundred losses of 200 ms each, and to spare.
     let plan = PingPong { count, within: Duration::from_secs(120), ..PingPong::default() };
     let found = stage.ends[0].with(|| load::pingpong::run(stage.server(), &plan, stop))?;
@@ -234,7 +234,7 @@ fn bulk_plan(duration: Duration) -> Bulk {
     Bulk { duration, warmup: duration / 5, congestion: KernelCongestion::Cubic }
 }
 
-fn bulk_alone(stage: &Stage, duration: Duration, stop: &StopFlag) -> Result<Option<load::BulkThroughput>, LinkError> {
+fn bulk_alone(stage: &Stage, duration: Duration, stop: &StopFlag) -> Result<Option<load::BulkThroughput>, SystemError> {
     let found = stage.ends[0].with(|| load::bulk::run(stage.server(), &bulk_plan(duration), stop))?;
     unless_stopped(found, stop)
 }
@@ -244,7 +244,7 @@ fn bulk_with_pingpong(
     stage: &Stage,
     duration: Duration,
     stop: &StopFlag,
-) -> Result<Option<(load::BulkThroughput, RoundTrips)>, LinkError> {
+) -> Result<Option<(load::BulkThroughput, RoundTrips)>, SystemError> {
     let Some(bulk) = bulk_alone(stage, duration, stop)? else { return Ok(None) };
     let done = StopFlag::new();
     let beside = std::thread::scope(|scope| {
@@ -254,7 +254,7 @@ fn bulk_with_pingpong(
         });
         let background = bulk_alone(stage, duration / 2, stop);
         done.stop();
-        background.and_then(|_| requests.join().map_err(|_| LinkError("the load generator panicked".to_owned())))
+        background.and_then(|_| requests.join().map_err(|_| SystemError("the load generator panicked".to_owned())))
     })?;
     Ok(unless_stopped(beside?, stop)?.map(|trips| (bulk, trips)))
 }

@@ -24,7 +24,7 @@ pub use text::text;
 
 use std::thread::Scope;
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::NetworkPrivilege;
 use units::StopFlag;
 
@@ -47,7 +47,7 @@ pub fn run(
     standing: NetworkPrivilege,
     stop: &StopFlag,
     watch: &dyn RackDemoObserver,
-) -> Result<Option<RackDemoResult>, LinkError> {
+) -> Result<Option<RackDemoResult>, SystemError> {
     let stages = RackWay::ALL.iter().map(|way| measure::stage(plan, *way)).collect::<Result<Vec<_>, _>>()?;
     let (serving, shop) = (StopFlag::new(), Workshop::new()?);
     std::thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn play<'scope>(
     shop: &Workshop,
     stop: &StopFlag,
     watch: &dyn RackDemoObserver,
-) -> Result<Option<PlayedRounds>, LinkError> {
+) -> Result<Option<PlayedRounds>, SystemError> {
     let mut scenes = Vec::new();
     for (way, stage) in RackWay::ALL.into_iter().zip(stages) {
         scenes.push(RackScene::set(plan, way, stage, scope, serving)?);

@@ -25,7 +25,7 @@ pub use outcome::{RackSoak, RackSoakEvent, text};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::NetworkPrivilege;
 use reserve::SchedulerKind;
 use units::{Bytes, Prob, Rate, StopFlag};
@@ -67,7 +67,7 @@ pub fn run(
     standing: NetworkPrivilege,
     stop: &StopFlag,
     watch: &dyn RackSoakObserver,
-) -> Result<Option<RackSoak>, LinkError> {
+) -> Result<Option<RackSoak>, SystemError> {
     let soak = bench::run(plan, stop, watch)?;
     Ok(soak.map(|mut soak| {
         soak.rootless = standing == NetworkPrivilege::Rootless;

@@ -30,7 +30,7 @@ use units::{Bytes, Prob, Rate, Span, StopFlag};
 use crate::stage::{self, EmulatedWire, Stage, StageDaemon};
 use emulator::DirectionConfig;
 use link::config::{HostBackend, LinkConfig, LinkMode};
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::NetworkPrivilege;
 
@@ -81,7 +81,7 @@ pub fn run(
     standing: NetworkPrivilege,
     stop: &StopFlag,
     watch: &dyn SoakObserver,
-) -> Result<Option<Soak>, LinkError> {
+) -> Result<Option<Soak>, SystemError> {
     let stage = if plan.has_bursts() { Stage::unjoined(1_600)? } else { Stage::new(1_600)? };
     let tallies = TrafficCounters::default();
     let (shop, over) = (Workshop::new()?, StopFlag::new());
@@ -140,7 +140,11 @@ struct SoakBench<'a> {
 }
 
 impl<'scope> SoakBench<'scope> {
-    fn play(self, scope: &'scope Scope<'scope, '_>, watch: &dyn SoakObserver) -> Result<Option<SoakRecord>, LinkError> {
+    fn play(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        watch: &dyn SoakObserver,
+    ) -> Result<Option<SoakRecord>, SystemError> {
         let wire = self.lay_wire(scope)?;
         let daemons = [0, 1].map(|end| self.stage.protect(scope, end, self.plan.link(end), |_| ()));
         let [left, right] = daemons;
@@ -160,7 +164,7 @@ impl<'scope> SoakBench<'scope> {
         let (looks, complete) = self.watch(&daemons, wire.as_ref(), watch)?;
         self.over.stop();
         for client in clients {
-            client.join().map_err(|_| LinkError("a client panicked".to_owned()))??;
+            client.join().map_err(|_| SystemError("a client panicked".to_owned()))??;
         }
         drop(programs);
         let wire_overflowed = self.stage.overflowed()?;
@@ -171,7 +175,7 @@ impl<'scope> SoakBench<'scope> {
         Ok(Some(SoakRecord { complete, backend, missing, looks, wire_overflowed, ends }))
     }
 
-    fn lay_wire(&self, scope: &'scope Scope<'scope, '_>) -> Result<Option<EmulatedWire<'scope>>, LinkError> {
+    fn lay_wire(&self, scope: &'scope Scope<'scope, '_>) -> Result<Option<EmulatedWire<'scope>>, SystemError> {
         let SoakPlan { loss, burst, rate, seed, .. } = *self.plan;
         if !self.plan.has_bursts() {
             self.stage.set_loss(loss)?;
@@ -180,7 +184,7 @@ impl<'scope> SoakBench<'scope> {
         }
         let model = LossModel::bursts(loss, burst);
         let model =
-            model.ok_or_else(|| LinkError(format!("a loss of {loss} in bursts of {burst} frames cannot be")))?;
+            model.ok_or_else(|| SystemError(format!("a loss of {loss} in bursts of {burst} frames cannot be")))?;
         // The ends know the rate and keep to it. A wire that is late, as a thread may be, and then finds many
         // frames at once would take them for too many.
         let lane = DirectionConfig { faults: FaultSchedule::always(model), rate: None, delay: Span::ZERO };
@@ -188,7 +192,7 @@ impl<'scope> SoakBench<'scope> {
     }
 
     /// False if stopped before.
-    fn wait_until_active(&self, daemon: &StageDaemon<'_>) -> Result<bool, LinkError> {
+    fn wait_until_active(&self, daemon: &StageDaemon<'_>) -> Result<bool, SystemError> {
         /// Attempts of five seconds each: the machine may be busy.
         const TRIES: u32 = 6;
         for _ in 0..TRIES {
@@ -199,11 +203,11 @@ impl<'scope> SoakBench<'scope> {
                 return Ok(false);
             }
         }
-        Err(LinkError("the two ends did not find each other within half a minute".to_owned()))
+        Err(SystemError("the two ends did not find each other within half a minute".to_owned()))
     }
 
     /// The servers on the right, each on its port. `None` if stopped before.
-    fn start_programs(&self, watch: &dyn SoakObserver) -> Result<Option<InstalledPrograms>, LinkError> {
+    fn start_programs(&self, watch: &dyn SoakObserver) -> Result<Option<InstalledPrograms>, SystemError> {
         let here = stage::address(1).to_string();
         let (directory, ports) = (self.shop.path().to_string_lossy(), [IPERF3, MEMCACHED, HTTP].map(|p| p.to_string()));
         let servers: [(&str, u16, &[&str]); 3] = [
@@ -268,7 +272,7 @@ impl<'scope> SoakBench<'scope> {
         client: impl FnOnce() + Send + 'scope,
     ) -> ClientThread<'scope> {
         let left = &self.stage.ends[0];
-        scope.spawn(move || -> Result<(), LinkError> {
+        scope.spawn(move || -> Result<(), SystemError> {
             left.enter()?;
             client();
             Ok(())
@@ -281,7 +285,7 @@ impl<'scope> SoakBench<'scope> {
         daemons: &[StageDaemon<'_>; 2],
         wire: Option<&EmulatedWire<'_>>,
         watch: &dyn SoakObserver,
-    ) -> Result<(Vec<SoakSnapshot>, bool), LinkError> {
+    ) -> Result<(Vec<SoakSnapshot>, bool), SystemError> {
         let every = LOOK_EVERY.min(self.plan.duration / 20);
         let clock = Clock::start();
         let mut looks = Vec::new();
@@ -298,14 +302,14 @@ impl<'scope> SoakBench<'scope> {
                 return Ok((looks, complete));
             }
             if wire.is_some_and(|wire| !wire.is_running()) {
-                return Err(LinkError("the wire ended".to_owned()));
+                return Err(SystemError("the wire ended".to_owned()));
             }
             watch.tick(elapsed);
             std::thread::sleep(TICK.min(self.plan.duration - elapsed));
         }
     }
 
-    fn look(&self, elapsed: Duration, daemons: &[StageDaemon<'_>; 2]) -> Result<SoakSnapshot, LinkError> {
+    fn look(&self, elapsed: Duration, daemons: &[StageDaemon<'_>; 2]) -> Result<SoakSnapshot, SystemError> {
         let mut look = SoakSnapshot {
             at_seconds: elapsed.as_secs_f64(),
             resident_bytes: resident("self").unwrap_or(0),
@@ -316,7 +320,8 @@ impl<'scope> SoakBench<'scope> {
         };
         for (end, daemon) in daemons.iter().enumerate() {
             let side = ["left", "right"][end];
-            let status = daemon.handle.status().ok_or_else(|| LinkError(format!("the daemon on the {side} ended")))?;
+            let status =
+                daemon.handle.status().ok_or_else(|| SystemError(format!("the daemon on the {side} ended")))?;
             look.frames += frames(&status);
             look.recovered += status.recovered;
             look.given_up += status.given_up;
@@ -329,7 +334,7 @@ impl<'scope> SoakBench<'scope> {
 
 /// Programs that are running, and those that are not installed.
 type InstalledPrograms = (Vec<RunningProgram>, Vec<&'static str>);
-type ClientThread<'scope> = ScopedJoinHandle<'scope, Result<(), LinkError>>;
+type ClientThread<'scope> = ScopedJoinHandle<'scope, Result<(), SystemError>>;
 
 /// Sets the congestion control of all programs in the namespace of the calling thread, so that a soak is the same on every
 /// machine. Where it may not be changed it stays what it is.

@@ -39,7 +39,7 @@ use link::config::LinkConfig;
 use link::run::{self, LinkHandle, Loop, LoopRequest};
 use link::standin;
 use link::status::LinkStatus;
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::{self, InterfaceAddress, Namespace, Netlink, Qdisc};
 use linux::packet::PacketSocket;
 
@@ -89,9 +89,9 @@ pub fn serve<'scope>(
     namespace: &Namespace,
     scope: &'scope Scope<'scope, '_>,
     stop: &'scope StopFlag,
-) -> Result<(), LinkError> {
+) -> Result<(), SystemError> {
     let listener = namespace.with(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
-    let listener = listener.map_err(|error| LinkError(format!("listen on port {PORT}: {error}")))?;
+    let listener = listener.map_err(|error| SystemError(format!("listen on port {PORT}: {error}")))?;
     scope.spawn(move || {
         // A connection that fails is its client's to report.
         let _ = load::serve(listener, stop);
@@ -187,7 +187,7 @@ impl Stage {
     }
 
     /// Puts a bridge in the place of the wire, with a third host at it. For a wire in the kernel.
-    pub(crate) fn put_bridge(&self) -> Result<(WitnessedBridge, BridgeWitness), LinkError> {
+    pub(crate) fn put_bridge(&self) -> Result<(WitnessedBridge, BridgeWitness), SystemError> {
         let (middle, wire) = (self.middle(), self.wire());
         for index in wire {
             middle.take_up_wire(index)?;
@@ -232,13 +232,13 @@ impl Stage {
     /// the end receives.
     pub(crate) fn with_taps<T: Send>(
         &self,
-        act: impl FnOnce([PacketSocket; 2]) -> Result<T, LinkError> + Send,
-    ) -> Result<T, LinkError> {
+        act: impl FnOnce([PacketSocket; 2]) -> Result<T, SystemError> + Send,
+    ) -> Result<T, SystemError> {
         let (wire, options) = (self.wire(), standin::wire_socket(self.mtu, 512));
         self.between.with(|| {
             let open = |index| {
                 let socket = PacketSocket::open(index, &options);
-                socket.map_err(|error| LinkError(format!("packet socket on the wire: {error}")))
+                socket.map_err(|error| SystemError(format!("packet socket on the wire: {error}")))
             };
             act([open(wire[0])?, open(wire[1])?])
         })?
@@ -254,7 +254,7 @@ impl Stage {
         scope: &'scope Scope<'scope, '_>,
         lane: &DirectionConfig,
         seed: u64,
-    ) -> Result<EmulatedWire<'scope>, LinkError> {
+    ) -> Result<EmulatedWire<'scope>, SystemError> {
         self.carry_lanes(scope, [lane.clone(), lane.clone()], seed)
     }
 
@@ -264,19 +264,19 @@ impl Stage {
         scope: &'scope Scope<'scope, '_>,
         lanes: [DirectionConfig; 2],
         seed: u64,
-    ) -> Result<EmulatedWire<'scope>, LinkError> {
+    ) -> Result<EmulatedWire<'scope>, SystemError> {
         let Some(carried) = &self.carried else {
-            return Err(LinkError("the two ends are joined in the kernel already".to_owned()));
+            return Err(SystemError("the two ends are joined in the kernel already".to_owned()));
         };
         carrier::start(scope, &self.between, self.wire(), self.mtu, carried, lanes, seed)
     }
 
     /// Sees the beginnings of all that passes an end's interface, either way.
-    pub fn sniffer(&self, end: usize, snap: usize, frames: usize) -> Result<PacketSocket, LinkError> {
+    pub fn sniffer(&self, end: usize, snap: usize, frames: usize) -> Result<PacketSocket, SystemError> {
         self.ends[end].with(|| {
             let index = Netlink::open()?.existing_wire_of(plug(end))?.index;
             PacketSocket::sniffer(index, snap, frames)
-                .map_err(|error| LinkError(format!("packet socket on {}: {error}", plug(end))))
+                .map_err(|error| SystemError(format!("packet socket on {}: {error}", plug(end))))
         })?
     }
 
@@ -334,7 +334,7 @@ impl Stage {
     }
 
     /// Runs a server on the right until `stop` is set.
-    pub fn serve<'scope>(&self, scope: &'scope Scope<'scope, '_>, stop: &'scope StopFlag) -> Result<(), LinkError> {
+    pub fn serve<'scope>(&self, scope: &'scope Scope<'scope, '_>, stop: &'scope StopFlag) -> Result<(), SystemError> {
         serve(&self.ends[1], scope, stop)
     }
 
@@ -349,7 +349,7 @@ impl Stage {
         end: usize,
         config: LinkConfig,
         tell: impl Fn(&str) + Send + 'scope,
-    ) -> Result<StageDaemon<'scope>, LinkError> {
+    ) -> Result<StageDaemon<'scope>, SystemError> {
         protect(&self.ends[end], scope, config, tell)
     }
 }
@@ -361,10 +361,10 @@ pub fn protect<'scope>(
     scope: &'scope Scope<'scope, '_>,
     config: LinkConfig,
     tell: impl Fn(&str) + Send + 'scope,
-) -> Result<StageDaemon<'scope>, LinkError> {
-    let (handle, requests) = run::handle().map_err(|error| LinkError(error.to_string()))?;
+) -> Result<StageDaemon<'scope>, SystemError> {
+    let (handle, requests) = run::handle().map_err(|error| SystemError(error.to_string()))?;
     let (ready, is_ready) = mpsc::channel();
-    let thread = scope.spawn(move || -> Result<LinkStatus, LinkError> {
+    let thread = scope.spawn(move || -> Result<LinkStatus, SystemError> {
         namespace.enter()?;
         let (link, identity, mut stand_in) = match standin::bring_up(&config, None) {
             Ok(built) => built,
@@ -377,12 +377,12 @@ pub fn protect<'scope>(
         let mut tell = |text: &str| tell(text);
         let ended = Loop::new(link, identity, requests, &mut tell).run(!config.dormant);
         stand_in.down();
-        ended.map_err(|error| LinkError(format!("the daemon ended: {error}")))
+        ended.map_err(|error| SystemError(format!("the daemon ended: {error}")))
     });
     match is_ready.recv() {
         Ok(Ok(backend)) => Ok(StageDaemon { handle, thread: Some(thread), backend }),
         Ok(Err(trouble)) => Err(trouble),
-        Err(_) => Err(LinkError("the daemon ended before it began".to_owned())),
+        Err(_) => Err(SystemError("the daemon ended before it began".to_owned())),
     }
 }
 
@@ -391,7 +391,7 @@ pub fn protect<'scope>(
 pub struct StageDaemon<'scope> {
     pub handle: LinkHandle,
     pub backend: String,
-    thread: Option<std::thread::ScopedJoinHandle<'scope, Result<LinkStatus, LinkError>>>,
+    thread: Option<std::thread::ScopedJoinHandle<'scope, Result<LinkStatus, SystemError>>>,
 }
 
 impl StageDaemon<'_> {
@@ -407,11 +407,11 @@ impl StageDaemon<'_> {
     }
 
     /// Ends it in peace; its last status.
-    pub fn stop(mut self) -> Result<LinkStatus, LinkError> {
+    pub fn stop(mut self) -> Result<LinkStatus, SystemError> {
         self.handle.ask(LoopRequest::Stop);
         match self.thread.take().map(std::thread::ScopedJoinHandle::join) {
             Some(Ok(status)) => status,
-            _ => Err(LinkError("the daemon panicked".to_owned())),
+            _ => Err(SystemError("the daemon panicked".to_owned())),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read};
 use explain::answer::ExplainAnswer;
 use explain::terms::TimeCause;
 use explain::{ExplainError, ExplainOptions};
-use linux::LinkError;
+use linux::SystemError;
 use load::RoundTrips;
 use sim::net::{HostLatency, PortCapture};
 use units::{Span, StopFlag, Time, Unwatched};
@@ -46,11 +46,11 @@ pub(super) fn of_bulk(
     hosts: HostLatency,
     gbps: BulkDifference,
     stop: &StopFlag,
-) -> Result<Option<String>, LinkError> {
+) -> Result<Option<String>, SystemError> {
     let Some(real) = live::capture(case, plan, 0, stop)? else { return Ok(None) };
     let Some(packets) = simulated::capture(case, plan, hosts, 0, stop)? else { return Ok(None) };
-    let imitated = file(&packets).map_err(|error| LinkError(format!("a capture of the simulated flow: {error}")))?;
-    let unread = |error| LinkError(format!("a capture: {error}"));
+    let imitated = file(&packets).map_err(|error| SystemError(format!("a capture of the simulated flow: {error}")))?;
+    let unread = |error| SystemError(format!("a capture: {error}"));
     let waits = |capture: &[u8]| LoopWaits::of(capture, case.delay * 2).map_err(unread);
     let waits = [waits(&real)?, waits(&imitated)?];
     let [real, imitated] = [real, imitated].map(|capture| explained(&capture, plan.hz));
@@ -69,7 +69,7 @@ fn of_waits(
     [live, imitated]: [LoopWaits; 2],
     had: BulkDifference,
     stop: &StopFlag,
-) -> Result<Option<String>, LinkError> {
+) -> Result<Option<String>, SystemError> {
     let told = |waits: LoopWaits| {
         let LoopWaits { acknowledged, answered } = waits;
         format!("{:.0} and {:.0} µs", acknowledged.as_us(), answered.as_us())
@@ -106,7 +106,7 @@ pub(super) fn chance_of_bulk(
     hosts: HostLatency,
     had: BulkDifference,
     stop: &StopFlag,
-) -> Result<Option<String>, LinkError> {
+) -> Result<Option<String>, SystemError> {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for round in OTHER_ROUNDS {
         let Some(gbps) = simulated::bulk(case, plan, hosts, round, stop)? else { return Ok(None) };
@@ -129,7 +129,7 @@ pub(super) fn chance_of_requests(
     case: &CheckCase,
     plan: &CheckPlan,
     stop: &StopFlag,
-) -> Result<Option<String>, LinkError> {
+) -> Result<Option<String>, SystemError> {
     let Some(again) = live::requests(case, plan, 0, stop)? else { return Ok(None) };
     let [p50, p99] = [0.5, 0.99].map(|share| again.quantile(share).as_nanos() as f64 / 1e3);
     Ok(Some(format!("the first round once more live: p50 {p50:.0} µs, p99 {p99:.0} µs")))
@@ -154,13 +154,13 @@ fn file(packets: &[PortCapture]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-fn explained(capture: &[u8], hz: u32) -> Result<ExplainAnswer, LinkError> {
+fn explained(capture: &[u8], hz: u32) -> Result<ExplainAnswer, SystemError> {
     let open = || -> io::Result<Box<dyn Read>> { Ok(Box::new(Cursor::new(capture.to_vec()))) };
     let options = ExplainOptions { hz, ..ExplainOptions::default() };
     let explanation = explain::explain(&open, &options, &Unwatched);
     explanation.map(|explanation| explanation.answer()).map_err(|error| match error {
-        ExplainError::Capture(error) => LinkError(format!("a capture: {error}")),
-        ExplainError::Interrupted => LinkError("a capture: not read to its end".to_owned()),
+        ExplainError::Capture(error) => SystemError(format!("a capture: {error}")),
+        ExplainError::Interrupted => SystemError("a capture: not read to its end".to_owned()),
     })
 }
 

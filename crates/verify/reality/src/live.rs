@@ -7,7 +7,7 @@ use std::time::Duration;
 use emulator::DirectionConfig;
 use faults::FaultSchedule;
 use lab::stage::{self, Stage};
-use linux::LinkError;
+use linux::SystemError;
 use linux::packet::PacketSocket;
 use linux::poll;
 use load::{Bulk, PingPong, RoundTrips};
@@ -37,7 +37,12 @@ enum LiveOutcome {
 }
 
 /// The throughput of a bulk flow; `None` if it was stopped.
-pub(super) fn bulk(case: &CheckCase, plan: &CheckPlan, round: u32, stop: &StopFlag) -> Result<Option<f64>, LinkError> {
+pub(super) fn bulk(
+    case: &CheckCase,
+    plan: &CheckPlan,
+    round: u32,
+    stop: &StopFlag,
+) -> Result<Option<f64>, SystemError> {
     let bulk = Bulk { duration: plan.measured(case), warmup: plan.warmup(case), congestion: case.congestion };
     let faults = case.bulk_faults(plan.whole(case), round);
     let outcome = apart(|| run(case, faults, &LiveLoad::Bulk(bulk), None, stop))?;
@@ -53,7 +58,7 @@ pub(super) fn requests(
     plan: &CheckPlan,
     round: u32,
     stop: &StopFlag,
-) -> Result<Option<RoundTrips>, LinkError> {
+) -> Result<Option<RoundTrips>, SystemError> {
     let requests = PingPong {
         count: plan.requests,
         congestion: case.congestion,
@@ -73,7 +78,7 @@ pub(super) fn capture(
     plan: &CheckPlan,
     round: u32,
     stop: &StopFlag,
-) -> Result<Option<Vec<u8>>, LinkError> {
+) -> Result<Option<Vec<u8>>, SystemError> {
     let bulk = Bulk { duration: plan.measured(case), warmup: Duration::ZERO, congestion: case.congestion };
     let mut captured = Vec::new();
     let faults = case.bulk_faults(plan.whole(case), round);
@@ -81,11 +86,11 @@ pub(super) fn capture(
     Ok(outcome.map(|_| captured))
 }
 
-/// On a thread of its own, since it is tied to a processor, and all that it starts is.
-fn apart<T: Send>(work: impl FnOnce() -> Result<T, LinkError> + Send) -> Result<T, LinkError> {
+/// Runs work on a thread of its own, since it is tied to a processor with everything that it starts.
+fn apart<T: Send>(work: impl FnOnce() -> Result<T, SystemError> + Send) -> Result<T, SystemError> {
     std::thread::scope(|scope| {
         let alone = scope.spawn(work);
-        alone.join().unwrap_or_else(|_| Err(LinkError("a live run panicked".to_owned())))
+        alone.join().unwrap_or_else(|_| Err(SystemError("a live run panicked".to_owned())))
     })
 }
 
@@ -99,11 +104,11 @@ fn run(
     load: &LiveLoad,
     capture: Option<&mut Vec<u8>>,
     stop: &StopFlag,
-) -> Result<Option<LiveOutcome>, LinkError> {
+) -> Result<Option<LiveOutcome>, SystemError> {
     let stage = Stage::unjoined(1_500)?;
     let ended = StopFlag::new();
     let last = std::thread::available_parallelism().map_or(0, |count| count.get() - 1);
-    let pin = |processor| poll::pin(processor).map_err(|error| LinkError(format!("processor {processor}: {error}")));
+    let pin = |processor| poll::pin(processor).map_err(|error| SystemError(format!("processor {processor}: {error}")));
     std::thread::scope(|scope| {
         let run = || {
             for end in 0..2 {
@@ -122,7 +127,7 @@ fn run(
             ended.stop();
             if let Some(keeper) = keeper {
                 let kept = keeper.join().unwrap_or_else(|_| Err(io::Error::other("the capture panicked")));
-                kept.map_err(|error| LinkError(format!("the capture: {error}")))?;
+                kept.map_err(|error| SystemError(format!("the capture: {error}")))?;
             }
             wire.stop()?;
             seen
@@ -134,16 +139,17 @@ fn run(
 }
 
 /// Socket buffers that grow as far as a flow needs: the simulated ones are never in its way.
-fn lift_buffers() -> Result<(), LinkError> {
+fn lift_buffers() -> Result<(), SystemError> {
     for (setting, value) in [("tcp_wmem", "4096 16384 67108864"), ("tcp_rmem", "4096 131072 67108864")] {
         let path = format!("/proc/sys/net/ipv4/{setting}");
-        fs::write(&path, value).map_err(|error| LinkError(format!("set {path} in a namespace of our own: {error}")))?;
+        fs::write(&path, value)
+            .map_err(|error| SystemError(format!("set {path} in a namespace of our own: {error}")))?;
     }
     Ok(())
 }
 
-fn measure(load: &LiveLoad, stage: &Stage, stop: &StopFlag) -> Result<Option<LiveOutcome>, LinkError> {
-    let failed = |error: io::Error| LinkError(error.to_string());
+fn measure(load: &LiveLoad, stage: &Stage, stop: &StopFlag) -> Result<Option<LiveOutcome>, SystemError> {
+    let failed = |error: io::Error| SystemError(error.to_string());
     let outcome = stage.ends[0].with(|| match load {
         LiveLoad::Bulk(bulk) => {
             let bulk = load::bulk::run(stage.server(), bulk, stop).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! The same flows over the same wire in the simulator.
 
 use faults::FaultSchedule;
-use linux::LinkError;
+use linux::SystemError;
 use load::KernelCongestion;
 use sim::net::{
     HostLatency, LinkSetup, NetworkOutcome, NetworkSetup, PortCapture, Protection, Sampling, SwitchSettings,
@@ -30,7 +30,7 @@ pub(super) fn bulk(
     hosts: HostLatency,
     round: u32,
     stop: &StopFlag,
-) -> Result<Option<f64>, LinkError> {
+) -> Result<Option<f64>, SystemError> {
     let mut setup = setup(case, plan, hosts, case.bulk_faults(plan.whole(case), round));
     setup.traffic[0].work = flow(case, plan.whole(case));
     setup.until = Time::ZERO + plan.whole(case);
@@ -49,7 +49,7 @@ pub(super) fn requests(
     hosts: HostLatency,
     round: u32,
     stop: &StopFlag,
-) -> Result<Option<Vec<f64>>, LinkError> {
+) -> Result<Option<Vec<f64>>, SystemError> {
     let mut setup = setup(case, plan, hosts, case.request_faults(plan.requests, round));
     let count = plan.requests.into();
     let series = FlowSeries { src: SENDER, dst: RECEIVER, bytes: 64, count, gap: Span::ZERO, group: 0 };
@@ -68,7 +68,7 @@ pub(super) fn capture(
     hosts: HostLatency,
     round: u32,
     stop: &StopFlag,
-) -> Result<Option<Vec<PortCapture>>, LinkError> {
+) -> Result<Option<Vec<PortCapture>>, SystemError> {
     let mut setup = setup(case, plan, hosts, case.bulk_faults(plan.whole(case), round));
     let lasts = span(plan.measured(case));
     setup.traffic[0].work = flow(case, lasts);
@@ -78,8 +78,8 @@ pub(super) fn capture(
     Ok((!stop.is_stopped()).then_some(outcome.captured))
 }
 
-fn run(setup: NetworkSetup, stop: &StopFlag) -> Result<NetworkOutcome, LinkError> {
-    sim::net::run(setup, stop).map_err(|error| LinkError(error.to_string()))
+fn run(setup: NetworkSetup, stop: &StopFlag) -> Result<NetworkOutcome, SystemError> {
+    sim::net::run(setup, stop).map_err(|error| SystemError(error.to_string()))
 }
 
 /// One that does not end before.

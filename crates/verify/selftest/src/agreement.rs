@@ -9,7 +9,7 @@ use explain::answer::ConnectionAnswer;
 use explain::terms::TimeCause;
 use faults::Random;
 use files::whole_file;
-use linux::LinkError;
+use linux::SystemError;
 use serde::Serialize;
 use units::Progress;
 
@@ -74,7 +74,7 @@ struct AgreementSum {
 }
 
 /// Runs everything, or until it is interrupted. The calling process may make namespaces.
-pub fn run(plan: &AgreementPlan<'_>, progress: &(dyn Progress + Sync)) -> Result<AgreementReport, LinkError> {
+pub fn run(plan: &AgreementPlan<'_>, progress: &(dyn Progress + Sync)) -> Result<AgreementReport, SystemError> {
     let stages = plan.connections.div_ceil(ON_A_STAGE);
     let jobs: Vec<(usize, u64)> =
         (0..stages).flat_map(|stage| (0..LOSSES.len()).map(move |loss| (loss, stage))).collect();
@@ -96,7 +96,7 @@ pub fn run(plan: &AgreementPlan<'_>, progress: &(dyn Progress + Sync)) -> Result
 }
 
 /// Transfers and requests of any size, one after another, over one path.
-fn run_stage(loss: usize, stage: u64, connections: u64, plan: &AgreementPlan<'_>) -> Result<AgreementSum, LinkError> {
+fn run_stage(loss: usize, stage: u64, connections: u64, plan: &AgreementPlan<'_>) -> Result<AgreementSum, SystemError> {
     let stream = 1 << 40 | (loss as u64) << 32 | stage;
     let mut draw = Draw::new(plan.seed, stream);
     let delay = Duration::from_micros(draw.between(2_000, 20_000).into());
@@ -113,9 +113,9 @@ fn run_stage(loss: usize, stage: u64, connections: u64, plan: &AgreementPlan<'_>
     let capture = record.capture(0);
     if let Some(folder) = plan.keep {
         let path = folder.join(format!("agreement-{}-{}.pcapng", LOSSES[loss], stage + 1));
-        whole_file(&path, |out| out.write_all(&capture)).map_err(|error| LinkError(error.to_string()))?;
+        whole_file(&path, |out| out.write_all(&capture)).map_err(|error| SystemError(error.to_string()))?;
     }
-    let answer = explain_one(&capture).map_err(LinkError)?;
+    let answer = explain_one(&capture).map_err(SystemError)?;
     let mut sum = AgreementSum::default();
     answer.connections.iter().for_each(|connection| sum.add(connection));
     Ok(sum)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chart::table::{Align, Table};
 use files::whole_file;
-use linux::LinkError;
+use linux::SystemError;
 use serde::Serialize;
 use units::Progress;
 
@@ -85,7 +85,7 @@ struct RunRow {
 }
 
 /// Runs everything, or until it is interrupted. The calling process may make namespaces.
-pub fn run(plan: &SelftestPlan<'_>, progress: &(dyn Progress + Sync)) -> Result<SelftestReport, LinkError> {
+pub fn run(plan: &SelftestPlan<'_>, progress: &(dyn Progress + Sync)) -> Result<SelftestReport, SystemError> {
     let jobs: Vec<(TestCase, u64)> =
         (0..plan.runs).flat_map(|run| plan.cases.iter().map(move |case| (*case, run))).collect();
     progress.expect_parts(jobs.len());
@@ -107,7 +107,7 @@ pub fn run(plan: &SelftestPlan<'_>, progress: &(dyn Progress + Sync)) -> Result<
 }
 
 /// One run; again if it does not count, with other numbers.
-fn attempt(case: TestCase, run: u64, plan: &SelftestPlan<'_>) -> Result<RunRow, LinkError> {
+fn attempt(case: TestCase, run: u64, plan: &SelftestPlan<'_>) -> Result<RunRow, SystemError> {
     let stream = |attempt: u64| (case as u64) << 32 | run << 8 | attempt;
     let mut attempts = (0..ATTEMPTS).map(|attempt| {
         thread::sleep(PATIENCE * attempt as u32);
@@ -122,10 +122,10 @@ fn attempt(case: TestCase, run: u64, plan: &SelftestPlan<'_>) -> Result<RunRow, 
         }
         last = Some(row);
     }
-    last.ok_or_else(|| LinkError("no attempt was made".into()))
+    last.ok_or_else(|| SystemError("no attempt was made".into()))
 }
 
-fn run_once(plan: &CasePlan, keep: impl Fn(&[Vec<u8>; 2]) -> Result<(), LinkError>) -> Result<RunRow, LinkError> {
+fn run_once(plan: &CasePlan, keep: impl Fn(&[Vec<u8>; 2]) -> Result<(), SystemError>) -> Result<RunRow, SystemError> {
     let [client, server] = plan.apps.each_ref().map(std::slice::from_ref);
     let record: TestRunRecord = play(StagePlan {
         delay: plan.delay,
@@ -151,11 +151,11 @@ fn run_once(plan: &CasePlan, keep: impl Fn(&[Vec<u8>; 2]) -> Result<(), LinkErro
     Ok(RunRow { outcome, check, lag })
 }
 
-fn keep(folder: Option<&Path>, case: TestCase, run: u64, captures: &[Vec<u8>; 2]) -> Result<(), LinkError> {
+fn keep(folder: Option<&Path>, case: TestCase, run: u64, captures: &[Vec<u8>; 2]) -> Result<(), SystemError> {
     let Some(folder) = folder else { return Ok(()) };
     for (end, capture) in ["client", "server"].iter().zip(captures) {
         let path = folder.join(format!("{case}-{}-{end}.pcapng", run + 1));
-        whole_file(&path, |out| out.write_all(capture)).map_err(|error| LinkError(error.to_string()))?;
+        whole_file(&path, |out| out.write_all(capture)).map_err(|error| SystemError(error.to_string()))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::Namespace;
 use linux::stream::StreamSocket;
 
@@ -55,8 +55,8 @@ pub(crate) fn run_end(
     connections: &[AppPlan],
     settle: Duration,
     meeting: &Meeting,
-) -> Result<EndTally, LinkError> {
-    let listener = namespace.enter().map_err(LinkError::from).and_then(|()| match end {
+) -> Result<EndTally, SystemError> {
+    let listener = namespace.enter().map_err(SystemError::from).and_then(|()| match end {
         0 => Ok(None),
         _ => listen(connections).map(Some).map_err(|error| failed(end, &error)),
     });
@@ -66,7 +66,7 @@ pub(crate) fn run_end(
     for plan in connections {
         let played = match &listener {
             Ok(listener) if result.is_ok() => play(listener.as_ref(), plan).map_err(|error| failed(end, &error)),
-            _ => Err(LinkError(String::new())),
+            _ => Err(SystemError(String::new())),
         };
         // Both read their counters before either closes.
         meeting.wait();
@@ -93,8 +93,8 @@ pub(crate) fn run_end(
     result.map(|()| counters)
 }
 
-fn failed(end: usize, error: &io::Error) -> LinkError {
-    LinkError(format!("the {}: {error}", ["client", "server"][end]))
+fn failed(end: usize, error: &io::Error) -> SystemError {
+    SystemError(format!("the {}: {error}", ["client", "server"][end]))
 }
 
 fn prepare(socket: &StreamSocket, plan: &AppPlan) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use units::StopFlag;
 use wire::pcapng::{EnhancedPacket, PcapngWriter};
 
@@ -35,7 +35,7 @@ pub(crate) struct TestRunRecord {
 }
 
 /// Plays the plan in namespaces of its own.
-pub(crate) fn play(plan: StagePlan<'_>) -> Result<TestRunRecord, LinkError> {
+pub(crate) fn play(plan: StagePlan<'_>) -> Result<TestRunRecord, SystemError> {
     let StagePlan { delay, connections, rules, settings, loss, settle } = plan;
     let hosts = [TestHost::new(0, &settings[0])?, TestHost::new(1, &settings[1])?];
     let [client, server] = hosts;
@@ -51,9 +51,9 @@ pub(crate) fn play(plan: StagePlan<'_>) -> Result<TestRunRecord, LinkError> {
                 scope.spawn(move || run_end(end, namespace, connections[end], settle, meeting))
             })
             .collect();
-        let ended: Result<Vec<EndTally>, LinkError> = ends.into_iter().map(joined).collect();
+        let ended: Result<Vec<EndTally>, SystemError> = ends.into_iter().map(joined).collect();
         stop.stop();
-        let wire = joined(wire).map_err(|error| LinkError(format!("the wire: {error}")));
+        let wire = joined(wire).map_err(|error| SystemError(format!("the wire: {error}")));
         match (ended?[..].try_into(), wire?) {
             (Ok(ends), wire) => Ok(TestRunRecord { wire, ends }),
             (Err(_), _) => unreachable!("two ends were started"),

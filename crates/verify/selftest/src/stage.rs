@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::{InterfaceAddress, Namespace, Netlink};
 use linux::packet::PacketSocket;
 use linux::tun::Tun;
@@ -46,21 +46,21 @@ pub(crate) struct HostPlug {
 }
 
 impl TestHost {
-    pub(crate) fn new(end: usize, settings: &[HostSetting]) -> Result<Self, LinkError> {
+    pub(crate) fn new(end: usize, settings: &[HostSetting]) -> Result<Self, SystemError> {
         let namespace = Namespace::new()?;
         let plug = namespace.with(|| plug_in(end, settings))??;
         Ok(Self { namespace, plug })
     }
 }
 
-fn plug_in(end: usize, settings: &[HostSetting]) -> Result<HostPlug, LinkError> {
+fn plug_in(end: usize, settings: &[HostSetting]) -> Result<HostPlug, SystemError> {
     let usual = USUAL.iter().map(|(path, value)| (*path, *value));
     for (path, value) in usual.chain(settings.iter().map(|(path, value)| (*path, value.as_str()))) {
-        fs::write(format!("/proc/sys/{path}"), value).map_err(|error| LinkError(format!("set {path}: {error}")))?;
+        fs::write(format!("/proc/sys/{path}"), value).map_err(|error| SystemError(format!("set {path}: {error}")))?;
     }
     let netlink = Netlink::open()?;
     netlink.set_loopback_up()?;
-    let tun = Tun::open(INTERFACE).map_err(|error| LinkError(format!("make a TUN interface: {error}")))?;
+    let tun = Tun::open(INTERFACE).map_err(|error| SystemError(format!("make a TUN interface: {error}")))?;
     let index = netlink.existing_link(INTERFACE)?.index;
     netlink.no_ipv6_autoconf(index)?;
     // Segments leave one by one and finished, as a capture on a wire has them.
@@ -69,6 +69,6 @@ fn plug_in(end: usize, settings: &[HostSetting]) -> Result<HostPlug, LinkError> 
     netlink.add_address(index, &InterfaceAddress::new(IpAddr::V4(address(end)), 24))?;
     netlink.set_up(index, true)?;
     let sniffer = PacketSocket::sniffer(index, SNAP, RING);
-    let sniffer = sniffer.map_err(|error| LinkError(format!("packet socket on {INTERFACE}: {error}")))?;
+    let sniffer = sniffer.map_err(|error| SystemError(format!("packet socket on {INTERFACE}: {error}")))?;
     Ok(HostPlug { tun, sniffer })
 }

@@ -46,7 +46,7 @@ pub(crate) struct WireLoss {
 
 /// A packet as the packet socket of an end saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SeenPacket {
+pub(crate) struct SocketPacket {
     /// Since 1970.
     pub at: Duration,
     pub len: u32,
@@ -59,7 +59,7 @@ pub(crate) struct SeenPacket {
 pub(crate) struct WireRecord {
     pub dropped: Vec<WireLoss>,
     /// Packets in each end's capture.
-    pub seen: [Vec<SeenPacket>; 2],
+    pub seen: [Vec<SocketPacket>; 2],
 }
 
 /// Drops each packet with this chance.
@@ -144,7 +144,7 @@ impl TestWire {
         for (plug, seen) in self.plugs.iter_mut().zip(&mut self.record.seen) {
             plug.sniffer.receive(usize::MAX, |frame| {
                 let (at, len, outgoing) = (frame.at, frame.len as u32, frame.outgoing);
-                seen.push(SeenPacket { at, len, bytes: frame.bytes.to_vec(), outgoing });
+                seen.push(SocketPacket { at, len, bytes: frame.bytes.to_vec(), outgoing });
             });
         }
     }

@@ -5,7 +5,7 @@ use crate::losses::LossNote;
 use crate::packet::CapturedSegment;
 use crate::sender::ORIGIN;
 use crate::stalls::StallNote;
-use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause};
+use crate::terms::{Certainty, EndSide, LossWitness, RepairKind, TimeCause};
 
 /// Bytes of each segment that timestamps take.
 const TIMESTAMPS: u16 = 12;
@@ -81,7 +81,7 @@ impl TrackedConnection {
             cause: TimeCause::SynLost,
             side,
             why: None,
-            sure: Sureness::Seen,
+            sure: Certainty::Seen,
             packets: [self.handshake.last_number, segment.number],
             position: None,
             out: 0,

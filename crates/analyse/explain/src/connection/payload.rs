@@ -9,7 +9,7 @@ use crate::packet::CapturedSegment;
 use crate::sender::flight::Payload;
 use crate::sender::{CopyClock, CopyTrigger, HiddenCopies, ORIGIN, TimerKind, TrackedSender};
 use crate::stalls::{self, StallNote};
-use crate::terms::{EndSide, LossWitness, RepairKind, Sureness, TimeCause, TimerReason};
+use crate::terms::{Certainty, EndSide, LossWitness, RepairKind, TimeCause, TimerReason};
 
 /// Kind of a packet with payload, as its sender sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -298,7 +298,7 @@ impl TrackedConnection {
                 let (why, position) = timer.filter(|_| is_timer).unzip();
                 let sent = position.and_then(|position| self.senders[side.index()].segment_at(position));
                 let packets = [sent.map_or(before, |segment| segment.number), number];
-                let sure = if self.has_syn { piece.sure } else { piece.sure.max(Sureness::Inferred) };
+                let sure = if self.has_syn { piece.sure } else { piece.sure.max(Certainty::Inferred) };
                 let (cause, side, until) = (piece.cause, piece.side, self.time.at());
                 let sender = &self.senders[side.index()];
                 let (out, is_window_full) = (sender.flight_segments() as u32, sender.room() < u64::from(sender.mss));

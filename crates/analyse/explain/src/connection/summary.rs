@@ -8,7 +8,7 @@ use crate::losses::LossNote;
 use crate::scans::BareOutcome;
 use crate::sender::TrackedSender;
 use crate::stalls::StallNote;
-use crate::terms::{CapturePlace, EndSide, LossWitness, RepairKind, Sureness, TimerReason};
+use crate::terms::{CapturePlace, Certainty, EndSide, LossWitness, RepairKind, TimerReason};
 use crate::timeline::PartSums;
 use crate::trace::ConnectionTrace;
 
@@ -68,7 +68,7 @@ impl TrackedConnection {
         self.settle_reasons();
         if self.both_directions != [true; 2] {
             // Half of a conversation shows no reasons.
-            self.stalls.iter_mut().for_each(|stall| stall.sure = Sureness::Guessed);
+            self.stalls.iter_mut().for_each(|stall| stall.sure = Certainty::Guessed);
         }
         let (losses, outcome) = (self.losses(), self.outcome());
         let (asked, agreed) = self.shadowed();

@@ -1,6 +1,6 @@
 //! Processing of what reaches the sender: acknowledgements, blocks, windows.
 
-use super::{AckNews, LossPhase, TrackedSender};
+use super::{AckArrival, LossPhase, TrackedSender};
 use crate::shadow::ShadowAck;
 
 /// Acknowledgements closer together than this count as one: the state before the first of them is what held the sender.
@@ -10,7 +10,7 @@ const MOST_ON_WAY: usize = 1 << 14;
 
 impl TrackedSender {
     /// The capture saw an acknowledgement; it reaches the sender at `news.at`.
-    pub(crate) fn expect_ack(&mut self, news: AckNews) {
+    pub(crate) fn expect_ack(&mut self, news: AckArrival) {
         self.seen_una = self.seen_una.max(news.ack.min(self.nxt));
         self.on_way.push_back(news);
         if self.on_way.len() > MOST_ON_WAY {
@@ -25,18 +25,18 @@ impl TrackedSender {
 
     /// The same of a sender that echoes the timestamp of the last packet which reached it: that decides what has.
     pub(crate) fn hear_echoed(&mut self, at: u64, slack: u64, echo: Option<u32>) {
-        let has_come = |news: &AckNews| match (news.stamp, echo) {
+        let has_come = |news: &AckArrival| match (news.stamp, echo) {
             (Some(stamp), Some(echo)) => (stamp.wrapping_sub(echo) as i32) <= 0,
             _ => news.at <= at.saturating_add(slack),
         };
         while self.on_way.front().is_some_and(has_come) {
             if let Some(news) = self.on_way.pop_front() {
-                self.hear(&AckNews { at: news.at.min(at), ..news });
+                self.hear(&AckArrival { at: news.at.min(at), ..news });
             }
         }
     }
 
-    fn hear(&mut self, news: &AckNews) {
+    fn hear(&mut self, news: &AckArrival) {
         if let Some((segments, _)) = self.known.as_ref().and_then(|known| known.windows_at(news.at)) {
             self.known_window = Some(segments);
         }
@@ -76,7 +76,7 @@ impl TrackedSender {
         self.last_trigger = None;
     }
 
-    fn set_edge(&mut self, news: &AckNews) {
+    fn set_edge(&mut self, news: &AckArrival) {
         let scale = self.scale.unwrap_or_else(|| {
             // Nobody sends beyond the window: what is in flight shows how much it must have been scaled.
             while self.guessed_scale < 14
@@ -91,7 +91,7 @@ impl TrackedSender {
     }
 
     /// Bytes that the blocks newly report.
-    fn take_blocks(&mut self, news: &AckNews, is_dsack: bool) -> u64 {
+    fn take_blocks(&mut self, news: &AckArrival, is_dsack: bool) -> u64 {
         let mut newly = 0;
         for (from, to) in news.blocks().iter().skip(usize::from(is_dsack)) {
             let mut place = self.segments.partition_point(|segment| segment.start < *from);
@@ -108,7 +108,7 @@ impl TrackedSender {
         newly
     }
 
-    fn count_duplicates(&mut self, news: &AckNews, ack: u64, newly_sacked: u64, is_dsack: bool) {
+    fn count_duplicates(&mut self, news: &AckArrival, ack: u64, newly_sacked: u64, is_dsack: bool) {
         if newly_sacked > 0 {
             self.first_dup_at.get_or_insert(news.at);
         }
@@ -124,7 +124,7 @@ impl TrackedSender {
     }
 
     /// Drops what is acknowledged; returns when the segment left whose timestamp came back, as far as that is known.
-    fn advance(&mut self, ack: u64, news: &AckNews) -> u64 {
+    fn advance(&mut self, ack: u64, news: &AckArrival) -> u64 {
         let mut echo_of = news.at;
         if ack <= self.una {
             return echo_of;
@@ -170,7 +170,7 @@ impl TrackedSender {
 }
 
 /// RFC 2883: the first block lies below the acknowledgement, or within the second.
-fn is_duplicate_report(news: &AckNews) -> bool {
+fn is_duplicate_report(news: &AckArrival) -> bool {
     let blocks = news.blocks();
     let Some((from, to)) = blocks.first() else { return false };
     *to <= news.ack || blocks.get(1).is_some_and(|(low, high)| low <= from && to <= high)

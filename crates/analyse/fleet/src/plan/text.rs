@@ -3,7 +3,7 @@
 use crate::fabric::{Fabric, LinkId};
 
 use super::DisableTime;
-use super::why::{DisableObstacle, PathMargin};
+use super::obstacle::{DisableObstacle, PathMargin};
 
 /// Links named in one sentence; the others are counted.
 const NAMED: usize = 4;

@@ -26,12 +26,12 @@ pub struct OnsetOrder {
 struct PortOnset {
     version: (u64, u64),
     is_corrupting: bool,
-    found: Option<FoundTime>,
+    found: Option<ConditionInterval>,
 }
 
 /// Interval in which a condition was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct FoundTime {
+struct ConditionInterval {
     earliest: u64,
     latest: u64,
     /// Clock of that time; `None` for the time of day.
@@ -59,7 +59,7 @@ impl Onsets {
             let went_on = former.filter(|former| former.is_corrupting && is_corrupting);
             let found = match went_on {
                 Some(former) => former.found.clone(),
-                None => state.found_between().filter(|_| is_corrupting).map(|(earliest, latest)| FoundTime {
+                None => state.found_between().filter(|_| is_corrupting).map(|(earliest, latest)| ConditionInterval {
                     earliest,
                     latest,
                     of: state.time_of.clone(),
@@ -73,8 +73,8 @@ impl Onsets {
         orders
     }
 
-    fn around(&self, port: &PortId, found: &FoundTime) -> impl Iterator<Item = OnsetOrder> + use<> {
-        let FoundTime { earliest, latest, of } = found;
+    fn around(&self, port: &PortId, found: &ConditionInterval) -> impl Iterator<Item = OnsetOrder> + use<> {
+        let ConditionInterval { earliest, latest, of } = found;
         let (earliest, latest) = (*earliest, *latest);
         let known = self.ports.iter().filter(|(other, _)| *other != port);
         let comparable =

@@ -25,7 +25,7 @@ const SYN: u8 = 2;
 
 /// Sizes of a flow in one capture. Lengths are those of transport header and payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct SeenSizes {
+struct CaptureSizes {
     /// The longest packet, its payload, and how many are as long.
     longest: u32,
     payload: u32,
@@ -37,7 +37,7 @@ struct SeenSizes {
     beyond: u32,
 }
 
-impl SeenSizes {
+impl CaptureSizes {
     fn see(&mut self, part: &TransportPart, is_plain: bool) {
         let (len, payload) = (part.len() as u32, part.payload as u32);
         if len > self.longest {
@@ -65,7 +65,7 @@ impl SeenSizes {
 struct FlowSegments {
     /// Maximum segment size that the sender of this flow announced.
     mss: Option<u16>,
-    sides: [SeenSizes; 2],
+    sides: [CaptureSizes; 2],
     /// Length of the IP header.
     network: u16,
 }

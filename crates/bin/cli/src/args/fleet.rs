@@ -182,12 +182,8 @@ pub(crate) struct PlanArgs {
 
 /// The bus between monitors and planners, and the key of orders on it.
 #[derive(Debug, Args)]
-pub(crate) struct FleetWatchArgs {
-    /// Links of the network: TOML, or a CSV of links.
-    #[arg(long, value_name = "FILE")]
-    pub topology: PathBuf,
-
-    /// Bus on which monitors publish: redis://HOST, or rediss://HOST with TLS.
+pub(crate) struct OrderBusArgs {
+    /// Bus on which monitors publish and get orders: redis://HOST, or rediss://HOST with TLS.
     #[arg(long, value_name = "URL")]
     pub bus: String,
 
@@ -198,6 +194,16 @@ pub(crate) struct FleetWatchArgs {
     /// Sign orders with the key that monitors have as their order-key: a file with 32 hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     pub order_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FleetWatchArgs {
+    /// Links of the network: TOML, or a CSV of links.
+    #[arg(long, value_name = "FILE")]
+    pub topology: PathBuf,
+
+    #[command(flatten)]
+    pub orders: OrderBusArgs,
 
     /// Share of its paths to the top that every ToR must keep.
     #[arg(long, value_name = "SHARE", default_value = "0.75", value_parser = constraint)]
@@ -225,17 +231,8 @@ pub(crate) struct RepairedArgs {
     #[arg(long, value_name = "FILE")]
     pub topology: PathBuf,
 
-    /// Bus on which orders are published: redis://HOST, or rediss://HOST with TLS.
-    #[arg(long, value_name = "URL")]
-    pub bus: String,
-
-    /// The certificate authority of a rediss:// bus, in PEM; those of the system if not given.
-    #[arg(long, value_name = "FILE")]
-    pub bus_ca: Option<PathBuf>,
-
-    /// Sign orders with the key that monitors have as their order-key: a file with 32 hexadecimal digits.
-    #[arg(long, value_name = "FILE")]
-    pub order_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub orders: OrderBusArgs,
 }
 
 #[derive(Debug, Args)]

@@ -25,9 +25,8 @@ struct RepairedResult {
 
 pub(super) fn run(args: &RepairedArgs, json: bool) -> CommandResult {
     let fabric = super::load(&args.topology)?;
-    let bus = bus::open_with_ca(&args.bus, args.bus_ca.as_deref());
-    let mut bus = bus.map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
-    let mut reports = PortReports::new(&fabric).with_key(super::order_key(args.order_key.as_deref())?);
+    let (mut bus, key) = super::order_bus(&args.orders)?;
+    let mut reports = PortReports::new(&fabric).with_key(key);
     let link = reports.names().link(&args.link).map_err(|error| Failure::Usage(error.to_string()))?;
     let outside = |error: BusError| Failure::Outside(error.to_string());
     for _ in 0..TRIES {

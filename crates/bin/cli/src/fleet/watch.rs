@@ -33,9 +33,7 @@ struct WatchLine<'a> {
 pub(super) fn run(args: &FleetWatchArgs, json: bool) -> CommandResult {
     let fabric = super::load(&args.topology)?;
     let capable = super::capable(args.capable.as_deref(), &SwitchNames::of(&fabric))?;
-    let bus = bus::open_with_ca(&args.bus, args.bus_ca.as_deref());
-    let bus = bus.map_err(|error| Failure::Usage(format!("--bus: {error}")))?;
-    let key = super::order_key(args.order_key.as_deref())?;
+    let (bus, key) = super::order_bus(&args.orders)?;
     let mut journal = args.journal.as_deref().map(append).transpose()?;
     let protections = Protections::measured();
     let terms = PlanTerms { budget: PROMPT, ..super::terms(args.constraint, &protections, capable.as_deref()) };

@@ -7,8 +7,8 @@ use chart::table::thousands;
 use linux::clock::{Clock, instance};
 use meter::digests::{self, CollectorAddress, ReportCounts, ReportQueue};
 use meter::{LiveMeter, MeterConfig, MeterCounters, MeterNotice, cost};
+use radar::clock_slack::ClockSlack;
 use radar::digest::DigestShape;
-use radar::room::ClockRoom;
 use radar::signature::Fields;
 use serde::Serialize;
 use units::{Prob, Span};
@@ -50,8 +50,8 @@ pub(super) fn run(args: &MeterArgs, json: bool) -> CommandResult {
     let mut meter = LiveMeter::open(config.clone()).map_err(|trouble| Failure::Usage(trouble.0))?;
     let stop = super::stop_on_signal()?;
     say(&greeting(&config, &place));
-    if let Some(room) = clock_room(args) {
-        let patience = room.patience();
+    if let Some(slack) = clock_slack(args) {
+        let patience = slack.patience();
         say(&format!(
             "by these clocks a packet may be {patience} batches on its way: `radar collect --patience {patience}`"
         ));
@@ -59,10 +59,10 @@ pub(super) fn run(args: &MeterArgs, json: bool) -> CommandResult {
     if meter.expects_super_frames() {
         say(&advice(&config.interface, "may come, because segmentation or receive offload is on"));
     }
-    let (outlet, post) = digests::post(place.clone(), config.life, key);
+    let (outlet, sender) = digests::report_queue(place.clone(), config.life, key);
     let clock = Clock::start();
     let (seen, sent) = std::thread::scope(|scope| {
-        let sending = scope.spawn(|| post.run(&say));
+        let sending = scope.spawn(|| sender.run(&say));
         let seen = watch(&mut meter, outlet, &config, &stop, until, &clock);
         (seen, sending.join().unwrap_or_default())
     });
@@ -94,7 +94,7 @@ fn watch(
     stop: &io::PipeReader,
     until: Option<Duration>,
     clock: &Clock,
-) -> Result<MeterCounters, linux::LinkError> {
+) -> Result<MeterCounters, linux::SystemError> {
     let shows_status = io::stderr().is_terminal();
     let mut status = MeterStatusLine { packets: 0, cpu: Duration::ZERO, next: STATUS_EVERY };
     let notice = &mut |notice| match notice {
@@ -138,20 +138,20 @@ impl MeterStatusLine {
 }
 
 /// Room for packets on their way where batches are cut by clocks.
-fn clock_room(args: &MeterArgs) -> Option<ClockRoom> {
-    args.clock_error.map(|clock_error| ClockRoom { clock_error, way: args.way, batch: args.batch })
+fn clock_slack(args: &MeterArgs) -> Option<ClockSlack> {
+    args.clock_error.map(|clock_error| ClockSlack { clock_error, way: args.way, batch: args.batch })
 }
 
 fn cells(args: &MeterArgs) -> Result<usize, Failure> {
     const MOST: usize = 8_192;
-    let Some((room, rate)) = clock_room(args).zip(args.packet_rate) else { return Ok(args.cells as usize) };
-    let cells = room.shape(args.losses.0, rate.0, Prob::literal(0.99)).cells().max(12);
+    let Some((slack, rate)) = clock_slack(args).zip(args.packet_rate) else { return Ok(args.cells as usize) };
+    let cells = slack.shape(args.losses.0, rate.0, Prob::literal(0.99)).cells().max(12);
     if cells > MOST {
         return Err(Failure::Usage(format!(
             "--clock-error {}: {} packets of a batch are on its edges, which takes {} cells, and a report has {} at most; a \
              shorter --batch or better clocks take fewer",
-            room.clock_error,
-            thousands(room.packets(rate.0)),
+            slack.clock_error,
+            thousands(slack.packets(rate.0)),
             thousands(cells as u64),
             thousands(MOST as u64)
         )));

@@ -11,7 +11,7 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use results::flows::{self, FlowSummary, RunResult, SummaryOrigin, summarize};
-use scenario::{Scenario, ScenarioConfig, SweepPoint};
+use scenario::{Scenario, SettingsDocument, SweepPoint};
 use serde::{Deserialize, Serialize};
 
 use crate::args::RunArgs;
@@ -85,10 +85,10 @@ pub(crate) fn read(path: &Path, sets: &[String]) -> Result<Scenario, Failure> {
 }
 
 /// A scenario in JSON, or the results of an earlier run, each of which says what it came from. `None` for TOML.
-fn configs(text: &str) -> Option<Result<Vec<ScenarioConfig>, serde_json::Error>> {
+fn configs(text: &str) -> Option<Result<Vec<SettingsDocument>, serde_json::Error>> {
     #[derive(Deserialize)]
     struct EarlierRun {
-        config: ScenarioConfig,
+        config: SettingsDocument,
     }
     let inside = text.trim_start().strip_prefix('[').map(str::trim_start);
     if inside.is_some_and(|inside| inside.starts_with('{')) {
@@ -97,7 +97,7 @@ fn configs(text: &str) -> Option<Result<Vec<ScenarioConfig>, serde_json::Error>>
     }
     text.trim_start().starts_with('{').then(|| {
         let alone = serde_json::from_str::<EarlierRun>(text).map(|earlier| earlier.config);
-        alone.or_else(|_| serde_json::from_str::<ScenarioConfig>(text)).map(|config| vec![config])
+        alone.or_else(|_| serde_json::from_str::<SettingsDocument>(text)).map(|config| vec![config])
     })
 }
 

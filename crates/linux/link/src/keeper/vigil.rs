@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::{LAB, TAKEN, descriptor};
 use crate::directory::RunDirectory;
 use crate::standin;
-use linux::LinkError;
+use linux::SystemError;
 use linux::poll::{self, Readiness};
 
 /// Time between two looks whether there is still anything to keep.
@@ -44,9 +44,9 @@ struct KeeperVigil<'a> {
 }
 
 /// Lets the link fail open until a successor has taken over, or nothing is left to keep.
-pub(super) fn stand(directory: &RunDirectory, name: &str) -> Result<(), LinkError> {
+pub(super) fn stand(directory: &RunDirectory, name: &str) -> Result<(), SystemError> {
     let path = directory.keeper(name);
-    let failed = |error: io::Error| LinkError(format!("{}: {error}", path.display()));
+    let failed = |error: io::Error| SystemError(format!("{}: {error}", path.display()));
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
@@ -60,7 +60,7 @@ pub(super) fn stand(directory: &RunDirectory, name: &str) -> Result<(), LinkErro
 }
 
 impl KeeperVigil<'_> {
-    fn run(&mut self, failed: impl Fn(io::Error) -> LinkError) -> Result<(), LinkError> {
+    fn run(&mut self, failed: impl Fn(io::Error) -> SystemError) -> Result<(), SystemError> {
         // Otherwise somebody cleaned up by hand, or another keeper took over.
         while self.is_ours() && is_of_use() {
             let is_kept = self.fails_open || self.fail_open().map_err(&failed)?;

@@ -21,7 +21,7 @@ use crate::seal::Seal;
 use crate::status::LinkIdentity;
 use linux::clock::instance;
 use linux::packet::{PacketSocket, PacketSocketOptions, TransmitRing};
-use linux::{LinkError, no_permission};
+use linux::{SystemError, no_permission};
 
 /// Room is kept for frames of a wire's MTU up to this; on interfaces without a wire it can be 65,535.
 pub(super) const LARGEST_RECEIVED: u32 = 16_000;
@@ -55,7 +55,7 @@ impl std::fmt::Debug for StandInSides {
 
 impl StandIn {
     /// Opens both sides. A keeper that passed frames meanwhile is relieved.
-    pub(super) fn sides(&mut self, config: &LinkConfig) -> Result<StandInSides, LinkError> {
+    pub(super) fn sides(&mut self, config: &LinkConfig) -> Result<StandInSides, SystemError> {
         // The wire first: if it cannot be had, a keeper goes on with the host's side.
         let (wire, wire_backend) = self.open_wire(config)?;
         let host = self.open_host()?;
@@ -72,7 +72,7 @@ impl StandIn {
         })
     }
 
-    pub(super) fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, LinkIdentity), LinkError> {
+    pub(super) fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, LinkIdentity), SystemError> {
         let framing = Framing::new(self.mac, config.peer, seal);
         let StandInSides { host, wire, wire_mtu, host_backend, wire_backend, .. } = self.sides(config)?;
         let mtu = self.mtu + (frame::ETHERNET + frame::TAG) as u32 + 4;
@@ -136,9 +136,9 @@ impl StandIn {
         }
     }
 
-    fn open_host(&mut self) -> Result<Box<dyn Host>, LinkError> {
+    fn open_host(&mut self) -> Result<Box<dyn Host>, SystemError> {
         let name = self.name.clone();
-        let opened = |error: io::Error| LinkError(format!("open {name}: {error}"));
+        let opened = |error: io::Error| SystemError(format!("open {name}: {error}"));
         if self.host == HostBackend::Tap {
             let mut tap = self.open_tap().map_err(opened)?;
             if self.is_failing_open() {
@@ -160,11 +160,11 @@ impl StandIn {
         Ok(Box::new(PacketHost::new(PacketSocket::open(far.index, &options).map_err(opened)?)))
     }
 
-    fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn backend::Wire>, WireBackend), LinkError> {
+    fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn backend::Wire>, WireBackend), SystemError> {
         let interface = &config.interface;
         #[cfg(feature = "xdp")]
         if config.wire == WireBackend::Xdp {
-            let trouble = |error| LinkError(format!("AF_XDP on {interface}: {error}; use --wire packet"));
+            let trouble = |error| SystemError(format!("AF_XDP on {interface}: {error}; use --wire packet"));
             let wire = backend::XdpWire::open(self.wire_index, self.wire_mtu).map_err(trouble)?;
             return Ok((Box::new(wire), WireBackend::Xdp));
         }
@@ -180,7 +180,7 @@ impl StandIn {
                 Ok((Box::new(PacketWire::new(socket, super_frames)), WireBackend::Packet))
             }
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(no_permission(&error)),
-            Err(error) => Err(LinkError(format!("packet socket on {interface}: {error}"))),
+            Err(error) => Err(SystemError(format!("packet socket on {interface}: {error}"))),
         }
     }
 }

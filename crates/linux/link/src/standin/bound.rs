@@ -5,7 +5,7 @@
 //! None of it can be moved without knowing what it is meant for. So it is refused, with the command that shows it, before
 //! anything is changed: a rule that no longer matches is a door that is open without a word.
 
-use super::LinkError;
+use super::SystemError;
 use crate::config::LinkConfig;
 use linux::net::{FirewallMention, InterfaceInfo, MentionKind, Netlink, xtables_mentions};
 use linux::version;
@@ -23,38 +23,38 @@ pub(super) fn check(
     config: &LinkConfig,
     wire: &InterfaceInfo,
     swaps: bool,
-) -> Result<(), LinkError> {
+) -> Result<(), SystemError> {
     let (interface, name) = (&config.interface, &config.name);
     if wire.has_xdp {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{interface} has an XDP program, which would see protected frames; `ip -d link show dev {interface}` shows it, \
              `ip link set dev {interface} xdp off` takes it off"
         )));
     }
     if let Some((what, shown)) = netlink.packet_sorting(wire.index)? {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{interface} has {what}, which would see protected frames; `{shown} {interface}` shows it: delete it, and make it \
              anew on {name} once the link is up"
         )));
     }
     if swaps && let Some(shown) = mention_of_own_name(name)? {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "a rule of the packet filter names {name}, which is called {interface} while the link is up: {shown}; say {interface} \
              in it, or use --keep-name"
         )));
     }
     let mentions = Netlink::firewall_mentions(&wire.name, wire.index)?;
     if let Some(mention) = mentions.iter().find(|mention| !follows(mention.kind, swaps)) {
-        return Err(LinkError(refusal(config, &wire.name, mention)));
+        return Err(SystemError(refusal(config, &wire.name, mention)));
     }
     match if swaps { None } else { xtables_mentions(&wire.name)? } {
-        Some(shown) => Err(LinkError(by_name(config, &wire.name, &shown))),
+        Some(shown) => Err(SystemError(by_name(config, &wire.name, &shown))),
         None => Ok(()),
     }
 }
 
 /// A rule that names the stand-in. Where that name is only another one of the stand-in's, no rule matches it.
-fn mention_of_own_name(name: &str) -> Result<Option<String>, LinkError> {
+fn mention_of_own_name(name: &str) -> Result<Option<String>, SystemError> {
     match Netlink::firewall_mentions(name, u32::MAX)?.first() {
         Some(mention) => Ok(Some(mention.to_string())),
         None => Ok(xtables_mentions(name)?),

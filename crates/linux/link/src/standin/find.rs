@@ -3,7 +3,7 @@
 use units::Rate;
 
 use crate::config::LinkConfig;
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::{InterfaceInfo, Netlink, StandInMark};
 
 /// State of an interface that is to be protected.
@@ -17,11 +17,11 @@ pub enum InterfaceState {
 }
 
 /// Looks for the interface that is to be protected.
-pub fn find(interface: &str) -> Result<InterfaceState, LinkError> {
+pub fn find(interface: &str) -> Result<InterfaceState, SystemError> {
     look_for(&Netlink::open()?, interface)
 }
 
-fn look_for(netlink: &Netlink, interface: &str) -> Result<InterfaceState, LinkError> {
+fn look_for(netlink: &Netlink, interface: &str) -> Result<InterfaceState, SystemError> {
     let Some(link) = netlink.wire_of(interface)? else {
         return Ok(InterfaceState::Absent(format!(
             "there is no interface {interface}; `ip link` shows which there are"
@@ -49,28 +49,28 @@ pub fn own_name(stand_in: &str) -> Option<String> {
     StandInMark::of(&link)?.own_name
 }
 
-pub(super) fn existing(netlink: &Netlink, interface: &str) -> Result<InterfaceInfo, LinkError> {
+pub(super) fn existing(netlink: &Netlink, interface: &str) -> Result<InterfaceInfo, SystemError> {
     match look_for(netlink, interface)? {
         InterfaceState::Ready(link) => Ok(link),
         InterfaceState::Absent(why) | InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => {
-            Err(LinkError(why))
+            Err(SystemError(why))
         }
     }
 }
 
 /// The MTU that the wire leaves for the stand-in.
-pub(super) fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, LinkError> {
+pub(super) fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, SystemError> {
     const LEAST: u32 = LinkConfig::LEAST_MTU;
     let interface = &config.interface;
     let most = wire.saturating_sub(overhead);
     match config.mtu {
-        Some(mtu) if mtu > most => Err(LinkError(format!(
+        Some(mtu) if mtu > most => Err(SystemError(format!(
             "an MTU of {mtu} needs {} on {interface}, which has {wire}: the header takes {overhead}; \
              `ip link set dev {interface} mtu {}` at both ends, or --mtu {most}",
             mtu + overhead,
             mtu + overhead,
         ))),
-        None if most < LEAST => Err(LinkError(format!(
+        None if most < LEAST => Err(SystemError(format!(
             "{interface} has an MTU of {wire}, too small: the header takes {overhead} and at least {LEAST} must be left; \
              `ip link set dev {interface} mtu 1500`"
         ))),

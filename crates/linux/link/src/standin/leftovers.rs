@@ -3,7 +3,7 @@
 use super::notes::{ChangeNotes, InterfaceChange};
 use crate::config::{HostBackend, LinkConfig};
 use crate::directory::RunDirectory;
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::{InterfaceInfo, Netlink, StandInMark};
 
 /// Remains of an earlier daemon of the same link.
@@ -21,7 +21,7 @@ pub(super) fn left_by_another(
     config: &LinkConfig,
     wire: &InterfaceInfo,
     directory: Option<&RunDirectory>,
-) -> Result<Leftovers, LinkError> {
+) -> Result<Leftovers, SystemError> {
     let (name, interface) = (&config.name, &config.interface);
     let links = netlink.links()?;
     let mut notes = directory.map_or(Ok(ChangeNotes::default()), |directory| ChangeNotes::read(directory, name))?;
@@ -33,19 +33,19 @@ pub(super) fn left_by_another(
     };
     if let Some(other) = links.iter().find(|link| !is_meant(link) && is_for_it(link)) {
         let other = StandInMark::of(other).and_then(|mark| mark.own_name).unwrap_or_else(|| other.name.clone());
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{interface} is protected already, by {other}; `hitless link down {other}` first"
         )));
     }
     let noted = notes.has(|change| matches!(change, InterfaceChange::Made { .. }));
     if let Some(ends) = notes.ends_of(name).filter(|ends| ends.wire.name != *interface) {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{name} was left by a daemon for {}; `hitless link down {name}` first, or choose another --name",
             ends.wire.name
         )));
     }
     if config.keep_name && notes.swapped().is_some() {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{name} was left by a daemon without --keep-name, and has the name of {interface}; `hitless link down {name}` first"
         )));
     }
@@ -56,11 +56,11 @@ pub(super) fn left_by_another(
     // Noted, but not yet marked: the daemon was killed in between.
     let half_made = noted && link.alias.is_none();
     if StandInMark::of(link).is_none_or(|mark| mark.interface != *interface) && !half_made {
-        return Err(LinkError(format!("the name {name} is taken by another interface; choose one with --name")));
+        return Err(SystemError(format!("the name {name} is taken by another interface; choose one with --name")));
     }
     let host = if link.kind.as_deref() == Some("veth") { HostBackend::Veth } else { HostBackend::Tap };
     if config.host != HostBackend::Auto && config.host != host {
-        return Err(LinkError(format!("{name} is there already, as {host}; `hitless link down {name}` first")));
+        return Err(SystemError(format!("{name} is there already, as {host}; `hitless link down {name}` first")));
     }
     // Its notes may be lost, but it is ours: what is put back first was changed last.
     if !noted {

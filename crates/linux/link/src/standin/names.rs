@@ -12,32 +12,32 @@
 //! While the interface is gone the stand-in is called hit0: somebody who makes it again gives it its name.
 
 use super::notes::{ChangeNotes, InterfaceChange};
-use super::{LinkEnds, LinkError, StandIn};
+use super::{LinkEnds, StandIn, SystemError};
 use crate::config::LinkConfig;
 use crate::directory::RunDirectory;
 use linux::net::{self, InterfaceInfo, Netlink, StandInMark, wire_name};
 
 impl StandIn {
     /// Lets nothing pass the wire that knows it by its name, until [`StandIn::open_wire_to_host`].
-    pub(super) fn close_wire_to_host(&mut self, interface: &str) -> Result<(), LinkError> {
+    pub(super) fn close_wire_to_host(&mut self, interface: &str) -> Result<(), SystemError> {
         self.note_filter(interface)?;
         self.netlink.drop_all_on_ingress(self.wire_index)?;
         Ok(self.netlink.drop_all_on_egress(self.wire_index)?)
     }
 
     /// Lets frames sent through the wire leave again. Frames that arrive there are still kept from the kernel.
-    pub(super) fn open_wire_to_host(&self) -> Result<(), LinkError> {
+    pub(super) fn open_wire_to_host(&self) -> Result<(), SystemError> {
         Ok(self.netlink.open_egress(self.wire_index)?)
     }
 
     /// True if the stand-in is still to get the interface's name.
-    pub(super) fn lacks_name(&self, config: &LinkConfig) -> Result<bool, LinkError> {
+    pub(super) fn lacks_name(&self, config: &LinkConfig) -> Result<bool, SystemError> {
         let named = self.netlink.existing(self.index)?;
         Ok(named.name != config.interface || !named.answers_to(&config.name))
     }
 
     /// Gives the stand-in the interface's name, and all others that it has.
-    pub(super) fn take_name(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
+    pub(super) fn take_name(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
         let (wire, links) = (self.netlink.existing(self.wire_index)?, self.netlink.links()?);
         let stand_in = self.netlink.existing(self.index)?;
         // Of a stand-in that has the name already, all but its own are the interface's.
@@ -67,14 +67,14 @@ impl StandIn {
     }
 
     /// Gives a stand-in that has only its own name that name again, should somebody have given it another.
-    pub(super) fn keep_own_name(&self, config: &LinkConfig) -> Result<(), LinkError> {
+    pub(super) fn keep_own_name(&self, config: &LinkConfig) -> Result<(), SystemError> {
         let has = self.netlink.existing(self.index)?.name;
         if has == config.name { Ok(()) } else { Ok(self.netlink.rename(self.index, &config.name)?) }
     }
 }
 
-fn refused(config: &LinkConfig, error: &net::NetError) -> LinkError {
-    LinkError(format!(
+fn refused(config: &LinkConfig, error: &net::NetError) -> SystemError {
+    SystemError(format!(
         "{error}; with --keep-name {} has a name of its own, and {} keeps its",
         config.name, config.interface
     ))
@@ -127,7 +127,7 @@ fn take_own_name(netlink: &Netlink, stand_in: &InterfaceInfo, own_name: &str) ->
 
 /// Sees to it that the interface of a link can be found by its name, before a daemon looks for it: a stand-in may have the
 /// name of an interface that is gone, and somebody may have deleted the stand-in that had its name.
-pub fn settle_name(directory: &RunDirectory, name: &str, interface: &str) -> Result<(), LinkError> {
+pub fn settle_name(directory: &RunDirectory, name: &str, interface: &str) -> Result<(), SystemError> {
     release_name(interface)?;
     // Whoever reads them next says why they cannot be read.
     let Ok(notes) = ChangeNotes::read(directory, name) else { return Ok(()) };
@@ -141,7 +141,7 @@ pub fn settle_name(directory: &RunDirectory, name: &str, interface: &str) -> Res
 }
 
 /// Takes the name of an interface that is gone from its stand-in, so that it can be made again.
-pub fn release_name(interface: &str) -> Result<(), LinkError> {
+pub fn release_name(interface: &str) -> Result<(), SystemError> {
     let netlink = Netlink::open()?;
     let links = netlink.links()?;
     for link in links.iter().filter(|link| link.name == interface) {

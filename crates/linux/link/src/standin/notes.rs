@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LinkEnds, LinkError, NotedInterface, names, offloads, settings, uppers};
+use super::{LinkEnds, NotedInterface, SystemError, names, offloads, settings, uppers};
 use crate::directory::RunDirectory;
 use crate::keeper::{self, KeeperRelief};
 use linux::net::{self, InterfaceAddress, MovedAddresses, NetError, Netlink, Offload, PortSetting, UnicastRoute};
@@ -210,15 +210,15 @@ pub(crate) struct ChangeNotes {
 
 impl ChangeNotes {
     /// Reads the notes of an earlier daemon in this network namespace; they are empty if there was none.
-    pub(crate) fn read(directory: &RunDirectory, name: &str) -> Result<Self, LinkError> {
+    pub(crate) fn read(directory: &RunDirectory, name: &str) -> Result<Self, SystemError> {
         let path = directory.notes(name);
         let text = match directory.read_notes(name) {
             Ok(Some(text)) => text,
             Ok(None) => return Ok(Self::default()),
-            Err(error) => return Err(LinkError(format!("{}: {error}", path.display()))),
+            Err(error) => return Err(SystemError(format!("{}: {error}", path.display()))),
         };
         serde_json::from_slice(&text).map_err(|error| {
-            LinkError(format!(
+            SystemError(format!(
                 "{}: not the notes of a link ({error}); put back by hand what `ip address` and `ip route` show of {name}, \
                  then remove the file",
                 path.display()
@@ -343,17 +343,17 @@ impl ChangeNotes {
 }
 
 /// Takes down what a daemon that is gone left behind. False if there is nothing.
-pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, LinkError> {
+pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, SystemError> {
     let mut notes = ChangeNotes::read(directory, name)?;
     if notes.changes.is_empty() {
         return Ok(false);
     }
     let keeper = keeper::relieve(directory, name);
     let failed = notes.undo(&Netlink::open()?, name, 0);
-    notes.write(directory, name).map_err(|error| LinkError(error.to_string()))?;
+    notes.write(directory, name).map_err(|error| SystemError(error.to_string()))?;
     if !failed.is_empty() {
         // The keeper goes on, and passes frames again.
-        return Err(LinkError(failed.join("; ")));
+        return Err(SystemError(failed.join("; ")));
     }
     keeper.into_iter().for_each(KeeperRelief::end);
     Ok(true)

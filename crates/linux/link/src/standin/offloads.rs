@@ -12,7 +12,7 @@
 
 use super::attach::LARGEST_RECEIVED;
 use super::notes::InterfaceChange;
-use super::{LinkEnds, LinkError, StandIn, far_end};
+use super::{LinkEnds, StandIn, SystemError, far_end};
 use crate::backend::queues::has_several;
 use crate::config::LinkConfig;
 use crate::frame;
@@ -45,11 +45,11 @@ const UNCUT: [&str; 4] =
     ["tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"];
 
 /// The stand-in is taken down with its link, so nothing need be put back.
-pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Result<(), LinkError> {
+pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Result<(), SystemError> {
     let still_on = netlink.set_features(stand_in, &BEYOND_VNET, false)?;
     match still_on.as_slice() {
         [] => Ok(()),
-        fixed => Err(LinkError(format!(
+        fixed => Err(SystemError(format!(
             "{stand_in} cannot switch off {}: tunnels over it would lose frames; use --backend tap",
             fixed.join(", ")
         ))),
@@ -58,7 +58,7 @@ pub(crate) fn leave_tunnels_to_kernel(netlink: &Netlink, stand_in: &str) -> Resu
 
 impl StandIn {
     /// Lets the card hand over frames as they were on the wire, as far as it can.
-    pub(super) fn no_joining_by_card(&mut self) -> Result<(), LinkError> {
+    pub(super) fn no_joining_by_card(&mut self) -> Result<(), SystemError> {
         let interface = &self.netlink.existing(self.wire_index)?.name;
         let is_veth = self.netlink.driver(interface).is_ok_and(|driver| driver == "veth");
         let unwanted = [&JOINED_BY_CARD[..], if self.no_stamps.is_none() && is_veth { &UNCUT } else { &[] }].concat();
@@ -91,7 +91,7 @@ impl StandIn {
     }
 
     /// Lets the kernel join stamped segments. Where it cannot, they come one by one.
-    pub(super) fn join_stamped(&mut self) -> Result<(), LinkError> {
+    pub(super) fn join_stamped(&mut self) -> Result<(), SystemError> {
         let interface = &self.netlink.existing(self.wire_index)?.name;
         if self.netlink.offload(interface, Offload::Gro).unwrap_or(true) {
             return Ok(());
@@ -105,7 +105,7 @@ impl StandIn {
 
     /// A veth receives nothing that exceeds its own MTU, but unprotected frames may be as long as the wire's. A TAP does
     /// not mind.
-    pub(super) fn take_long_frames(&mut self, index: u32) -> Result<(), LinkError> {
+    pub(super) fn take_long_frames(&mut self, index: u32) -> Result<(), SystemError> {
         let far = self.netlink.existing_link(&far_end(&self.name))?.index;
         let longest = frame::longest_on(self.wire_mtu.min(LARGEST_RECEIVED)) as u32;
         self.netlink.set_mtu(far, longest - frame::ETHERNET as u32)?;

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use super::notes::{ChangeNotes, InterfaceChange};
-use super::{LinkEnds, LinkError, NotedInterface, StandIn};
+use super::{LinkEnds, NotedInterface, StandIn, SystemError};
 use crate::directory::RunDirectory;
 use linux::net::Netlink;
 
@@ -19,7 +19,7 @@ use linux::net::Netlink;
 const SETTLES: Duration = Duration::from_millis(5);
 
 /// Passes frames between the interfaces of a link whose daemon is gone. False if there is no such link.
-pub(crate) fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, LinkError> {
+pub(crate) fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, SystemError> {
     let mut notes = ChangeNotes::read(directory, name)?;
     let netlink = Netlink::open()?;
     // Where nothing but the stand-in was changed, it says itself what it stands in for.
@@ -30,18 +30,18 @@ pub(crate) fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, Li
     }
     let Some(ends) = notes.ends_of(name) else { return Ok(false) };
     notes.put(InterfaceChange::FailedOpen { name: name.to_owned(), interface: ends.wire.name.clone() });
-    notes.write(directory, name).map_err(|error| LinkError(error.to_string()))?;
+    notes.write(directory, name).map_err(|error| SystemError(error.to_string()))?;
     pass(&netlink, &notes, &ends)
 }
 
 /// Gives up the name of the interface of a link, whose daemon is gone, if the interface is gone as well.
-pub(crate) fn release_name_of(directory: &RunDirectory, name: &str) -> Result<(), LinkError> {
+pub(crate) fn release_name_of(directory: &RunDirectory, name: &str) -> Result<(), SystemError> {
     ChangeNotes::read(directory, name)?.ends_of(name).map_or(Ok(()), |ends| super::release_name(&ends.wire.name))
 }
 
 /// Lets the kernel pass frames between both interfaces. Frames that the kernel's own stack receives at the wire it goes on
 /// receiving.
-fn pass(netlink: &Netlink, notes: &ChangeNotes, ends: &LinkEnds) -> Result<bool, LinkError> {
+fn pass(netlink: &Netlink, notes: &ChangeNotes, ends: &LinkEnds) -> Result<bool, SystemError> {
     let (Some(stand_in), Some(wire)) = (ends.stand_in(netlink)?, ends.wire(netlink)?) else { return Ok(false) };
     let wire_too = !notes.has(|change| matches!(change, InterfaceChange::Filtered { .. }));
     // A daemon that was killed while names changed hands left it closed.
@@ -62,7 +62,7 @@ impl StandIn {
 
     /// Ends failing open: a daemon serves the link again. Arriving frames were kept from the kernel before the wire was
     /// opened: a frame may be lost in between, none comes twice.
-    pub(super) fn close_again(&mut self) -> Result<(), LinkError> {
+    pub(super) fn close_again(&mut self) -> Result<(), SystemError> {
         if !self.is_failing_open() {
             return Ok(());
         }

@@ -2,12 +2,12 @@
 //! the same settings before it is up, and changes made meanwhile are the interface's afterwards.
 
 use super::notes::InterfaceChange;
-use super::{LinkEnds, LinkError, StandIn};
+use super::{LinkEnds, StandIn, SystemError};
 use linux::net::{self, InterfaceInfo, Netlink, adjust_settings, settings};
 
 impl StandIn {
     /// Sets the stand-in like the interface. One that an earlier daemon left has its settings already, and perhaps newer ones.
-    pub(super) fn copy_settings(&mut self, wire: &InterfaceInfo) -> Result<(), LinkError> {
+    pub(super) fn copy_settings(&mut self, wire: &InterfaceInfo) -> Result<(), SystemError> {
         if self.is_adopted && self.notes.has(|change| matches!(change, InterfaceChange::CopiedSettings { done: true }))
         {
             return Ok(());
@@ -15,7 +15,7 @@ impl StandIn {
         self.note(InterfaceChange::CopiedSettings { done: false })?;
         let stand_in = self.netlink.existing(self.index)?;
         set_alike(&self.netlink, wire, &stand_in).map_err(|error| {
-            LinkError(format!(
+            SystemError(format!(
                 "{error}: {} would not be set like {}; /proc/sys/net must be writable (in a unit: ReadWritePaths=/proc/sys/net)",
                 stand_in.name, wire.name
             ))

@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use super::notes::InterfaceChange;
-use super::{LinkEnds, LinkError, StandIn, is_link_local};
+use super::{LinkEnds, StandIn, SystemError, is_link_local};
 use crate::config::LinkConfig;
 use linux::net::{self, InterfaceInfo, Netlink, PolicyRule, PortSetting};
 
@@ -16,7 +16,7 @@ use linux::net::{self, InterfaceInfo, Netlink, PolicyRule, PortSetting};
 const LEAST_FOR_IPV6: u32 = 1_280;
 
 /// Refuses an interface that others depend on in a way that a stand-in cannot serve. `mtu` is what the stand-in will have.
-pub(crate) fn check(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo, mtu: u32) -> Result<(), LinkError> {
+pub(crate) fn check(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo, mtu: u32) -> Result<(), SystemError> {
     check_relatives(config, &netlink.links()?, wire, mtu)?;
     check_ipv6(netlink, config, wire, mtu)
 }
@@ -27,7 +27,7 @@ fn check_relatives(
     links: &[InterfaceInfo],
     wire: &InterfaceInfo,
     mtu: u32,
-) -> Result<(), LinkError> {
+) -> Result<(), SystemError> {
     let named = |link: &InterfaceInfo| match &link.kind {
         Some(kind) => format!("{} ({kind})", link.name),
         None => link.name.clone(),
@@ -37,7 +37,7 @@ fn check_relatives(
     let uppers: Vec<String> = links.iter().filter(is_upper).map(named).collect();
     let (interface, name) = (&config.interface, &config.name);
     if !uppers.is_empty() {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{interface} carries {}, which would be cut off; delete it, protect {interface}, then make it anew on {name} \
              (`ip link add link {name} ...`)",
             uppers.join(", ")
@@ -45,12 +45,12 @@ fn check_relatives(
     }
     let Some(master) = wire.master else { return Ok(()) };
     let Some(master) = links.iter().find(|link| link.index == master) else {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{interface} is part of an interface of another namespace; take it out of there"
         )));
     };
     if master.kind.as_deref() != Some("bridge") {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{interface} is part of {}, which would be cut off; `ip link set dev {interface} nomaster`, protect \
              {interface}, then `ip link set dev {name} master {}`",
             named(master),
@@ -66,16 +66,16 @@ fn check_port(
     wire: &InterfaceInfo,
     bridge: &InterfaceInfo,
     mtu: u32,
-) -> Result<(), LinkError> {
+) -> Result<(), SystemError> {
     let (interface, name, bridge_name) = (&config.interface, &config.name, &bridge.name);
     if !config.take_over {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{interface} is a port of the bridge {bridge_name}, which would be cut off; --take-over makes {name} the port \
              instead"
         )));
     }
     if bridge.filters_vlans {
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{interface} is a port of the bridge {bridge_name}, which filters VLANs: hitless does not carry those of a port \
              over; `ip link set dev {interface} nomaster`, protect {interface}, then make {name} the port and give it its VLANs \
              (`bridge vlan add dev {name} ...`)"
@@ -86,7 +86,7 @@ fn check_port(
     let needed = others.map(|port| port.mtu.min(wire.mtu)).max().unwrap_or(0);
     if mtu < needed {
         let wanted = needed + (wire.mtu.saturating_sub(mtu));
-        return Err(LinkError(format!(
+        return Err(SystemError(format!(
             "{name} would have MTU {mtu} and drop what the other ports of {bridge_name} send, which have {needed}; \
              `ip link set dev {interface} mtu {wanted}` at both ends first"
         )));
@@ -95,14 +95,14 @@ fn check_port(
 }
 
 /// Addresses that the kernel would not put on the stand-in.
-fn check_ipv6(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo, mtu: u32) -> Result<(), LinkError> {
+fn check_ipv6(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo, mtu: u32) -> Result<(), SystemError> {
     if mtu >= LEAST_FOR_IPV6 || !config.take_over {
         return Ok(());
     }
     let addresses = netlink.addresses(wire.index)?;
     match addresses.iter().find(|address| address.ip().is_ipv6() && !is_link_local(address)) {
         None => Ok(()),
-        Some(address) => Err(LinkError(format!(
+        Some(address) => Err(SystemError(format!(
             "{} has the address {}, and {} would have MTU {mtu}, less than the {LEAST_FOR_IPV6} that IPv6 needs; {}",
             config.interface,
             address.ip(),
@@ -133,19 +133,19 @@ impl StandIn {
     }
 
     /// Takes the interface out of its bridge, if it is in one. Not both at once: the bridge would be a loop.
-    pub(super) fn leave_bridge(&mut self) -> Result<(), LinkError> {
+    pub(super) fn leave_bridge(&mut self) -> Result<(), SystemError> {
         let wire = self.netlink.existing(self.wire_index)?;
         let Some(bridge) = wire.master else { return Ok(()) };
         let settings = self.netlink.port_settings(self.wire_index)?;
         let bridge = self.netlink.links()?.into_iter().find(|link| link.index == bridge);
-        let Some(bridge) = bridge else { return Err(LinkError(format!("the bridge of {} is gone", wire.name))) };
+        let Some(bridge) = bridge else { return Err(SystemError(format!("the bridge of {} is gone", wire.name))) };
         let (from, to) = (wire.name, self.name.clone());
         self.note(InterfaceChange::MovedPort { from, to, bridge: bridge.name, settings, done: false })?;
         Ok(self.netlink.set_master(self.wire_index, None)?)
     }
 
     /// Makes the stand-in the port that is noted, unless it is that already or somebody has given it another place since.
-    pub(super) fn become_port(&mut self) -> Result<(), LinkError> {
+    pub(super) fn become_port(&mut self) -> Result<(), SystemError> {
         let noted = self.notes.changes.iter().find(|change| matches!(change, InterfaceChange::MovedPort { .. }));
         let Some(InterfaceChange::MovedPort { from, to, bridge, settings, done }) = noted.cloned() else {
             return Ok(());
@@ -161,7 +161,7 @@ impl StandIn {
     }
 
     /// Rules go by names: they stay even if the stand-in has to be made anew. Where it gets the interface's name they mean it.
-    pub(super) fn copy_rules(&mut self) -> Result<(), LinkError> {
+    pub(super) fn copy_rules(&mut self) -> Result<(), SystemError> {
         let noted = self.notes.changes.iter().find_map(|change| match change {
             InterfaceChange::CopiedRules { rules, done } => Some((rules.clone(), *done)),
             _ => None,
@@ -186,7 +186,7 @@ impl StandIn {
 
     /// Noted, because an interface forgets them all when its last address is taken away. A stand-in that has none lost them,
     /// or was made anew; one that has some may have better ones by now.
-    pub(super) fn copy_neighbours(&mut self, config: &LinkConfig) -> Result<(), LinkError> {
+    pub(super) fn copy_neighbours(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
         let noted = self.notes.changes.iter().find_map(|change| match change {
             InterfaceChange::CopiedNeighbours { neighbours, done, .. } => Some((neighbours.clone(), *done)),
             _ => None,

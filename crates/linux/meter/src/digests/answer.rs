@@ -70,22 +70,22 @@ impl ReportAnswer {
     }
 
     /// `None` if it is none, or `Unsealed` if there is a key and the answer does not have its tag.
-    pub(crate) fn from_text(life: u64, text: &str, key: Option<&OrderKey>) -> Option<HeardAnswer> {
+    pub(crate) fn from_text(life: u64, text: &str, key: Option<&OrderKey>) -> Option<ReceivedAnswer> {
         let mut parts = text.splitn(5, ' ');
         let mut number = || parts.next()?.parse().ok();
         let (collector, taken, refused) = (number()?, number()?, number()?);
         let (tag, reason) = (parts.next()?, parts.next()?);
         let answer = Self { collector, life, taken, refused, reason: shortened(reason) };
         Some(match key {
-            Some(key) if tag.parse() != Ok(answer.tag(key)) => HeardAnswer::Unsealed,
-            _ => HeardAnswer::Sealed(Self { reason: printable(&answer.reason), ..answer }),
+            Some(key) if tag.parse() != Ok(answer.tag(key)) => ReceivedAnswer::Unsealed,
+            _ => ReceivedAnswer::Sealed(Self { reason: printable(&answer.reason), ..answer }),
         })
     }
 }
 
 /// An answer as the meter received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum HeardAnswer {
+pub(crate) enum ReceivedAnswer {
     Sealed(ReportAnswer),
     /// We have a key, and it has not, or another.
     Unsealed,
@@ -216,7 +216,7 @@ mod tests {
     fn an_answer_is_read_as_it_was_written_and_never_prints_what_moves_a_cursor() {
         let said = answer(5, 2, "its clock is 90 s away: set both by NTP");
         assert_eq!(ReportAnswer::parse(&said.to_bytes()), Some(said.clone()));
-        assert_eq!(ReportAnswer::from_text(7, &said.to_text(None), None), Some(HeardAnswer::Sealed(said.clone())));
+        assert_eq!(ReportAnswer::from_text(7, &said.to_text(None), None), Some(ReceivedAnswer::Sealed(said.clone())));
         let hostile = ReportAnswer::parse(&answer(0, 1, "\x1b[2Jgone\n").to_bytes()).unwrap();
         assert_eq!(hostile.reason, " [2Jgone ");
         for bytes in [&[][..], &[0; 31], &[b'x'; HEAD + LONGEST_REASON + 1]] {
@@ -232,12 +232,12 @@ mod tests {
         let (key, other) = (OrderKey::new([7; 16]), OrderKey::new([8; 16]));
         let said = answer(5, 0, "");
         let heard = |text: &str| ReportAnswer::from_text(7, text, Some(&key));
-        assert_eq!(heard(&said.to_text(Some(&key))), Some(HeardAnswer::Sealed(said.clone())));
+        assert_eq!(heard(&said.to_text(Some(&key))), Some(ReceivedAnswer::Sealed(said.clone())));
         for text in [said.to_text(Some(&other)), said.to_text(None), said.to_text(Some(&key)).replacen('5', "6", 1)] {
-            assert_eq!(heard(&text), Some(HeardAnswer::Unsealed), "{text}");
+            assert_eq!(heard(&text), Some(ReceivedAnswer::Unsealed), "{text}");
         }
         let of_another = ReportAnswer::from_text(8, &said.to_text(Some(&key)), Some(&key));
-        assert_eq!(of_another, Some(HeardAnswer::Unsealed));
+        assert_eq!(of_another, Some(ReceivedAnswer::Unsealed));
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! Invariants: no report, from any sender, makes this panic, stall or grow beyond its memory; what is unsure is
 //! reported as unsure.
 
-mod news;
+mod events;
 pub mod text;
 mod watched;
 
@@ -27,8 +27,8 @@ use radar::digest::PackedDigest;
 use radar::packet::{Flow, Timestamp};
 use radar::segment::{MeterReport, ReportError};
 
-use news::UnlistedEvents;
-pub use news::{CollectorEvent, LostPacket};
+use events::UnlistedEvents;
+pub use events::{CollectorEvent, LostPacket};
 use watched::CollectedSegment;
 
 /// Segments at a time.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::answer::ReportAnswer;
 use super::frame::{self, PeerError};
-use super::inlet::ReportGate;
+use super::report_receiver::ReportGate;
 use super::seal::{NONCE, ReportSession, TAG};
 use super::tcp::is_timeout;
 use bus::key::nonce;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use units::StopFlag;
 
 use super::answer::ReportAnswers;
-use super::squeeze::{is_squeezed, unsqueeze};
+use super::run_length;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Bytes that a report takes besides its contents.
@@ -107,7 +107,7 @@ impl CollectorQueue {
 
     /// Puts in a report that is still squeezed. False once nobody wants more.
     pub(super) fn put(&self, received: ReceivedReport, mut taken: BudgetShare) -> bool {
-        debug_assert!(is_squeezed(&received.report), "was looked at before");
+        debug_assert!(run_length::is_encoded(&received.report), "was looked at before");
         let bytes = std::mem::take(&mut taken.bytes);
         let is_wanted = self.out.send((received, bytes)).is_ok();
         if !is_wanted {
@@ -126,7 +126,7 @@ impl CollectorReports {
     pub fn recv_timeout(&self, most: Duration) -> Result<ReceivedReport, RecvTimeoutError> {
         let (received, bytes) = self.queue.recv_timeout(most)?;
         self.room.give(bytes);
-        let report = unsqueeze(&received.report).unwrap_or_default();
+        let report = run_length::decode(&received.report).unwrap_or_default();
         Ok(ReceivedReport { report, ..received })
     }
 }
@@ -134,14 +134,14 @@ impl CollectorReports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digests::squeeze::squeeze;
+    use crate::digests::run_length;
 
     #[test]
     fn no_more_bytes_wait_than_there_is_room_for_whatever_they_stand_for() {
         let (queue, reports) = queue(1_000);
         let stop = StopFlag::new();
         stop.stop();
-        let zeros = squeeze(&vec![0; 1 << 20]);
+        let zeros = run_length::encode(&vec![0; 1 << 20]);
         let put = |report: &[u8]| {
             let taken = queue.take(report.len(), &stop)?;
             Some(queue.put(ReceivedReport { life: 1, missing: 0, report: report.to_vec() }, taken))
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(kept, 1_000 / (EACH + zeros.len()));
         (0..kept).for_each(|_| assert_eq!(reports.recv_timeout(Duration::ZERO).unwrap().report.len(), 1 << 20));
         // Longer than all the room: alone, and nothing beside it.
-        let long = squeeze(&[1; 5_000]);
+        let long = run_length::encode(&[1; 5_000]);
         assert_eq!((put(&long), put(&zeros)), (Some(true), None));
         assert_eq!(reports.recv_timeout(Duration::ZERO).unwrap().report, [1; 5_000]);
         assert!(queue.take(10, &stop).is_some(), "room that was not used is given back");

@@ -10,9 +10,9 @@ use std::{cmp, thread};
 
 use redis::{Value, cmd};
 
-use super::answer::{HeardAnswer, ReportAnswer};
-use super::inlet::ReportGate;
-use super::post::ReportTransport;
+use super::answer::{ReceivedAnswer, ReportAnswer};
+use super::report_queue::ReportTransport;
+use super::report_receiver::ReportGate;
 use super::seal::entry_tag;
 use super::{Envelope, LONGEST};
 use bus::BusError;
@@ -82,7 +82,7 @@ impl ReportTransport for RedisTransport {
         self.line.ask("telling a report", &add, Duration::ZERO).map(drop).map_err(|error| error.to_string())
     }
 
-    fn hear(&mut self, life: u64) -> Vec<HeardAnswer> {
+    fn hear(&mut self, life: u64) -> Vec<ReceivedAnswer> {
         if self.clock.elapsed() < self.heard + ANSWER_EVERY {
             return Vec::new();
         }

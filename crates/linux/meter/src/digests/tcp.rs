@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::Envelope;
-use super::answer::HeardAnswer;
+use super::answer::ReceivedAnswer;
 use super::frame::{self, PeerError};
-use super::post::ReportTransport;
+use super::report_queue::ReportTransport;
 use super::seal::{NONCE, ReportSession, TAG};
 use bus::key::{OrderKey, nonce};
 
@@ -74,18 +74,18 @@ impl ReportTransport for TcpTransport {
         Ok(())
     }
 
-    fn hear(&mut self, _life: u64) -> Vec<HeardAnswer> {
+    fn hear(&mut self, _life: u64) -> Vec<ReceivedAnswer> {
         let Some(connection) = &mut self.connected else { return Vec::new() };
         connection.listen();
         let mut heard = Vec::new();
         loop {
             match frame::take_answer(&mut connection.inbox, connection.session.as_mut()) {
-                Ok(Some(answer)) => heard.push(HeardAnswer::Sealed(answer)),
+                Ok(Some(answer)) => heard.push(ReceivedAnswer::Sealed(answer)),
                 Ok(None) => return heard,
                 // It is no collector of ours, or something was changed on the way.
                 Err(_) => {
                     self.connected = None;
-                    heard.push(HeardAnswer::Unsealed);
+                    heard.push(ReceivedAnswer::Unsealed);
                     return heard;
                 }
             }
@@ -155,7 +155,7 @@ mod tests {
     use units::StopFlag;
 
     use super::*;
-    use crate::digests::{CollectorAddress, CollectorReports, ReceivedReport, ReportReceiver, post, queue};
+    use crate::digests::{CollectorAddress, CollectorReports, ReceivedReport, ReportReceiver, queue, report_queue};
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn reports_come_in_order_and_nothing_is_said() {
         let said = with_collector(None, |address, received| {
-            let (mut outlet, post) = post(CollectorAddress::Tcp(address.to_string()), 7, None);
+            let (mut outlet, sender) = report_queue(CollectorAddress::Tcp(address.to_string()), 7, None);
             let reports: Vec<Vec<u8>> = (0..20).map(|nth| vec![nth; 1_000]).collect();
             thread::scope(|scope| {
-                let sending = scope.spawn(|| post.run(&|line| panic!("{line}")));
+                let sending = scope.spawn(|| sender.run(&|line| panic!("{line}")));
                 for report in &reports {
                     assert!(outlet.put(report.clone()));
                     assert_eq!(next(received), came(7, report));
@@ -208,13 +208,13 @@ mod tests {
         // Nobody listens there now, and nobody else will be given the port while this socket has it.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (mut outlet, post) = post(CollectorAddress::Tcp(address.to_string()), 7, None);
+        let (mut outlet, sender) = report_queue(CollectorAddress::Tcp(address.to_string()), 7, None);
         let kept = (0..400).filter(|nth| outlet.put(vec![*nth as u8])).count() as u64;
         assert!(kept < 400);
         let (put, received) = queue(1 << 20);
         let stop = StopFlag::new();
         thread::scope(|scope| {
-            let sending = scope.spawn(|| post.run(&|_| ()));
+            let sending = scope.spawn(|| sender.run(&|_| ()));
             scope.spawn(|| ReportReceiver::Tcp(listener).run(None, &put, &stop, &|_| ()).unwrap());
             for nth in 0..kept {
                 assert_eq!(next(&received), came(7, &[nth as u8]));
@@ -242,7 +242,7 @@ mod tests {
             liar.write_all(&[&frame::greeting(false)[..], &u32::MAX.to_le_bytes()].concat()).unwrap();
             let _ = liar.read_to_end(&mut Vec::new());
             let mut way = TcpTransport::new(&address.to_string(), None);
-            let report = crate::digests::squeeze::squeeze(b"fine");
+            let report = crate::digests::run_length::encode(b"fine");
             way.send(&Envelope { life: 1, number: 0, report }).unwrap();
             assert_eq!(next(received), came(1, b"fine"));
         });
@@ -272,9 +272,9 @@ mod tests {
         let told = Mutex::new(String::new());
         let mut counts = None;
         with_collector(key.clone().as_ref(), |address, received| {
-            let (mut outlet, post) = post(CollectorAddress::Tcp(address.to_string()), 7, key);
+            let (mut outlet, sender) = report_queue(CollectorAddress::Tcp(address.to_string()), 7, key);
             thread::scope(|scope| {
-                let sending = scope.spawn(|| post.run(&|line| told.lock().unwrap().push_str(line)));
+                let sending = scope.spawn(|| sender.run(&|line| told.lock().unwrap().push_str(line)));
                 for nth in 0..10 {
                     outlet.put(vec![nth; 100]);
                     let report = next(received);
@@ -313,11 +313,11 @@ mod tests {
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let place = CollectorAddress::Tcp(listener.local_addr().unwrap().to_string());
-        let (mut outlet, post) = post(place, 7, None);
+        let (mut outlet, sender) = report_queue(place, 7, None);
         outlet.put(b"report".to_vec());
         drop(outlet);
         thread::scope(|scope| {
-            let sending = scope.spawn(|| post.run(&|_| ()));
+            let sending = scope.spawn(|| sender.run(&|_| ()));
             let (mut meter, _) = listener.accept().unwrap();
             meter.write_all(b"HLRM\x01\0\0\0").unwrap();
             meter.read_to_end(&mut Vec::new()).unwrap();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     fn fine() -> Envelope {
-        Envelope { life: 1, number: 0, report: crate::digests::squeeze::squeeze(b"fine") }
+        Envelope { life: 1, number: 0, report: crate::digests::run_length::encode(b"fine") }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use units::Moment;
 
-use super::hearing::MOST_ORDERS;
+use super::admission::MOST_ORDERS;
 use super::{Executor, ObeyedOrder, PortActor};
 use crate::journal::{ActionKind, ActionOutcome};
 use bus::message::{Message, Order, OrderKind};

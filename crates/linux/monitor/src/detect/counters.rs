@@ -35,7 +35,7 @@ const SET_BACK: u32 = 8;
 
 /// Counts of anomalous readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Oddities {
+pub struct CounterAnomalies {
     /// Counters that wrapped, and were counted on.
     pub wraps: u64,
     /// Counters that started over or jumped: the interval since the last reading was not counted.

@@ -27,7 +27,7 @@ use units::Moment;
 
 use super::alarm::{Alarm, AlarmEnd};
 use super::change::{AbsenceReason, ChangeKind, DetectorVerdict, PortChange, ReadingNote, span};
-use super::counters::{CounterStep, Oddities, PortBaseline, ReadingClock, Tick};
+use super::counters::{CounterAnomalies, CounterStep, PortBaseline, ReadingClock, Tick};
 use super::damping::FlapRecord;
 use super::limits::Limits;
 use super::window::{FrameCounts, LossWindow};
@@ -62,7 +62,7 @@ pub struct Detector {
     absence: Option<AbsenceReason>,
     /// Last oddity, and its time.
     note: Option<(ReadingNote, Moment)>,
-    oddities: Oddities,
+    oddities: CounterAnomalies,
     told: Option<PortChange>,
 }
 
@@ -81,7 +81,7 @@ impl Detector {
             bad_polls: 0,
             absence: None,
             note: None,
-            oddities: Oddities::default(),
+            oddities: CounterAnomalies::default(),
             told: None,
         }
     }
@@ -176,7 +176,7 @@ impl Detector {
         self.told.as_ref()
     }
 
-    pub fn oddities(&self) -> Oddities {
+    pub fn oddities(&self) -> CounterAnomalies {
         self.oddities
     }
 

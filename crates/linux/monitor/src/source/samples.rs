@@ -26,7 +26,7 @@ use units::Moment;
 use super::Source;
 use crate::reading::Reading;
 
-use format::{Meaning, SampleFormat};
+use format::{SampleFormat, SampleLine};
 use lines::{LineRead, LineReader};
 
 pub use record::ReadingRecorder;
@@ -96,15 +96,15 @@ impl Samples {
         while let Some((number, line)) = self.lines.next(to_the_end) {
             let meaning = match line {
                 Ok(line) => self.format.read(&line),
-                Err(why) => Meaning::Nonsense(why.to_owned()),
+                Err(why) => SampleLine::Nonsense(why.to_owned()),
             };
             match meaning {
-                Meaning::Nothing => {}
-                Meaning::Nonsense(why) => {
+                SampleLine::Nothing => {}
+                SampleLine::Nonsense(why) => {
                     self.first_wrong.get_or_insert_with(|| format!("line {number}: {why}"));
                     wrong.tell(number, &why);
                 }
-                Meaning::Sample(reading) => match self.refusal(&reading) {
+                SampleLine::Sample(reading) => match self.refusal(&reading) {
                     Some(why) => wrong.tell(number, &why),
                     None => {
                         self.made_sense = true;

@@ -15,7 +15,7 @@ use link::directory::Lock;
 use link::keeper::{KeeperProgram, KeeperWatch};
 use link::service;
 use link::standin::{self, StandIn};
-use linux::LinkError;
+use linux::SystemError;
 use linux::mailbox::{Mailbox, MailboxReader};
 use reserve::SchedulerKind;
 use units::Rate;
@@ -62,7 +62,7 @@ impl JoinConfig {
 pub fn bring_up(
     config: &JoinConfig,
     directory: Option<&RunDirectory>,
-) -> Result<(JoinedHost, JoinIdentity, StandIn), LinkError> {
+) -> Result<(JoinedHost, JoinIdentity, StandIn), SystemError> {
     let (sides, mut stand_in) = standin::bring_up_for(&config.link, directory, MARK_LEN)?;
     let backends = [sides.host_backend.clone(), sides.wire_backend.clone()];
     let mtu = sides.mtu;
@@ -70,7 +70,7 @@ pub fn bring_up(
         .agreement(sides.wire_mtu, sides.rate)
         .at_host()
         .and_then(|rack| Ok((JoinedHost::new(rack, sides)?, rack)))
-        .map_err(|error| LinkError(error.to_string()));
+        .map_err(|error| SystemError(error.to_string()));
     match joined {
         Ok((host, rack)) => {
             let (name, interface) = (config.link.name.clone(), config.link.interface.clone());

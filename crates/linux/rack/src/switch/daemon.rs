@@ -9,7 +9,7 @@ use link::daemon::{DaemonEnd, bind_metrics};
 use link::frame;
 use link::service;
 use link::standin::wire_socket;
-use linux::LinkError;
+use linux::SystemError;
 use linux::mailbox::{Mailbox, MailboxReader};
 use linux::net::InterfaceInfo;
 use linux::packet::{PacketSocket, PacketSocketOptions};
@@ -28,23 +28,23 @@ pub fn open_ports(
     interfaces: &[InterfaceInfo],
     rate: Rate,
     buffer: Bytes,
-) -> Result<(Vec<PortConfig>, Vec<PacketSocket>), LinkError> {
+) -> Result<(Vec<PortConfig>, Vec<PacketSocket>), SystemError> {
     let opened: Vec<_> = std::thread::scope(|scope| {
         let open = |interface| scope.spawn(move || open_port(interface, rate, buffer));
         let opening: Vec<_> = interfaces.iter().map(open).collect();
-        let panicked = |_| Err(LinkError("a port could not be opened".to_owned()));
+        let panicked = |_| Err(SystemError("a port could not be opened".to_owned()));
         opening.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
     });
     opened.into_iter().collect::<Result<Vec<_>, _>>().map(|ports| ports.into_iter().unzip())
 }
 
-fn open_port(interface: &InterfaceInfo, rate: Rate, buffer: Bytes) -> Result<(PortConfig, PacketSocket), LinkError> {
+fn open_port(interface: &InterfaceInfo, rate: Rate, buffer: Bytes) -> Result<(PortConfig, PacketSocket), SystemError> {
     let options =
         PacketSocketOptions { vnet: true, send_buffer: SEND_BUFFER, ..wire_socket(interface.mtu, RING_FRAMES) };
     let socket = PacketSocket::open(interface.index, &options).and_then(PacketSocket::with_super_frames);
     let socket = socket.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => linux::no_permission(&format!("{}: {error}", interface.name)),
-        _ => LinkError(format!("{}: {error}", interface.name)),
+        _ => SystemError(format!("{}: {error}", interface.name)),
     })?;
     let longest = frame::longest_on(interface.mtu);
     Ok((PortConfig { name: interface.name.clone(), rate, buffer, longest, trusts_priority: false }, socket))

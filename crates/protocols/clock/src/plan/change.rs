@@ -9,8 +9,8 @@
 //! tree down: those that have changed and those above them in the new tree are the same set, so a node that has changed has its new way to the
 //! root, and one that has not follows its old way until it meets one that has.
 
+mod exposure;
 mod order;
-mod played;
 mod stage;
 mod steps;
 
@@ -303,7 +303,7 @@ impl<'a> StageNames<'a> {
         let is_affordable = self.names.len().saturating_mul(steps.len()) <= MOST_PLAYED;
         let graph = Graph::new(self.names.iter().copied(), self.links.iter().map(|(ends, _)| *ends));
         let graph = graph.ok().filter(|_| is_affordable);
-        let exposed = graph.map(|graph| played::exposed(&graph, [root, old_backup], &first, &steps));
+        let exposed = graph.map(|graph| exposure::exposed(&graph, [root, old_backup], &first, &steps));
         Ok((steps, exposed))
     }
 }

@@ -52,7 +52,7 @@ struct SentFrame<B> {
 }
 
 /// Result of assembling a burst from the queue above.
-pub(super) enum Assembled<B> {
+pub(super) enum BurstAssembly<B> {
     Nothing,
     /// A frame that does not reserve.
     Unreserved(B),
@@ -147,11 +147,11 @@ impl<B: RackFrame> SendContext<B> {
     }
 
     /// Takes the next burst from the queue above: frames of one class for one destination.
-    pub(super) fn assemble<O: Out<ReservingHost<B>>>(&mut self, out: &mut O) -> Assembled<B> {
+    pub(super) fn assemble<O: Out<ReservingHost<B>>>(&mut self, out: &mut O) -> BurstAssembly<B> {
         debug_assert!(self.frames.is_empty() && self.is_idle());
-        let Some(first) = self.next_above(out) else { return Assembled::Nothing };
+        let Some(first) = self.next_above(out) else { return BurstAssembly::Nothing };
         let Some(to) = first.destination().filter(|_| on_wire(first.len()) <= self.most_bytes) else {
-            return Assembled::Unreserved(first);
+            return BurstAssembly::Unreserved(first);
         };
         (self.to, self.class) = (to, first.class().min(RESERVE_CLASSES - 1));
         self.demand = Demand::default();
@@ -168,7 +168,7 @@ impl<B: RackFrame> SendContext<B> {
             self.add(next);
         }
         self.begin();
-        Assembled::Burst
+        BurstAssembly::Burst
     }
 
     fn add(&mut self, frame: B) {

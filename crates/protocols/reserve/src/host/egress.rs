@@ -6,7 +6,7 @@ use machine::{Out, Pull};
 use units::Time;
 use wire::reserve::{DataMark, ReserveMessage, ReserveVerb};
 
-use super::context::{Assembled, BurstMarking, ContextState};
+use super::context::{BurstAssembly, BurstMarking, ContextState};
 use super::{HOST_WIRE, ReservingHost};
 use crate::frame::{RackFrame, ReservePacket};
 use crate::params::SchedulerKind;
@@ -84,13 +84,13 @@ impl<B: RackFrame> ReservingHost<B> {
                 true
             }
             ContextState::Idle => match context.assemble(out) {
-                Assembled::Nothing => false,
-                Assembled::Unreserved(frame) => {
+                BurstAssembly::Nothing => false,
+                BurstAssembly::Unreserved(frame) => {
                     self.list(number, out);
                     self.transmit_data(None, frame, out);
                     true
                 }
-                Assembled::Burst => self.begin_burst(now, number, out),
+                BurstAssembly::Burst => self.begin_burst(now, number, out),
             },
             _ => false,
         }
@@ -114,7 +114,7 @@ impl<B: RackFrame> ReservingHost<B> {
             return false;
         }
         let t = self.slots.slot() * u64::from(self.rack.t);
-        if knows_switch && paper && self.knowledge.is_free(now, context.to, t, self.params.recent) {
+        if knows_switch && paper && self.destinations.is_free(now, context.to, t, self.params.recent) {
             (context.copying, context.copied) = (Some(0), true);
             self.copying.push_back(number);
         }

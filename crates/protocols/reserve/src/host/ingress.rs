@@ -74,7 +74,7 @@ impl<B: RackFrame> ReservingHost<B> {
             self.round_trip.add(now, round_trip);
         }
         let chosen = grant.chosen();
-        self.knowledge.learn(now, about.peer, chosen);
+        self.destinations.learn(now, about.peer, chosen);
         let context = &mut self.contexts[usize::from(number)];
         if context.copied && chosen <= self.slots.slot() * u64::from(self.rack.t) {
             self.on_copies_passed(number, out);

@@ -41,66 +41,50 @@ pub trait BlockPointer: Copy + Default + fmt::Debug + PartialEq {
     fn slot(edge: Self::Edge) -> Self;
 }
 
-/// For at most 256 blocks, as in the paper.
-impl BlockPointer for u8 {
-    const BITS: u32 = u8::BITS;
-    type Edge = u32;
+/// Implements a pointer. In an edge it stands at this bit, above the PSN.
+macro_rules! block_pointer {
+    ($(#[$about:meta])* $pointer:ty, $edge:ty, $above:expr) => {
+        $(#[$about])*
+        impl BlockPointer for $pointer {
+            const BITS: u32 = <$pointer>::BITS;
+            type Edge = $edge;
 
-    #[inline]
-    fn new(index: usize) -> Self {
-        index as Self
-    }
+            #[inline]
+            fn new(index: usize) -> Self {
+                index as Self
+            }
 
-    #[inline]
-    fn index(self) -> usize {
-        usize::from(self)
-    }
+            #[inline]
+            fn index(self) -> usize {
+                usize::from(self)
+            }
 
-    #[inline]
-    fn edge(psn: Psn, slot: Self) -> u32 {
-        psn.number() | u32::from(slot) << PSN_BITS
-    }
+            #[inline]
+            fn edge(psn: Psn, slot: Self) -> $edge {
+                <$edge>::from(psn.number()) | <$edge>::from(slot) << $above
+            }
 
-    #[inline]
-    fn psn(edge: u32) -> Psn {
-        Psn::new(edge)
-    }
+            #[inline]
+            fn psn(edge: $edge) -> Psn {
+                Psn::new(edge as u32)
+            }
 
-    #[inline]
-    fn slot(edge: u32) -> Self {
-        (edge >> PSN_BITS) as Self
-    }
+            #[inline]
+            fn slot(edge: $edge) -> Self {
+                (edge >> $above) as Self
+            }
+        }
+    };
 }
 
-/// For at most 65,536. A chip needs five bytes for an edge, this program takes eight.
-impl BlockPointer for u16 {
-    const BITS: u32 = u16::BITS;
-    type Edge = u64;
+block_pointer! {
+    /// Names at most 256 blocks, as in the paper.
+    u8, u32, PSN_BITS
+}
 
-    #[inline]
-    fn new(index: usize) -> Self {
-        index as Self
-    }
-
-    #[inline]
-    fn index(self) -> usize {
-        usize::from(self)
-    }
-
-    #[inline]
-    fn edge(psn: Psn, slot: Self) -> u64 {
-        u64::from(psn.number()) | u64::from(slot) << u32::BITS
-    }
-
-    #[inline]
-    fn psn(edge: u64) -> Psn {
-        Psn::new(edge as u32)
-    }
-
-    #[inline]
-    fn slot(edge: u64) -> Self {
-        (edge >> u32::BITS) as Self
-    }
+block_pointer! {
+    /// Names at most 65,536 blocks. A chip needs five bytes for an edge, this program takes eight.
+    u16, u64, u32::BITS
 }
 
 /// Size of a pool; [`PoolConfig::blocks`] checks it.

@@ -6,18 +6,18 @@ use super::Scoreboard;
 
 /// First positions of such segments. Only connections with a socket keep them.
 #[derive(Debug, Default)]
-pub(super) struct Unlisted(Vec<u64>);
+pub(super) struct UnlistedSegments(Vec<u64>);
 
 impl Scoreboard {
     /// Scoreboard of a connection with a `socket` or without.
     pub(crate) fn new(socket: bool) -> Self {
-        Self { unlisted: socket.then(Unlisted::default), ..Self::default() }
+        Self { unlisted: socket.then(UnlistedSegments::default), ..Self::default() }
     }
 
     /// RACK takes a segment for lost.
     pub(super) fn unlist(&mut self, index: usize) {
         let (start, head) = (self.records[index].start, self.records[0].start);
-        if let Some(Unlisted(starts)) = &mut self.unlisted {
+        if let Some(UnlistedSegments(starts)) = &mut self.unlisted {
             starts.retain(|other| *other >= head && *other != start);
             starts.push(start);
         }
@@ -26,13 +26,13 @@ impl Scoreboard {
     /// A segment leaves again.
     pub(super) fn list_again(&mut self, index: usize) {
         let start = self.records[index].start;
-        if let Some(Unlisted(starts)) = &mut self.unlisted {
+        if let Some(UnlistedSegments(starts)) = &mut self.unlisted {
             starts.retain(|other| *other != start);
         }
     }
 
     pub(super) fn is_unlisted(&self, start: u64) -> bool {
-        self.unlisted.as_ref().is_some_and(|Unlisted(starts)| starts.contains(&start))
+        self.unlisted.as_ref().is_some_and(|UnlistedSegments(starts)| starts.contains(&start))
     }
 }
 

@@ -11,14 +11,14 @@ use super::flows::Flows;
 use super::host::{Hosts, SimHost};
 use super::index::{HostId, IndexVec, SwitchId};
 use super::marking::MarkingPoint;
-use super::observe::Observed;
+use super::observe::RunObservations;
 use super::packet::{Packets, Tags};
 use super::pfc::slowest_host;
 use super::port::{Owner, Queues, SimPort};
 use super::processor::RunningProcessor;
 use super::programs::NetworkProgram;
 use super::protected::LinkActions;
-use super::rack::RackNic;
+use super::reserving_host::RackNic;
 use super::rules::SwitchRules;
 use super::setup::{LinkSetup, NetworkSetup};
 use super::switch::{Ingress, Ports, SimSwitch};
@@ -56,7 +56,7 @@ impl<'p, P: NetworkProgram> Network<'p, P> {
         for (at, node) in &setup.dead {
             queue.schedule(*at, NetworkEvent::HostDies { host: hosts.at(*node) });
         }
-        let observed = Observed::new(setup.sampling.clone(), setup.traffic.len(), setup.rtt);
+        let observed = RunObservations::new(setup.sampling.clone(), setup.traffic.len(), setup.rtt);
         Self {
             queue,
             hosts,

@@ -10,7 +10,7 @@ use super::events::NetworkEvent;
 use super::index::{EndId, HostId};
 use super::port::CLASSES;
 use super::programs::{EndCall, NetworkProgram};
-use super::transports::{Body, Carried, SimTransport, Transport, each_transport};
+use super::transports::{Body, BodyConversion, SimTransport, Transport, each_transport};
 use crate::engine::{EventQueue, TimerFiring, Timers};
 
 const MOST_TIMERS: usize = 6;
@@ -308,7 +308,7 @@ impl DecisionSink for &mut DecisionLog {
     }
 }
 
-impl<M: Carried> Driver<M> {
+impl<M: BodyConversion> Driver<M> {
     pub(crate) fn new(machine: M) -> Self {
         Self { machine, timers: Timers::new() }
     }

@@ -13,7 +13,7 @@ use super::end::FlowEnd;
 use super::index::{ConnectionId, EndId, HostId, IndexVec, PacketId};
 use super::outcome::PoolUse;
 use super::processor::RunningProcessor;
-use super::rack::RackNic;
+use super::reserving_host::RackNic;
 use super::setup::HostLatency;
 use crate::topology::{DirectedLink, NodeId};
 

@@ -13,7 +13,7 @@ use crate::protocols::each_protocol;
 
 /// Findings of a run so far.
 #[derive(Debug)]
-pub(super) struct Observed {
+pub(super) struct RunObservations {
     pub outcome: NetworkOutcome,
     /// Payload that has arrived in order, by traffic.
     pub received: IndexVec<TrafficId, u64>,
@@ -34,7 +34,7 @@ struct LastSample {
     repaired: (u64, u64),
 }
 
-impl Observed {
+impl RunObservations {
     pub(super) fn new(sampling: Option<Sampling>, traffic: usize, round_trips: bool) -> Self {
         let ports = sampling.iter().flat_map(|sampling| &sampling.ports).map(|_| (0, 0)).collect();
         Self {

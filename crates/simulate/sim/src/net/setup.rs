@@ -9,7 +9,7 @@ use super::marking::Marking;
 use super::processor::HostProcessor;
 use super::profile::NetworkProfile;
 use super::programs::metering;
-use super::rack::RackSetup;
+use super::reserving_host::RackSetup;
 use super::rules::FaultyRule;
 use super::switch::SwitchSettings;
 use super::transports::TransportSetup;

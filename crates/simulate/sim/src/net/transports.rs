@@ -38,7 +38,7 @@ use wire::ipv4;
 use super::address::station;
 use super::end::{Driver, FlowCounters, FlowProgress};
 use crate::topology::NodeId;
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 pub use datagrams::{DatagramConfig, DatagramGaps, HEADERS as DATAGRAM_HEADERS};
 pub use irn::IrnSetup;
@@ -69,7 +69,7 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
     const PROTOCOL: u8 = ipv4::UDP;
 
     /// Reads what a scenario says about it.
-    fn read(table: &ScenarioReader<'_>, name: &str) -> ReadResult<Self::Setup>;
+    fn read(table: &SettingsReader<'_>, name: &str) -> ReadResult<Self::Setup>;
 
     /// One end of a connection.
     fn connect(setup: &Self::Setup, at: &mut Site<'_>) -> Self;
@@ -274,7 +274,7 @@ impl HeaderWriter<'_> {
 }
 
 /// Conversion between the segments of a transport and a packet's body.
-pub(crate) trait Carried: SimTransport {
+pub(crate) trait BodyConversion: SimTransport {
     fn wrap(frame: Self::Frame) -> Body;
     fn unwrap(body: Body) -> Option<Self::Frame>;
 }
@@ -283,11 +283,11 @@ pub(crate) trait Carried: SimTransport {
 struct ListedTransport {
     names: &'static [&'static str],
     recovery: Option<&'static str>,
-    read: fn(&ScenarioReader<'_>, &str) -> ReadResult<TransportSetup>,
+    read: fn(&SettingsReader<'_>, &str) -> ReadResult<TransportSetup>,
 }
 
 /// Reads the `transport` of a `[[traffic]]`, with all that can be set about it.
-pub fn read(table: &ScenarioReader<'_>) -> ReadResult<TransportSetup> {
+pub fn read(table: &SettingsReader<'_>) -> ReadResult<TransportSetup> {
     let mut names: Vec<(&str, &'static str)> =
         LISTED.iter().flat_map(|one| one.names).map(|name| (*name, *name)).collect();
     names.dedup();

@@ -12,7 +12,7 @@ use super::fabric::NetworkFabric;
 use super::flows::Flows;
 use super::host::{Hosts, SimHost};
 use super::index::{EndId, PacketId};
-use super::observe::Observed;
+use super::observe::RunObservations;
 use super::outcome::NetworkOutcome;
 use super::packet::{Packets, Tags};
 use super::programs::NetworkProgram;
@@ -32,7 +32,7 @@ pub(super) struct Network<'p, P: NetworkProgram> {
     pub(super) fabric: NetworkFabric,
     pub(super) hosts: Hosts,
     pub(super) flows: Flows,
-    pub(super) observed: Observed,
+    pub(super) observed: RunObservations,
     pub(super) packets: Packets,
     pub(super) tags: Tags<P::Tag>,
     /// Tag of the latest data packet that collected telemetry, by end, for its acknowledgement.

@@ -10,7 +10,7 @@ use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
 use crate::link::LinkSimConfig;
 use crate::net::{EndpointPair, LinkSetup, PacketHandle};
 use settings::KeyShape::One;
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 impl<B: FrameBody> OnWire for fec::FecPacket<B> {
     type Body = B;
@@ -54,7 +54,7 @@ impl LinkProtocol for fec::FecConfig {
     const KEYS: Keys = &[("k", One), ("h", One), ("ordered", One)];
 
     /// Frames and parity frames of a block: what is best for the link's worst loss, if not given.
-    fn read(table: &ScenarioReader<'_>, _name: &str, path: LinkSimConfig, _link: &mut LinkSetup) -> ReadResult<Self> {
+    fn read(table: &SettingsReader<'_>, _name: &str, path: LinkSimConfig, _link: &mut LinkSetup) -> ReadResult<Self> {
         let longest = path.sizes.longest();
         let losses = path.forward.steps().iter().map(|(_, model)| model.mean_loss(longest));
         let (k, h) = fec::best_parameters(Prob::new(losses.fold(0.0, f64::max)).unwrap_or_default());

@@ -14,7 +14,7 @@ use crate::hardware::Hardware;
 use crate::link::{HardwareProfile, LinkSimConfig, LinkSimMode};
 use crate::net::{EndpointPair, LONGEST_SPAN, LinkSetup, PacketHandle};
 use settings::KeyShape::One;
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 impl<B: FrameBody> OnWire for LinkPacket<B> {
     type Body = B;
@@ -87,7 +87,7 @@ impl LinkProtocol for GuardSetup {
         ("activate_at", One),
     ];
 
-    fn read(table: &ScenarioReader<'_>, name: &str, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<Self> {
+    fn read(table: &SettingsReader<'_>, name: &str, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<Self> {
         link.activate_at = table.span("activate_at", Span::ZERO..=LONGEST_SPAN)?;
         let profile =
             table.choice("profile", &[("ideal", HardwareProfile::Ideal), ("tofino", HardwareProfile::Tofino)])?;

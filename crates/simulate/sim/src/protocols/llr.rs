@@ -9,7 +9,7 @@ use wire::ethernet::on_wire;
 use super::{LinkMachine, LinkProtocol, LinkSite, OnWire, its_own};
 use crate::link::{LinkSimConfig, LinkSimMode};
 use crate::net::{EndpointPair, LinkSetup, PacketHandle};
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 impl<B: FrameBody> OnWire for llr::LlrPacket<B> {
     type Body = B;
@@ -59,7 +59,7 @@ impl LinkProtocol for LlrSetup {
     const NAMES: &'static [&'static str] = &["uec-llr"];
     const KEYS: Keys = &[];
 
-    fn read(table: &ScenarioReader<'_>, _name: &str, path: LinkSimConfig, _link: &mut LinkSetup) -> ReadResult<Self> {
+    fn read(table: &SettingsReader<'_>, _name: &str, path: LinkSimConfig, _link: &mut LinkSetup) -> ReadResult<Self> {
         let config = LinkSimConfig { mode: LinkSimMode::UecLlr, ..path };
         config.check().map_err(|error| table.wrong("protect", error))?;
         Ok(Self(Box::new(config)))

@@ -15,7 +15,7 @@ use wire::ethernet::on_wire;
 use super::{LinkMachine, LinkProtocol, LinkSite, OnWire};
 use crate::link::LinkSimConfig;
 use crate::net::{EndpointPair, LinkSetup, PacketHandle};
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 /// Bytes of the number on the wire.
 const NUMBER: u32 = 4;
@@ -140,7 +140,7 @@ impl LinkProtocol for SendTwice {
     const NAMES: &'static [&'static str] = &["send-twice"];
     const KEYS: Keys = &[];
 
-    fn read(_table: &ScenarioReader<'_>, _name: &str, _path: LinkSimConfig, _link: &mut LinkSetup) -> ReadResult<Self> {
+    fn read(_table: &SettingsReader<'_>, _name: &str, _path: LinkSimConfig, _link: &mut LinkSetup) -> ReadResult<Self> {
         Ok(Self)
     }
 
@@ -153,7 +153,7 @@ impl LinkProtocol for SendTwice {
 mod tests {
     use faults::{FaultSchedule, LossModel};
     use settings::tree::TreeNode;
-    use settings::{ScenarioReader, UsedKeys};
+    use settings::{SettingsReader, UsedKeys};
     use tcp::TcpConfig;
     use units::{Prob, Rate, Span, Unwatched};
 
@@ -174,7 +174,7 @@ mod tests {
         let mut protected = LinkSetup { link, forward, reverse, protection, activate_at: None };
         let (tree, used) = (TreeNode::parse("protect = 'send-twice'").unwrap(), UsedKeys::default());
         let path = LinkSimConfig { rate, ..LinkSimConfig::default() };
-        crate::protocols::read(&ScenarioReader::new(&tree, &used), path, &mut protected).unwrap();
+        crate::protocols::read(&SettingsReader::new(&tree, &used), path, &mut protected).unwrap();
         setup.links.push(protected);
         let series = FlowSeries { src, dst, bytes: 100_000, count: 100, gap: Span::ZERO, group: 0 };
         setup.traffic.push(TrafficSetup {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use units::{Span, Time};
 
-use super::play::{MSS, Played};
+use super::play::{MSS, PlayResult};
 use crate::segment::{DrillSegment, EcnField, TcpFlags};
 
 /// The end of what is compared is left out: a timer may go off just before it or just after it.
@@ -31,7 +31,7 @@ impl fmt::Display for Difference {
 }
 
 /// Sequence numbers, flags but for PSH, marks and times; both had the same timeline.
-pub(super) fn first_difference(ours: &Played, kernel: &Played) -> Option<Difference> {
+pub(super) fn first_difference(ours: &PlayResult, kernel: &PlayResult) -> Option<Difference> {
     let (left, right) = (pieces(ours), pieces(kernel));
     let last = Time::from_ps(ours.end.as_ps().saturating_sub(MARGIN.as_ps()));
     let open = ours.timeline.open;
@@ -62,7 +62,7 @@ fn compared(segment: &DrillSegment) -> (TcpFlags, u32, u32, u32, EcnField) {
 }
 
 /// Super-segments cut into segments.
-fn pieces(played: &Played) -> Vec<(Time, DrillSegment)> {
+fn pieces(played: &PlayResult) -> Vec<(Time, DrillSegment)> {
     let mut pieces = Vec::new();
     for (at, segment) in &played.segments {
         let mut seq = segment.seq;

@@ -62,7 +62,7 @@ impl Schedule<'_> {
 
 /// Segments that a subject sent, and times of the events at it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Played {
+pub(super) struct PlayResult {
     pub(super) segments: Vec<(Time, DrillSegment)>,
     pub(super) timeline: PlayTimes,
     pub(super) end: Time,
@@ -159,8 +159,8 @@ pub(super) fn play<S: Subject>(
     subject: &mut S,
     schedule: Schedule<'_>,
     mut look: impl FnMut(&S),
-) -> Result<Played, DrillStop> {
-    let mut played = Played { timeline: handshake(script, subject, schedule)?, ..Played::default() };
+) -> Result<PlayResult, DrillStop> {
+    let mut played = PlayResult { timeline: handshake(script, subject, schedule)?, ..PlayResult::default() };
     let open = played.timeline.open;
     for (number, step) in script.steps.iter().enumerate() {
         subject.advance(schedule.step(number, open + step.at));
@@ -184,7 +184,7 @@ pub(super) fn repeated(
     version: LinuxVersion,
     phase: Span,
     schedule: Schedule<'_>,
-) -> Result<Option<Played>, DrillStop> {
+) -> Result<Option<PlayResult>, DrillStop> {
     let mut subject = machine(version, phase);
     prepare(script, &mut subject)?;
     let mut close = false;
@@ -201,7 +201,7 @@ pub(super) fn repeated(
 }
 
 /// An error if the script acknowledges what was not sent.
-fn check(script: &RandomScript, played: &Played) -> Result<(), DrillStop> {
+fn check(script: &RandomScript, played: &PlayResult) -> Result<(), DrillStop> {
     for (step, at) in script.steps.iter().zip(&played.timeline.steps) {
         let RandomAction::Acknowledge { ack, blocks, .. } = &step.action else { continue };
         let highest = blocks.iter().map(|(_, to)| *to).max().unwrap_or(*ack).max(*ack);

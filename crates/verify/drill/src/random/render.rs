@@ -6,12 +6,12 @@ use tcp::LinuxVersion;
 use units::{Span, Time};
 
 use super::compare::Difference;
-use super::play::{self, CONNECTION, Played, Schedule, acknowledgement, syn_options};
+use super::play::{self, CONNECTION, PlayResult, Schedule, acknowledgement, syn_options};
 use super::{RandomAction, RandomScript};
 use crate::segment::DrillSegment;
 
 /// Joins segments that left at one time and follow each other: where a kernel cuts them does not matter.
-pub(super) fn joined(played: &Played) -> Vec<(Time, DrillSegment)> {
+pub(super) fn joined(played: &PlayResult) -> Vec<(Time, DrillSegment)> {
     let mut joined: Vec<(Time, DrillSegment)> = Vec::new();
     for (at, segment) in &played.segments {
         let bare = DrillSegment { window: None, ecn: None, ..segment.clone() };

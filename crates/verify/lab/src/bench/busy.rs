@@ -17,7 +17,7 @@ use crate::soak::Workshop;
 use crate::soak::faults::{AccountCounts, Supervisor};
 use crate::stage;
 use link::control::RunDirectory;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::Namespace;
 use load::{self, Bulk, KernelCongestion, witness};
@@ -72,7 +72,7 @@ pub struct BusyResults {
 const NAMES: [&str; 3] = ["plain cable, hogs", "hitless", "hitless, hogs"];
 
 /// Runs it in namespaces that are ours already; `None` if it was stopped before one round was complete.
-pub fn run(plan: &BusyPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Result<Option<BusyResults>, LinkError> {
+pub fn run(plan: &BusyPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Result<Option<BusyResults>, SystemError> {
     let shop = Workshop::new()?;
     let (plain, ends) = (stage::cable(1_500)?, stage::cable(1_600)?);
     for end in 0..2 {
@@ -91,7 +91,7 @@ pub fn run(plan: &BusyPlan, stop: &StopFlag, begin: &dyn Fn(u32, &str)) -> Resul
         let bench = BusyBench { plan, plain: &plain, ends: &ends, daemons: &daemons, stop, clock };
         if !bench.wait_until_active() {
             let why = "the two ends did not find each other within half a minute";
-            return if bench.is_stopped() { Ok(None) } else { Err(LinkError(why.to_owned())) };
+            return if bench.is_stopped() { Ok(None) } else { Err(SystemError(why.to_owned())) };
         }
         stage::serve(&ends[1], scope, &over)?;
         let results = bench.rounds(begin);
@@ -149,7 +149,7 @@ impl BusyBench<'_> {
         }
     }
 
-    fn rounds(&self, begin: &dyn Fn(u32, &str)) -> Result<Option<BusyResults>, LinkError> {
+    fn rounds(&self, begin: &dyn Fn(u32, &str)) -> Result<Option<BusyResults>, SystemError> {
         let mut datagrams = NAMES.map(|name| DatagramResults { name, ..DatagramResults::default() });
         let (mut alone, mut beside, mut rounds) = (Vec::new(), Vec::new(), 0);
         'rounds: for round in 1..=self.plan.rounds {
@@ -199,15 +199,15 @@ impl BusyBench<'_> {
     }
 
     /// Sends datagrams from the left to the right.
-    fn datagrams(&self, ends: &[Namespace; 2]) -> Result<DatagramResults, LinkError> {
-        let trouble = |error: std::io::Error| LinkError(error.to_string());
+    fn datagrams(&self, ends: &[Namespace; 2]) -> Result<DatagramResults, SystemError> {
+        let trouble = |error: std::io::Error| SystemError(error.to_string());
         let socket = ends[1].with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)))?.map_err(trouble)?;
         let (sending, receiving) = (StopFlag::new(), StopFlag::new());
         let before = self.counters();
         let (sent, report) = std::thread::scope(|scope| {
             let _over = [sending.stop_on_drop(), receiving.stop_on_drop()];
             let receiver = scope.spawn(|| witness::receive(&socket, &receiving));
-            let sender = scope.spawn(|| -> Result<u64, LinkError> {
+            let sender = scope.spawn(|| -> Result<u64, SystemError> {
                 ends[0].enter()?;
                 let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(trouble)?;
                 let to = SocketAddr::new(stage::address(1), PORT);
@@ -215,11 +215,11 @@ impl BusyBench<'_> {
             });
             self.wait_until(self.plan.lasts, || false);
             sending.stop();
-            let panicked = |_| LinkError("a witness panicked".to_owned());
+            let panicked = |_| SystemError("a witness panicked".to_owned());
             let sent = sender.join().map_err(panicked)??;
             self.wait_until(SETTLE, || false);
             receiving.stop();
-            Ok::<_, LinkError>((sent, receiver.join().map_err(panicked)?.map_err(trouble)?))
+            Ok::<_, SystemError>((sent, receiver.join().map_err(panicked)?.map_err(trouble)?))
         })?;
         // What the witness's own socket lost was delivered.
         let lost = report.missing(sent).saturating_sub(report.overrun);
@@ -241,11 +241,11 @@ impl BusyBench<'_> {
         [self.daemons[0].counters(), self.daemons[1].counters()]
     }
 
-    fn bulk(&self) -> Result<f64, LinkError> {
+    fn bulk(&self) -> Result<f64, SystemError> {
         let to = SocketAddr::new(stage::address(1), stage::PORT);
         let plan = Bulk { duration: self.plan.lasts, warmup: self.plan.lasts / 5, congestion: KernelCongestion::Cubic };
         let measured = self.ends[0].with(|| load::bulk::run(to, &plan, self.stop))?;
-        Ok(measured.map_err(|error| LinkError(error.to_string()))?.bits_per_second() as f64 / 1e9)
+        Ok(measured.map_err(|error| SystemError(error.to_string()))?.bits_per_second() as f64 / 1e9)
     }
 }
 

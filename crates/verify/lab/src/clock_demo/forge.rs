@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::{Namespace, Netlink};
 use linux::stamps::StampedSocket;
@@ -32,16 +32,17 @@ pub struct ForgedFrames {
     pub roots_removed: u64,
 }
 
-fn socket(host: &Namespace, interface: &str) -> Result<StampedSocket, LinkError> {
+fn socket(host: &Namespace, interface: &str) -> Result<StampedSocket, SystemError> {
     let opened = host.with(|| {
         let index = Netlink::open()?.existing_link(interface)?.index;
-        Ok(StampedSocket::open(index, OUI_EXTENDED, GROUP).map_err(|error| LinkError(format!("{interface}: {error}"))))
+        Ok(StampedSocket::open(index, OUI_EXTENDED, GROUP)
+            .map_err(|error| SystemError(format!("{interface}: {error}"))))
     });
-    opened?.map_err(|error: linux::net::NetError| LinkError(error.to_string()))?
+    opened?.map_err(|error: linux::net::NetError| SystemError(error.to_string()))?
 }
 
 /// Listens at the root's end of a link and sends from the other one; how many frames were sent.
-pub(super) fn forge(ends: [(&Namespace, &str); 2], plan: u32) -> Result<u64, LinkError> {
+pub(super) fn forge(ends: [(&Namespace, &str); 2], plan: u32) -> Result<u64, SystemError> {
     let [(root, at_root), (child, at_child)] = ends;
     let recorded = next_frame(&mut socket(root, at_root)?)?;
     let mut altered = recorded.clone();
@@ -49,16 +50,16 @@ pub(super) fn forge(ends: [(&Namespace, &str); 2], plan: u32) -> Result<u64, Lin
     let mut socket = socket(child, at_child)?;
     let frames = [lie(&recorded, plan), recorded, altered];
     for frame in &frames {
-        socket.send(frame).map_err(|error| LinkError(format!("send on {at_child}: {error}")))?;
+        socket.send(frame).map_err(|error| SystemError(format!("send on {at_child}: {error}")))?;
     }
     Ok(frames.len() as u64)
 }
 
 /// The next frame that comes from the other end.
-fn next_frame(socket: &mut StampedSocket) -> Result<Vec<u8>, LinkError> {
+fn next_frame(socket: &mut StampedSocket) -> Result<Vec<u8>, SystemError> {
     let (clock, mut frame) = (Clock::start(), vec![0; 512]);
     while clock.elapsed() < PATIENCE {
-        match socket.receive(&mut frame).map_err(|error| LinkError(error.to_string()))? {
+        match socket.receive(&mut frame).map_err(|error| SystemError(error.to_string()))? {
             Some(received) if !received.outgoing && received.len > 2 * ETHERNET + SEALED_PREFIX => {
                 frame.truncate(received.len);
                 return Ok(frame);
@@ -67,7 +68,7 @@ fn next_frame(socket: &mut StampedSocket) -> Result<Vec<u8>, LinkError> {
             None => std::thread::sleep(Duration::from_micros(200)),
         }
     }
-    Err(LinkError("no frame came to the root that could be forged".to_owned()))
+    Err(SystemError("no frame came to the root that could be forged".to_owned()))
 }
 
 /// Forges a frame that says that the plan's backup root has taken over, from the sender of the recorded frame.

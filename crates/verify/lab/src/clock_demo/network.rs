@@ -14,7 +14,7 @@ use std::time::Duration;
 use clock::graph::{FailureDomain, Graph, GraphLink, GraphNode};
 use clock::plan::{ClockPlan, PlanFile, PlanRequest, plan};
 use link::control::RunDirectory;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::{Clock, random};
 use timekeeper::{
     ClockControlReply, ClockControlRequest, ClockDuties, ClockReader, ClockState, ClockStatus, ask_clock, clock_page,
@@ -39,8 +39,8 @@ pub(super) fn edges() -> Vec<[usize; 2]> {
 }
 
 /// The cube with the names of its interfaces on a [`GraphStage`].
-pub(super) fn cube() -> Result<Graph, LinkError> {
-    let in_words = |error: &dyn std::fmt::Display| LinkError(format!("the cube: {error}"));
+pub(super) fn cube() -> Result<Graph, SystemError> {
+    let in_words = |error: &dyn std::fmt::Display| SystemError(format!("the cube: {error}"));
     let names = (0..NODES).map(|node| format!("h{node}"));
     let edges = edges();
     let links = edges.iter().map(|ends| ends.map(|end| end as u32));
@@ -56,14 +56,14 @@ pub(super) fn cube() -> Result<Graph, LinkError> {
 }
 
 /// A plan with this root.
-pub(super) fn planned(graph: &Graph, root: usize) -> Result<ClockPlan, LinkError> {
+pub(super) fn planned(graph: &Graph, root: usize) -> Result<ClockPlan, SystemError> {
     let request = PlanRequest { root: Some(GraphNode(root as u32)), ..PlanRequest::default() };
-    plan(graph, &request).map_err(|error| LinkError(format!("a plan for the cube: {error}")))
+    plan(graph, &request).map_err(|error| SystemError(format!("a plan for the cube: {error}")))
 }
 
 /// Nodes and cables of one kill.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KilledThings {
+pub(super) struct KillTargets {
     pub(super) what: String,
     /// The root is among it.
     pub(super) root: bool,
@@ -104,9 +104,9 @@ fn kill(daemon: &mut Option<Child>) {
 }
 
 /// A key of its own, for its owner only.
-fn write_key(folder: &Path) -> Result<PathBuf, LinkError> {
+fn write_key(folder: &Path) -> Result<PathBuf, SystemError> {
     let path = folder.join("key");
-    let in_words = |error: std::io::Error| LinkError(format!("{}: {error}", path.display()));
+    let in_words = |error: std::io::Error| SystemError(format!("{}: {error}", path.display()));
     let mut file =
         fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&path).map_err(in_words)?;
     writeln!(file, "{:032x}", random().map_err(in_words)?).map_err(in_words)?;
@@ -114,12 +114,12 @@ fn write_key(folder: &Path) -> Result<PathBuf, LinkError> {
 }
 
 impl<'a> ClockNetwork<'a> {
-    pub(super) fn start(demo: &ClockDemoPlan, program: &'a dyn Fn() -> Command) -> Result<Self, LinkError> {
+    pub(super) fn start(demo: &ClockDemoPlan, program: &'a dyn Fn() -> Command) -> Result<Self, SystemError> {
         let graph = cube()?;
         let plan = ClockPlan { epoch: 1, ..planned(&graph, 0)? };
         let folder = std::env::temp_dir().join(format!("hitless-clocks-{}", std::process::id()));
         let directory = RunDirectory::at(&folder);
-        directory.make().map_err(|error| LinkError(format!("{}: {error}", folder.display())))?;
+        directory.make().map_err(|error| SystemError(format!("{}: {error}", folder.display())))?;
         let mut network = Self {
             stage: GraphStage::new(NODES, &edges())?,
             graph,
@@ -139,22 +139,23 @@ impl<'a> ClockNetwork<'a> {
     }
 
     /// Gives a node its part of the plan.
-    fn plan_for(&self, node: usize) -> Result<ClockControlRequest, LinkError> {
+    fn plan_for(&self, node: usize) -> Result<ClockControlRequest, SystemError> {
         let duties = ClockDuties::of(&PlanFile::of(&self.plan, &self.graph), self.name(node));
-        Ok(ClockControlRequest::Plan(Box::new(duties.map_err(|error| LinkError(error.0))?)))
+        Ok(ClockControlRequest::Plan(Box::new(duties.map_err(|error| SystemError(error.0))?)))
     }
 
     fn plan_path(&self) -> PathBuf {
         self.folder.join("plan.json")
     }
 
-    fn write_plan(&self) -> Result<(), LinkError> {
+    fn write_plan(&self) -> Result<(), SystemError> {
         let file = PlanFile::of(&self.plan, &self.graph);
-        let text = serde_json::to_string_pretty(&file).map_err(|error| LinkError(error.to_string()))?;
-        fs::write(self.plan_path(), text).map_err(|error| LinkError(format!("{}: {error}", self.plan_path().display())))
+        let text = serde_json::to_string_pretty(&file).map_err(|error| SystemError(error.to_string()))?;
+        fs::write(self.plan_path(), text)
+            .map_err(|error| SystemError(format!("{}: {error}", self.plan_path().display())))
     }
 
-    fn start_daemon(&mut self, node: usize) -> Result<(), LinkError> {
+    fn start_daemon(&mut self, node: usize) -> Result<(), SystemError> {
         let mut command = (self.program)();
         command.args(["clock", "up", "--node", self.name(node), "--plan"]).arg(self.plan_path());
         command.args(["--interval", &format!("{}us", self.interval.as_micros())]);
@@ -166,14 +167,14 @@ impl<'a> ClockNetwork<'a> {
         }
         let log =
             fs::File::options().create(true).append(true).open(self.folder.join(format!("{}.said", self.name(node))));
-        let log = log.map_err(|error| LinkError(format!("{}: {error}", self.folder.display())))?;
+        let log = log.map_err(|error| SystemError(format!("{}: {error}", self.folder.display())))?;
         command.env("HITLESS_RUN_DIR", &self.folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         // Ctrl-C is for this process, which then ends them.
         command.process_group(0);
         end_with_this_thread(&mut command);
         prefer(&mut command);
         self.stage.host(node).prepare(&mut command)?;
-        let daemon = command.spawn().map_err(|error| LinkError(format!("start a clock: {error}")))?;
+        let daemon = command.spawn().map_err(|error| SystemError(format!("start a clock: {error}")))?;
         self.daemons[node] = Some(daemon);
         Ok(())
     }
@@ -183,10 +184,10 @@ impl<'a> ClockNetwork<'a> {
     }
 
     /// Readers of all pages, which are there once the clocks are.
-    pub(super) fn pages(&self) -> Result<Vec<ClockReader>, LinkError> {
+    pub(super) fn pages(&self) -> Result<Vec<ClockReader>, SystemError> {
         let open = |node: usize| {
             let path = clock_page(&self.directory, self.name(node));
-            ClockReader::open(&path).map_err(|error| LinkError(format!("{}: {error}", path.display())))
+            ClockReader::open(&path).map_err(|error| SystemError(format!("{}: {error}", path.display())))
         };
         (0..NODES).map(open).collect()
     }
@@ -204,7 +205,7 @@ impl<'a> ClockNetwork<'a> {
         patience: Duration,
         stop: &StopFlag,
         look: &dyn Fn(),
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), SystemError> {
         let (clock, mut said) = (Clock::start(), Duration::ZERO);
         loop {
             let late = (0..NODES).find(|node| !self.is_as_planned(*node));
@@ -224,12 +225,12 @@ impl<'a> ClockNetwork<'a> {
         }
     }
 
-    fn complaint(&self, node: usize) -> LinkError {
+    fn complaint(&self, node: usize) -> SystemError {
         let name = self.name(node);
         let said = fs::read_to_string(self.folder.join(format!("{name}.said"))).unwrap_or_default();
         let said: Vec<&str> = said.lines().rev().take(4).collect();
         let state = self.status(node).map_or("it does not answer".to_owned(), |status| status.state.to_string());
-        LinkError(format!("{name} does not listen to its parent: {state}; it said: {}", said.join(" | ")))
+        SystemError(format!("{name} does not listen to its parent: {state}; it said: {}", said.join(" | ")))
     }
 
     fn is_as_planned(&self, node: usize) -> bool {
@@ -244,7 +245,7 @@ impl<'a> ClockNetwork<'a> {
     }
 
     /// Kills one thing of a kind.
-    pub(super) fn kill(&mut self, kind: KillKind, number: u32) -> Result<KilledThings, LinkError> {
+    pub(super) fn kill(&mut self, kind: KillKind, number: u32) -> Result<KillTargets, SystemError> {
         let root = self.plan.root.index();
         let backup_root = self.plan.backup_root.index();
         let pick = |from: Vec<usize>| from[number as usize / KillKind::ALL.len() % from.len()];
@@ -253,30 +254,30 @@ impl<'a> ClockNetwork<'a> {
                 let node = pick((0..NODES).filter(|node| *node != root).collect());
                 let GraphLink(link) = self.plan.parent[node].map_or(GraphLink(0), |uplink| uplink.link);
                 let what = format!("link {}", self.graph.link_name(GraphLink(link)));
-                KilledThings { what, cables: vec![link as usize], ..KilledThings::default() }
+                KillTargets { what, cables: vec![link as usize], ..KillTargets::default() }
             }
             KillKind::Node => {
                 let inner = |node: &usize| self.plan.parent.iter().flatten().any(|uplink| uplink.node.index() == *node);
                 let node =
                     pick((0..NODES).filter(|node| *node != root && *node != backup_root && inner(node)).collect());
-                KilledThings { what: format!("node {}", self.name(node)), nodes: vec![node], ..KilledThings::default() }
+                KillTargets { what: format!("node {}", self.name(node)), nodes: vec![node], ..KillTargets::default() }
             }
             KillKind::Domain => {
                 // One that spares the root: that is the next kind's.
                 let spares = |(_, nodes): &&(&str, [usize; 2])| !nodes.contains(&root);
                 let (name, nodes) = DOMAINS.iter().find(spares).unwrap_or(&DOMAINS[0]);
                 let what = format!("domain {name} ({}, {})", self.name(nodes[0]), self.name(nodes[1]));
-                KilledThings { what, nodes: nodes.to_vec(), ..KilledThings::default() }
+                KillTargets { what, nodes: nodes.to_vec(), ..KillTargets::default() }
             }
             KillKind::Root => {
                 let what = format!("root {}", self.name(root));
-                KilledThings { what, root: true, nodes: vec![root], ..KilledThings::default() }
+                KillTargets { what, root: true, nodes: vec![root], ..KillTargets::default() }
             }
             KillKind::Forged => return self.forge(root),
         };
         for node in &killed.nodes {
             // All at once: who is dead is waited for later.
-            self.daemons[*node].as_mut().map_or(Ok(()), Child::kill).map_err(|error| LinkError(error.to_string()))?;
+            self.daemons[*node].as_mut().map_or(Ok(()), Child::kill).map_err(|error| SystemError(error.to_string()))?;
         }
         for cable in &killed.cables {
             self.stage.set_cable(*cable, false)?;
@@ -286,10 +287,10 @@ impl<'a> ClockNetwork<'a> {
     }
 
     /// Forges frames in the name of a child of the root.
-    fn forge(&mut self, root: usize) -> Result<KilledThings, LinkError> {
+    fn forge(&mut self, root: usize) -> Result<KillTargets, SystemError> {
         let uplink = |node: &usize| self.plan.parent[*node].filter(|uplink| uplink.node.index() == root);
         let child = (0..NODES).find_map(|node| Some((node, uplink(&node)?.link)));
-        let (child, link) = child.ok_or_else(|| LinkError("nobody listens to the root".to_owned()))?;
+        let (child, link) = child.ok_or_else(|| SystemError("nobody listens to the root".to_owned()))?;
         let what = format!("frames to the root {} were forged in the name of {}", self.name(root), self.name(child));
         let refused = |status: &ClockStatus| {
             let counted = |name: &str| status.counters.get(name).copied().unwrap_or(0);
@@ -312,7 +313,7 @@ impl<'a> ClockNetwork<'a> {
         };
         self.forged.sent += sent;
         self.forged.roots_removed += u64::from(after.is_none_or(|status| status.state != ClockState::Root));
-        Ok(KilledThings { what, ..KilledThings::default() })
+        Ok(KillTargets { what, ..KillTargets::default() })
     }
 
     /// Forged frames so far, and what became of them.
@@ -324,7 +325,7 @@ impl<'a> ClockNetwork<'a> {
     /// who, and what it was doing.
     pub(super) fn wait_until_recovered(
         &self,
-        killed: &KilledThings,
+        killed: &KillTargets,
         patience: Duration,
         stop: &StopFlag,
     ) -> Result<f64, String> {
@@ -366,7 +367,7 @@ impl<'a> ClockNetwork<'a> {
     }
 
     /// Starts again what was killed, and gives everybody a plan. `look` sees the pages before each change.
-    pub(super) fn heal(&mut self, killed: &KilledThings, look: &dyn Fn()) -> Result<(), LinkError> {
+    pub(super) fn heal(&mut self, killed: &KillTargets, look: &dyn Fn()) -> Result<(), SystemError> {
         for cable in &killed.cables {
             self.stage.set_cable(*cable, true)?;
             self.stage.wait_until_running(*cable)?;
@@ -379,7 +380,7 @@ impl<'a> ClockNetwork<'a> {
 
     /// The controller: everybody gets the plan again, or one with the root that has taken over, or a new beginning with the same
     /// root if nobody is one.
-    fn replan(&mut self, look: &dyn Fn()) -> Result<(), LinkError> {
+    fn replan(&mut self, look: &dyn Fn()) -> Result<(), SystemError> {
         let states: Vec<Option<ClockState>> = (0..NODES).map(|node| Some(self.status(node)?.state)).collect();
         let elected = states.iter().position(|state| *state == Some(ClockState::Elected));
         self.elections += u64::from(elected.is_some());
@@ -397,7 +398,7 @@ impl<'a> ClockNetwork<'a> {
     }
 
     /// Listeners first, the root last.
-    fn tell_plan(&self, look: &dyn Fn()) -> Result<(), LinkError> {
+    fn tell_plan(&self, look: &dyn Fn()) -> Result<(), SystemError> {
         let mut nodes: Vec<usize> = (0..NODES).collect();
         nodes.sort_by_key(|node| std::cmp::Reverse(self.plan.depth[*node]));
         for node in nodes {
@@ -405,7 +406,7 @@ impl<'a> ClockNetwork<'a> {
             let request = self.plan_for(node)?;
             // One that has just been started reads the same file.
             if let Ok(ClockControlReply::Refused(why)) = ask_clock(&self.directory, self.name(node), &request) {
-                return Err(LinkError(format!("{}: {why}", self.name(node))));
+                return Err(SystemError(format!("{}: {why}", self.name(node))));
             }
         }
         Ok(())

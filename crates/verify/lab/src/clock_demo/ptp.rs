@@ -10,7 +10,7 @@ use std::time::Duration;
 use clock::graph::{Graph, GraphNode};
 use clock::plan::{ClockPlan, Uplink};
 use clock::ptp4l::{Ptp4lVersion, ptp4l_config};
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use serde::Serialize;
 use units::StopFlag;
@@ -52,7 +52,7 @@ impl fmt::Display for Ptp4lOutcome {
 }
 
 /// None if it is not installed.
-pub(super) fn run(stop: &StopFlag) -> Result<Option<Ptp4lOutcome>, LinkError> {
+pub(super) fn run(stop: &StopFlag) -> Result<Option<Ptp4lOutcome>, SystemError> {
     let is_there = |program: &str| {
         let found = Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
         found.is_ok()
@@ -88,7 +88,7 @@ pub(super) fn run(stop: &StopFlag) -> Result<Option<Ptp4lOutcome>, LinkError> {
 }
 
 /// Waits for a condition. Returns whether it came to be, and the time that this took.
-fn wait_for(stop: &StopFlag, mut is_so: impl FnMut() -> bool) -> Result<(bool, Duration), LinkError> {
+fn wait_for(stop: &StopFlag, mut is_so: impl FnMut() -> bool) -> Result<(bool, Duration), SystemError> {
     let clock = Clock::start();
     loop {
         if is_so() {
@@ -119,9 +119,9 @@ impl Drop for Ptp4lNetwork<'_> {
 }
 
 impl<'a> Ptp4lNetwork<'a> {
-    fn start(graph: &'a Graph, plan: &ClockPlan) -> Result<Self, LinkError> {
+    fn start(graph: &'a Graph, plan: &ClockPlan) -> Result<Self, SystemError> {
         let folder = std::env::temp_dir().join(format!("hitless-ptp4l-{}", std::process::id()));
-        let in_words = |error: std::io::Error| LinkError(format!("{}: {error}", folder.display()));
+        let in_words = |error: std::io::Error| SystemError(format!("{}: {error}", folder.display()));
         fs::create_dir_all(&folder).map_err(in_words)?;
         let (stage, daemons) = (GraphStage::new(NODES, &edges())?, (0..NODES).map(|_| None).collect());
         let mut clocks = Self { graph, stage, folder: folder.clone(), daemons, nodes: BTreeMap::new() };
@@ -134,7 +134,7 @@ impl<'a> Ptp4lNetwork<'a> {
             command.arg("-S").arg("-f").arg(&path).args(["--free_running", "1", "--uds_address"]);
             command.arg(clocks.address(node)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             clocks.stage.host(node).prepare(&mut command)?;
-            clocks.daemons[node] = Some(command.spawn().map_err(|error| LinkError(format!("start ptp4l: {error}")))?);
+            clocks.daemons[node] = Some(command.spawn().map_err(|error| SystemError(format!("start ptp4l: {error}")))?);
         }
         Ok(clocks)
     }
@@ -151,14 +151,14 @@ impl<'a> Ptp4lNetwork<'a> {
     }
 
     /// Learns what each clock calls itself.
-    fn identify(&mut self, stop: &StopFlag) -> Result<(), LinkError> {
+    fn identify(&mut self, stop: &StopFlag) -> Result<(), SystemError> {
         for node in 0..NODES {
             let mut found = None;
             wait_for(stop, || {
                 found = ask(&self.folder, &self.address(node), "DEFAULT_DATA_SET", "clockIdentity");
                 found.is_some()
             })?;
-            let identity = found.ok_or_else(|| LinkError(format!("h{node} does not answer pmc")))?;
+            let identity = found.ok_or_else(|| SystemError(format!("h{node} does not answer pmc")))?;
             self.nodes.insert(identity, node);
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use units::{Bytes, Rate, StopFlag};
 
 use super::measure::CLIENT;
@@ -48,7 +48,7 @@ impl BackgroundTotals {
     }
 }
 
-type SenderThread<'scope, T> = ScopedJoinHandle<'scope, Result<T, LinkError>>;
+type SenderThread<'scope, T> = ScopedJoinHandle<'scope, Result<T, SystemError>>;
 
 /// Senders at work, and those who count what arrives.
 pub(super) struct RunningBackground<'scope> {
@@ -82,7 +82,7 @@ impl<'scope> RunningBackground<'scope> {
         stage: &'scope RackStage,
         plan: BackgroundPlan,
         end: &'scope BackgroundEnd,
-    ) -> Result<Self, LinkError> {
+    ) -> Result<Self, SystemError> {
         let mut started = Self { flows: Vec::new(), datagrams: Vec::new() };
         for number in 0..plan.case.senders {
             match plan.case.background {
@@ -101,8 +101,9 @@ impl<'scope> RunningBackground<'scope> {
         Ok(started)
     }
 
-    /// Once both flags of its end are set. `lasted` is how long datagrams were sent.
-    pub(super) fn join(self, lasted: Duration, rate: Rate) -> Result<BackgroundTotals, LinkError> {
+    /// Waits for the senders and receivers, after both flags of an end are set. `lasted` is how long datagrams were
+    /// sent.
+    pub(super) fn join(self, lasted: Duration, rate: Rate) -> Result<BackgroundTotals, SystemError> {
         let mut totals = BackgroundTotals::default();
         for flow in self.flows {
             totals.add_flow(&joined(flow)?);
@@ -115,12 +116,12 @@ impl<'scope> RunningBackground<'scope> {
     }
 }
 
-fn joined<T>(thread: SenderThread<'_, T>) -> Result<T, LinkError> {
-    thread.join().unwrap_or_else(|_| Err(LinkError("a load generator panicked".to_owned())))
+fn joined<T>(thread: SenderThread<'_, T>) -> Result<T, SystemError> {
+    thread.join().unwrap_or_else(|_| Err(SystemError("a load generator panicked".to_owned())))
 }
 
-fn failed(error: std::io::Error) -> LinkError {
-    LinkError(error.to_string())
+fn failed(error: std::io::Error) -> SystemError {
+    SystemError(error.to_string())
 }
 
 type DatagramThreads<'scope> = (SenderThread<'scope, u64>, SenderThread<'scope, WitnessReport>);
@@ -139,7 +140,7 @@ impl BackgroundPlan {
         stage: &RackStage,
         number: usize,
         end: &'scope BackgroundEnd,
-    ) -> Result<DatagramThreads<'scope>, LinkError> {
+    ) -> Result<DatagramThreads<'scope>, SystemError> {
         let host = FIRST_SENDER + number;
         let to = SocketAddr::new(address(CLIENT), FIRST_PORT + number as u16);
         let receiver = stage.host(CLIENT).with(|| UdpSocket::bind(to))?.map_err(failed)?;

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread::Scope;
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use units::StopFlag;
 
 use crate::soak::{RunningProgram, SoakStream, Workshop, strange};
@@ -49,7 +49,7 @@ impl GetServer {
         scope: &'scope Scope<'scope, '_>,
         serving: &'scope StopFlag,
         stop: &StopFlag,
-    ) -> Result<Option<Self>, LinkError> {
+    ) -> Result<Option<Self>, SystemError> {
         let (host, here, port) = (stage.host(SERVER), address(SERVER).to_string(), PORT.to_string());
         // As root, memcached needs a user name; a namespace of our own has no other user.
         let args = ["-u", "root", "-l", &here, "-p", &port, "-U", "0", "-m", "64", "-t", "1"];
@@ -57,7 +57,7 @@ impl GetServer {
             return Ok(program.wait_until_listening(PORT, host, stop)?.then_some(Self::Memcached(program)));
         }
         let listener = host.with(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT)))?;
-        let listener = listener.map_err(|error| LinkError(format!("listen on port {PORT}: {error}")))?;
+        let listener = listener.map_err(|error| SystemError(format!("listen on port {PORT}: {error}")))?;
         scope.spawn(move || serve(&listener, serving));
         Ok(Some(Self::BuiltIn))
     }

@@ -4,7 +4,7 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use link::config::LinkConfig;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use rack::host::JoinConfig;
 use rack::switch::SwitchStatus;
@@ -27,7 +27,7 @@ const MOST_LOOKS: u32 = 100;
 const HELD_BY_HOSTS: Bytes = Bytes::new(8 << 20);
 
 /// A wire with room for what a way adds, so that all stages carry the same frames above it.
-pub(super) fn stage(plan: &RackDemoPlan, way: RackWay) -> Result<RackStage, LinkError> {
+pub(super) fn stage(plan: &RackDemoPlan, way: RackWay) -> Result<RackStage, SystemError> {
     RackStage::new(plan.hosts, way.wire_mtu())
 }
 
@@ -55,7 +55,7 @@ impl<'scope> RackScene<'scope> {
         stage: &'scope RackStage,
         scope: &'scope Scope<'scope, '_>,
         serving: &'scope StopFlag,
-    ) -> Result<Self, LinkError> {
+    ) -> Result<Self, SystemError> {
         let switch = stage.start_switch(scope, plan.rate, plan.buffer, plan.agreement(way))?;
         let (mut daemons, mut members) = (Vec::new(), Vec::new());
         match way {
@@ -88,11 +88,11 @@ impl<'scope> RackScene<'scope> {
     }
 
     /// Frames that found no room in the queues of hosts so far.
-    fn refused_by_hosts(&self) -> Result<u64, LinkError> {
+    fn refused_by_hosts(&self) -> Result<u64, SystemError> {
         const REASONS: [&str; 4] = ["queue_dropped", "host_overflow", "no_buffer", "wire_refused"];
         let mut refused = if self.way == RackWay::Plain { self.stage.refused_by_hosts()? } else { 0 };
         for daemon in &self.daemons {
-            let status = daemon.handle.status().ok_or_else(|| LinkError("a stand-in does not answer".to_owned()))?;
+            let status = daemon.handle.status().ok_or_else(|| SystemError("a stand-in does not answer".to_owned()))?;
             refused += REASONS.iter().map(|reason| status.counters.get(*reason).copied().unwrap_or(0)).sum::<u64>();
         }
         for member in &self.members {
@@ -102,7 +102,7 @@ impl<'scope> RackScene<'scope> {
     }
 
     /// Waits until nothing waits in hosts any more: on a machine that is busy with other things it takes longer than it should.
-    fn wait_until_drained(&self) -> Result<(), LinkError> {
+    fn wait_until_drained(&self) -> Result<(), SystemError> {
         for _ in 0..MOST_LOOKS {
             let mut waiting = 0;
             for daemon in &self.daemons {
@@ -126,15 +126,15 @@ impl<'scope> RackScene<'scope> {
         plan: &RackDemoPlan,
         case: RackCase,
         stop: &StopFlag,
-    ) -> Result<Option<RackRow>, LinkError> {
+    ) -> Result<Option<RackRow>, SystemError> {
         let (over, end) = (StopFlag::new(), BackgroundEnd::default());
         let refused_before = self.refused_by_hosts()?;
         self.switch.reset_peaks();
         let begun = self.switch.status()?;
         let stage = self.stage;
         let connected = stage.host(CLIENT).with(|| GetClient::connect(&over))?;
-        let client = connected.map_err(|error| LinkError(format!("a client without background: {error}")))?;
-        let (window, gets, background) = std::thread::scope(|scope| -> Result<_, LinkError> {
+        let client = connected.map_err(|error| SystemError(format!("a client without background: {error}")))?;
+        let (window, gets, background) = std::thread::scope(|scope| -> Result<_, SystemError> {
             let clock = Clock::start();
             let RackDemoPlan { rate, measure, .. } = *plan;
             let give_way = self.way != RackWay::Plain;
@@ -150,8 +150,8 @@ impl<'scope> RackScene<'scope> {
             std::thread::sleep(time_to_drain(plan.rate, if case.senders > 0 { HELD_BY_HOSTS } else { Bytes::ZERO }));
             self.wait_until_drained()?;
             end.receiving.stop();
-            let gets = client.join().map_err(|_| LinkError("the client panicked".to_owned()))?;
-            let gets = gets.map_err(|error| LinkError(format!("the client: {error}")))?;
+            let gets = client.join().map_err(|_| SystemError("the client panicked".to_owned()))?;
+            let gets = gets.map_err(|error| SystemError(format!("the client: {error}")))?;
             let background = running.join(lasted, plan.rate);
             let window = SwitchWindow { begun, from: from?, to: to?, drained: self.switch.status()? };
             Ok((window, gets, background))

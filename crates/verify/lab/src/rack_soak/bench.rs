@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use emulator::DirectionConfig;
 use faults::{FaultSchedule, LossModel};
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use rack::control::RackRole;
 use rack::host::HostStatus;
@@ -65,7 +65,7 @@ pub(super) fn run(
     plan: &RackSoakPlan,
     stop: &StopFlag,
     watch: &dyn RackSoakObserver,
-) -> Result<Option<RackSoak>, LinkError> {
+) -> Result<Option<RackSoak>, SystemError> {
     let (stage, shop) = (RackStage::new(plan.hosts, WIRE_MTU)?, Workshop::new()?);
     stage.give_addresses(stage::plug)?;
     let counts = CarrierCounts::default();
@@ -102,12 +102,12 @@ fn lay_wire<'scope>(
     stage: &'scope RackStage,
     scope: &'scope Scope<'scope, '_>,
     counts: &'scope CarrierCounts,
-) -> Result<Option<(EmulatedWire<'scope>, String)>, LinkError> {
+) -> Result<Option<(EmulatedWire<'scope>, String)>, SystemError> {
     if plan.loss.get() == 0.0 {
         return Ok(None);
     }
     let model =
-        LossModel::bursts(plan.loss, 1.0).ok_or_else(|| LinkError(format!("a loss of {} cannot be", plan.loss)))?;
+        LossModel::bursts(plan.loss, 1.0).ok_or_else(|| SystemError(format!("a loss of {} cannot be", plan.loss)))?;
     let lane = DirectionConfig { faults: FaultSchedule::always(model), rate: None, delay: Span::ZERO };
     stage.lay_wire(scope, LOSSY, WIRE_MTU, counts, &lane).map(Some)
 }
@@ -117,7 +117,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<'a> RackBench<'a> {
-    fn play(&self, watch: &dyn RackSoakObserver) -> Result<Option<RackSoak>, LinkError> {
+    fn play(&self, watch: &dyn RackSoakObserver) -> Result<Option<RackSoak>, SystemError> {
         let Some(switch) = self.start_switch()? else { return Ok(None) };
         let mut hosts = Vec::new();
         for number in 0..self.plan.hosts {
@@ -135,14 +135,14 @@ impl<'a> RackBench<'a> {
         })
     }
 
-    fn start_switch(&self) -> Result<Option<RackDaemon<'a>>, LinkError> {
+    fn start_switch(&self) -> Result<Option<RackDaemon<'a>>, SystemError> {
         let command = &self.commands.switch;
         self.start(command, |pid| {
             command.status::<SwitchStatus>(RackRole::Switch).is_some_and(|status| status.pid == pid)
         })
     }
 
-    fn start_host(&self, number: usize) -> Result<Option<RackDaemon<'a>>, LinkError> {
+    fn start_host(&self, number: usize) -> Result<Option<RackDaemon<'a>>, SystemError> {
         let command = &self.commands.hosts[number];
         self.start(command, |pid| command.status::<HostStatus>(RackRole::Host).is_some_and(|status| status.pid == pid))
     }
@@ -152,7 +152,7 @@ impl<'a> RackBench<'a> {
         &self,
         command: &'a DaemonCommand<'a>,
         answers: impl Fn(u32) -> bool,
-    ) -> Result<Option<RackDaemon<'a>>, LinkError> {
+    ) -> Result<Option<RackDaemon<'a>>, SystemError> {
         let mut daemon = command.start()?;
         let pid = daemon.pid();
         locked(&self.processes).push(pid);
@@ -164,7 +164,7 @@ impl<'a> RackBench<'a> {
         scope: &'scope Scope<'scope, '_>,
         mut rack: RunningRack<'a>,
         watch: &dyn RackSoakObserver,
-    ) -> Result<Option<RackSoak>, LinkError> {
+    ) -> Result<Option<RackSoak>, SystemError> {
         let requests = self.requests.start(scope, self.stage, self.shop, &self.over, self.stop, self.plan.duration)?;
         let Some(requests) = requests else { return Ok(None) };
         requests.remarks().for_each(|remark| watch.remark(remark));
@@ -184,7 +184,7 @@ impl<'a> RackBench<'a> {
         self.flows_end.receiving.stop();
         let joins = joining.map_or(Ok(0), joined)?;
         for thread in looking {
-            thread.join().map_err(|_| LinkError("a thread that looks panicked".to_owned()))?;
+            thread.join().map_err(|_| SystemError("a thread that looks panicked".to_owned()))?;
         }
         let ledger = locked(&self.ledger);
         let flows = flows.join(|host| ledger.refused(host))?;
@@ -223,7 +223,7 @@ impl<'a> RackBench<'a> {
         &self,
         rack: &mut RunningRack<'a>,
         watch: &dyn RackSoakObserver,
-    ) -> Result<Vec<RackSoakEvent>, LinkError> {
+    ) -> Result<Vec<RackSoakEvent>, SystemError> {
         let (plan, begun) = (self.plan, self.clock.elapsed());
         let mut events = Vec::new();
         for number in 0..plan.kills {
@@ -247,7 +247,7 @@ impl<'a> RackBench<'a> {
         rack: &mut RunningRack<'a>,
         victim: Option<usize>,
         watch: &dyn RackSoakObserver,
-    ) -> Result<Option<RackSoakEvent>, LinkError> {
+    ) -> Result<Option<RackSoakEvent>, SystemError> {
         let daemon = match victim {
             Some(host) => &mut rack.hosts[host],
             None => &mut rack.switch,
@@ -281,7 +281,7 @@ impl<'a> RackBench<'a> {
     }
 
     /// The last host leaves and joins again, until the time is over; how often.
-    fn leave_and_join(&self, host: RackDaemon<'a>) -> Result<u32, LinkError> {
+    fn leave_and_join(&self, host: RackDaemon<'a>) -> Result<u32, SystemError> {
         let number = self.plan.hosts - 1;
         let pause = self.plan.duration / (2 * self.plan.joins + 1);
         let begun = self.clock.elapsed();
@@ -360,6 +360,6 @@ impl<'a> RackBench<'a> {
     }
 }
 
-fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, LinkError>>) -> Result<T, LinkError> {
-    thread.join().unwrap_or_else(|_| Err(LinkError("a thread of the soak panicked".to_owned())))
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, SystemError>>) -> Result<T, SystemError> {
+    thread.join().unwrap_or_else(|_| Err(SystemError("a thread of the soak panicked".to_owned())))
 }

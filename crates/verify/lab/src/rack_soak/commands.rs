@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use linux::LinkError;
+use linux::SystemError;
 use units::StopFlag;
 
 use super::daemons::{DaemonCommand, RackDaemon};
@@ -49,7 +49,7 @@ impl<'a> LinkCommands<'a> {
     }
 
     /// Starts them, and waits until frames are protected.
-    pub(super) fn start(&'a self, stop: &StopFlag) -> Result<Vec<RackDaemon<'a>>, LinkError> {
+    pub(super) fn start(&'a self, stop: &StopFlag) -> Result<Vec<RackDaemon<'a>>, SystemError> {
         let mut running = Vec::new();
         for end in &self.ends {
             running.push(end.start()?);

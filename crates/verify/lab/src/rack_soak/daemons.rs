@@ -8,7 +8,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use link::control::{LinkReply, LinkRequest, RunDirectory};
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::Namespace;
 use rack::control::{self, RackControlReply, RackControlRequest, RackRole};
@@ -47,8 +47,8 @@ pub(super) struct RackDaemon<'a> {
 
 impl<'a> DaemonCommand<'a> {
     /// Starts it; it is killed when the calling thread ends.
-    pub(super) fn start(&'a self) -> Result<RackDaemon<'a>, LinkError> {
-        let trouble = |error: io::Error| LinkError(format!("start {}: {error}", self.program.display()));
+    pub(super) fn start(&'a self) -> Result<RackDaemon<'a>, SystemError> {
+        let trouble = |error: io::Error| SystemError(format!("start {}: {error}", self.program.display()));
         fs::create_dir_all(&self.folder).map_err(trouble)?;
         let (run_directory, log) = (self.folder.join("run"), self.folder.join(LOG));
         let mut command = self.place(&run_directory, &log).command(&self.arguments)?;
@@ -88,7 +88,7 @@ impl RackDaemon<'_> {
     }
 
     /// Waits until `up` holds; false if stopped before.
-    pub(super) fn wait_until(&mut self, up: impl Fn() -> bool, stop: &StopFlag) -> Result<bool, LinkError> {
+    pub(super) fn wait_until(&mut self, up: impl Fn() -> bool, stop: &StopFlag) -> Result<bool, SystemError> {
         let clock = Clock::start();
         while !up() {
             if stop.is_stopped() {
@@ -96,11 +96,11 @@ impl RackDaemon<'_> {
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 let (name, said) = (&self.command.name, self.command.last_words());
-                return Err(LinkError(format!("{name} ended, {status}: {said}")));
+                return Err(SystemError(format!("{name} ended, {status}: {said}")));
             }
             if clock.elapsed() > ANSWERS_WITHIN {
                 let (name, said) = (&self.command.name, self.command.last_words());
-                return Err(LinkError(format!("{name} does not answer: {said}")));
+                return Err(SystemError(format!("{name} does not answer: {said}")));
             }
             std::thread::sleep(LOOK_EVERY);
         }

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use linux::LinkError;
+use linux::SystemError;
 use serde::Serialize;
 use units::{Rate, StopFlag};
 
@@ -37,7 +37,7 @@ pub struct RackFlow {
     pub reordered: u64,
 }
 
-type FlowThread<'scope, T> = ScopedJoinHandle<'scope, Result<T, LinkError>>;
+type FlowThread<'scope, T> = ScopedJoinHandle<'scope, Result<T, SystemError>>;
 
 type FlowThreads<'scope> = (FlowThread<'scope, [u64; 2]>, FlowThread<'scope, WitnessReport>);
 
@@ -61,8 +61,8 @@ impl<'scope> RunningFlows<'scope> {
         rate: Rate,
         arrived: &'scope [AtomicU64],
         end: &'scope FlowsEnd,
-    ) -> Result<Self, LinkError> {
-        let failed = |error: std::io::Error| LinkError(error.to_string());
+    ) -> Result<Self, SystemError> {
+        let failed = |error: std::io::Error| SystemError(error.to_string());
         let per_second = rate.bits_per_second() / 8 / FULL_FRAME * OFFERED_PERCENT / 100 / arrived.len() as u64;
         let mut threads = Vec::new();
         for (number, count) in arrived.iter().enumerate() {
@@ -86,8 +86,8 @@ impl<'scope> RunningFlows<'scope> {
         Ok(Self { threads })
     }
 
-    /// Once both flags of their end are set; `refused` is what each host's daemons refused.
-    pub(super) fn join(self, refused: impl Fn(usize) -> u64) -> Result<Vec<RackFlow>, LinkError> {
+    /// Waits for the flows, after both flags of their ends are set; `refused` is what each host's daemons refused.
+    pub(super) fn join(self, refused: impl Fn(usize) -> u64) -> Result<Vec<RackFlow>, SystemError> {
         let flow = |(number, (sender, receiver)): (usize, FlowThreads<'_>)| {
             let ([sent, not_taken], report) = (joined(sender)?, joined(receiver)?);
             Ok(RackFlow {
@@ -104,6 +104,6 @@ impl<'scope> RunningFlows<'scope> {
     }
 }
 
-fn joined<T>(thread: FlowThread<'_, T>) -> Result<T, LinkError> {
-    thread.join().unwrap_or_else(|_| Err(LinkError("a load generator panicked".to_owned())))
+fn joined<T>(thread: FlowThread<'_, T>) -> Result<T, SystemError> {
+    thread.join().unwrap_or_else(|_| Err(SystemError("a load generator panicked".to_owned())))
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use units::StopFlag;
 
 use super::flows::SINK;
@@ -62,8 +62,8 @@ impl RequestTotals {
 /// Clients and servers that run.
 pub(super) struct RunningRequests<'scope> {
     counters: &'scope RackRequests,
-    clients: Vec<ScopedJoinHandle<'scope, Result<(), LinkError>>>,
-    gets: ScopedJoinHandle<'scope, Result<GetCounts, LinkError>>,
+    clients: Vec<ScopedJoinHandle<'scope, Result<(), SystemError>>>,
+    gets: ScopedJoinHandle<'scope, Result<GetCounts, SystemError>>,
     _servers: (GetServer, Vec<RunningProgram>),
     remarks: Vec<String>,
 }
@@ -78,10 +78,10 @@ impl RackRequests {
         over: &'scope StopFlag,
         stop: &'scope StopFlag,
         duration: Duration,
-    ) -> Result<Option<RunningRequests<'scope>>, LinkError> {
+    ) -> Result<Option<RunningRequests<'scope>>, SystemError> {
         let Some(server) = GetServer::start(stage, shop, scope, over, stop)? else { return Ok(None) };
         let mut remarks = vec![format!("{} answers GETs", server.program())];
-        let gets = scope.spawn(move || stage.host(SINK).with(|| get_until(over)).map_err(LinkError::from));
+        let gets = scope.spawn(move || stage.host(SINK).with(|| get_until(over)).map_err(SystemError::from));
         let (mut clients, mut programs) = (Vec::new(), Vec::new());
         for (counter, [from, to]) in self.iperf3.iter().zip([[SINK, SERVER], [SERVER, SINK]]) {
             let Some(mut program) = iperf3_server(stage, shop, to)? else {
@@ -94,13 +94,13 @@ impl RackRequests {
             programs.push(program);
             let iperf = Iperf { server: SocketAddr::new(address(to), IPERF3), place: stage.host(from), shop, duration };
             let run = move || traffic::iperf3(iperf, over, stop, counter);
-            clients.push(scope.spawn(move || stage.host(from).with(run).map_err(LinkError::from)));
+            clients.push(scope.spawn(move || stage.host(from).with(run).map_err(SystemError::from)));
         }
         let last = stage.count() - 1;
         for (counter, [from, to]) in self.transfers.iter().zip([[last - 1, last], [last, last - 1]]) {
             stage::serve(stage.host(to), scope, over)?;
             let run = move || traffic::transfers(SocketAddr::new(address(to), PORT), over, counter);
-            clients.push(scope.spawn(move || stage.host(from).with(run).map_err(LinkError::from)));
+            clients.push(scope.spawn(move || stage.host(from).with(run).map_err(SystemError::from)));
         }
         Ok(Some(RunningRequests { counters: self, clients, gets, _servers: (server, programs), remarks }))
     }
@@ -111,9 +111,9 @@ impl RunningRequests<'_> {
         self.remarks.iter().map(String::as_str)
     }
 
-    /// Once it is over.
-    pub(super) fn join(self) -> Result<RequestTotals, LinkError> {
-        let panicked = |_| LinkError("a client panicked".to_owned());
+    /// Waits for clients and servers, after the soak is over.
+    pub(super) fn join(self) -> Result<RequestTotals, SystemError> {
+        let panicked = |_| SystemError("a client panicked".to_owned());
         for client in self.clients {
             client.join().map_err(panicked)??;
         }
@@ -124,7 +124,7 @@ impl RunningRequests<'_> {
     }
 }
 
-fn iperf3_server(stage: &RackStage, shop: &Workshop, host: usize) -> Result<Option<RunningProgram>, LinkError> {
+fn iperf3_server(stage: &RackStage, shop: &Workshop, host: usize) -> Result<Option<RunningProgram>, SystemError> {
     let (here, port) = (address(host).to_string(), IPERF3.to_string());
     let args = ["-s", "-B", &here, "-p", &port];
     RunningProgram::start("iperf3", &args, &format!("iperf3-{host}.log"), stage.host(host), shop)

@@ -29,10 +29,10 @@ mod episode;
 mod forge;
 mod guests;
 pub mod ledger;
+mod leftovers;
 mod names;
 mod outcome;
 mod plan;
-mod remains;
 mod supervisor;
 mod traffic;
 
@@ -41,7 +41,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use link::config::HostBackend;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::NetworkPrivilege;
 use units::StopFlag;
@@ -92,7 +92,7 @@ pub fn run(
     standing: NetworkPrivilege,
     stop: &StopFlag,
     watch: &dyn FaultObserver,
-) -> Result<Option<FaultBench>, LinkError> {
+) -> Result<Option<FaultBench>, SystemError> {
     let possible = plan.possible(watch)?;
     let plan = &possible;
     let clock = Clock::start();
@@ -115,13 +115,13 @@ pub fn run(
 
 impl FaultPlan {
     /// Plan without the kinds for which a program is missing.
-    fn possible(&self, watch: &dyn FaultObserver) -> Result<Self, LinkError> {
+    fn possible(&self, watch: &dyn FaultObserver) -> Result<Self, SystemError> {
         let mut possible = self.clone();
         if self.kinds.contains(&FaultKind::Firewall) && !names::can_filter() {
             let missing = format!("{} needs nft (nftables), which is not installed", FaultKind::Firewall);
             possible.kinds.retain(|kind| *kind != FaultKind::Firewall);
             if possible.kinds.is_empty() {
-                return Err(LinkError(missing));
+                return Err(SystemError(missing));
             }
             watch.remark(&missing);
         }
@@ -142,8 +142,8 @@ impl FaultPlan {
 }
 
 /// True if `link up` can wait for an interface that is down or absent, as the unit wants it to.
-fn knows_wait(program: &Path) -> Result<bool, LinkError> {
+fn knows_wait(program: &Path) -> Result<bool, SystemError> {
     let output = Command::new(program).args(["link", "up", "--help"]).output();
-    let output = output.map_err(|error| LinkError(format!("start {}: {error}", program.display())))?;
+    let output = output.map_err(|error| SystemError(format!("start {}: {error}", program.display())))?;
     Ok(String::from_utf8_lossy(&output.stdout).contains("--wait"))
 }

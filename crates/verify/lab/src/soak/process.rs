@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::Namespace;
 
 /// A daemon of this program: its run directory, where what it says is appended, and where it lives.
@@ -24,9 +24,9 @@ pub(crate) struct DaemonPlace<'a> {
 
 impl DaemonPlace<'_> {
     /// The command that starts it. It is killed when the thread that spawns it ends.
-    pub(crate) fn command(&self, arguments: &[OsString]) -> Result<Command, LinkError> {
+    pub(crate) fn command(&self, arguments: &[OsString]) -> Result<Command, SystemError> {
         let log = File::options().create(true).append(true).open(self.log);
-        let log = log.map_err(|error| LinkError(format!("{}: {error}", self.log.display())))?;
+        let log = log.map_err(|error| SystemError(format!("{}: {error}", self.log.display())))?;
         let mut command = Command::new(self.program);
         command.args(arguments).env("HITLESS_RUN_DIR", self.run_directory);
         command.env(link::keeper::LAB, std::process::id().to_string());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::{Clock, instance};
 use linux::net::Namespace;
 use units::StopFlag;
@@ -21,10 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Workshop(PathBuf);
 
 impl Workshop {
-    pub(crate) fn new() -> Result<Self, LinkError> {
+    pub(crate) fn new() -> Result<Self, SystemError> {
         let path = std::env::temp_dir().join(format!("hitless-soak-{}-{:08x}", std::process::id(), instance()));
         let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| LinkError(format!("make {}: {error}", path.display())))?;
+        made.map_err(|error| SystemError(format!("make {}: {error}", path.display())))?;
         Ok(Self(path))
     }
 
@@ -56,8 +56,8 @@ impl RunningProgram {
         output: &str,
         place: &Namespace,
         shop: &Workshop,
-    ) -> Result<Option<Self>, LinkError> {
-        let failed = |error: io::Error| LinkError(format!("start {name}: {error}"));
+    ) -> Result<Option<Self>, SystemError> {
+        let failed = |error: io::Error| SystemError(format!("start {name}: {error}"));
         let output = shop.path().join(output);
         let file = File::create(&output).map_err(failed)?;
         let mut command = Command::new(name);
@@ -78,18 +78,18 @@ impl RunningProgram {
         port: u16,
         place: &Namespace,
         stop: &StopFlag,
-    ) -> Result<bool, LinkError> {
+    ) -> Result<bool, SystemError> {
         let clock = Clock::start();
         while !place.with(|| is_listening(port))? {
             if stop.is_stopped() {
                 return Ok(false);
             }
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(LinkError(format!("{} ended at once, {status}: {}", self.name, self.last_words())));
+                return Err(SystemError(format!("{} ended at once, {status}: {}", self.name, self.last_words())));
             }
             if clock.elapsed() > PATIENCE {
                 let waited = PATIENCE.as_secs();
-                return Err(LinkError(format!("{} does not listen on port {port} after {waited} s", self.name)));
+                return Err(SystemError(format!("{} does not listen on port {port} after {waited} s", self.name)));
             }
             std::thread::sleep(Duration::from_millis(20));
         }

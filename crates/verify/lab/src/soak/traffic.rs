@@ -13,7 +13,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 use super::programs::{RunningProgram, Workshop};
 use super::stream::{SoakStream, strange};
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::Namespace;
 use load::{self, RoundTrips};
@@ -232,7 +232,7 @@ pub(crate) struct ServedFile {
 }
 
 /// Writes files of random bytes to be served.
-pub(crate) fn write_files(directory: &Path) -> Result<Vec<ServedFile>, LinkError> {
+pub(crate) fn write_files(directory: &Path) -> Result<Vec<ServedFile>, SystemError> {
     const SIZES: [usize; 8] = [0, 1, 1_500, 20_000, 200_000, 1_000_000, 3_000_000, 10_000_000];
     let write = |(number, len): (usize, usize)| {
         let bytes = blob(number as u64, len);
@@ -241,7 +241,7 @@ pub(crate) fn write_files(directory: &Path) -> Result<Vec<ServedFile>, LinkError
         std::fs::write(directory.join(&path), bytes).map(|()| ServedFile { path, len: len as u64, hash })
     };
     let written: io::Result<_> = SIZES.into_iter().enumerate().map(write).collect();
-    written.map_err(|error| LinkError(format!("write to {}: {error}", directory.display())))
+    written.map_err(|error| SystemError(format!("write to {}: {error}", directory.display())))
 }
 
 fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u128 {
@@ -331,12 +331,12 @@ struct IperfRun {
 }
 
 /// `None` if it was called off.
-fn one_run(iperf: Iperf<'_>, seconds: u64, over: &StopFlag, stop: &StopFlag) -> Result<Option<IperfRun>, LinkError> {
+fn one_run(iperf: Iperf<'_>, seconds: u64, over: &StopFlag, stop: &StopFlag) -> Result<Option<IperfRun>, SystemError> {
     /// A run that ends a little after the soak does is still worth knowing.
     const GRACE: Duration = Duration::from_secs(3);
     /// Time that a run is given beside its own length; more means that it hangs.
     const PATIENCE: Duration = Duration::from_secs(60);
-    let failed = |what: &dyn std::fmt::Display| LinkError(format!("iperf3: {what}"));
+    let failed = |what: &dyn std::fmt::Display| SystemError(format!("iperf3: {what}"));
     let (ip, port, seconds) = (iperf.server.ip().to_string(), iperf.server.port().to_string(), seconds.to_string());
     let args = ["-c", &ip, "-p", &port, "-t", &seconds, "-i", "0", "-C", "cubic", "-J"];
     let started = RunningProgram::start("iperf3", &args, "iperf3-run.json", iperf.place, iperf.shop)?;

@@ -12,7 +12,7 @@
 use std::io::IoSlice;
 
 use link::standin::wire_socket;
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::{self, Namespace, Netlink};
 use linux::packet::PacketSocket;
 use units::Prob;
@@ -72,10 +72,10 @@ impl WitnessedBridge {
     }
 
     /// The third host, to be opened where the bridge is.
-    pub(super) fn witness(&self, between: &Namespace, mtu: u32) -> Result<BridgeWitness, LinkError> {
+    pub(super) fn witness(&self, between: &Namespace, mtu: u32) -> Result<BridgeWitness, SystemError> {
         let open = || PacketSocket::open(self.cable[1], &wire_socket(mtu, 1_024));
         let socket = between.with(open)?;
-        let socket = socket.map_err(|error| LinkError(format!("packet socket of the third host: {error}")))?;
+        let socket = socket.map_err(|error| SystemError(format!("packet socket of the third host: {error}")))?;
         Ok(BridgeWitness { socket, sight: FloodedFrames::default() })
     }
 }
@@ -158,7 +158,7 @@ impl BridgedStage {
         self.bridge.forget(&self.middle)
     }
 
-    pub fn witness(&self) -> Result<BridgeWitness, LinkError> {
+    pub fn witness(&self) -> Result<BridgeWitness, SystemError> {
         self.bridge.witness(&self.between, self.mtu)
     }
 }

@@ -10,7 +10,7 @@ use units::{Bytes, Span};
 use super::queue_of;
 use emulator::{DirectionConfig, DirectionCounters, Medium, MediumConfig};
 use link::standin::wire_socket;
-use linux::LinkError;
+use linux::SystemError;
 use linux::net::Namespace;
 use linux::packet::{PacketSocket, PacketSocketOptions};
 
@@ -54,7 +54,7 @@ impl CarrierCounts {
 #[derive(Debug)]
 pub struct EmulatedWire<'scope> {
     stopper: Option<PipeWriter>,
-    thread: ScopedJoinHandle<'scope, Result<(), LinkError>>,
+    thread: ScopedJoinHandle<'scope, Result<(), SystemError>>,
 }
 
 impl EmulatedWire<'_> {
@@ -63,9 +63,9 @@ impl EmulatedWire<'_> {
         !self.thread.is_finished()
     }
 
-    pub fn stop(mut self) -> Result<(), LinkError> {
+    pub fn stop(mut self) -> Result<(), SystemError> {
         drop(self.stopper.take());
-        self.thread.join().unwrap_or_else(|_| Err(LinkError("the wire panicked".to_owned())))
+        self.thread.join().unwrap_or_else(|_| Err(SystemError("the wire panicked".to_owned())))
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn start<'scope>(
     carried: &'scope CarrierCounts,
     lanes: [DirectionConfig; 2],
     seed: u64,
-) -> Result<EmulatedWire<'scope>, LinkError> {
+) -> Result<EmulatedWire<'scope>, SystemError> {
     let config = MediumConfig {
         names: ["x0", "x1"].map(str::to_owned),
         queue: lanes[0].rate.map_or(Bytes::ZERO, queue_of),
@@ -90,7 +90,7 @@ pub(super) fn start<'scope>(
     let (stop, stopper) = io::pipe().map_err(failed)?;
     let (ready, is_ready) = mpsc::channel();
     let thread = scope.spawn(move || {
-        let mut medium = match between.enter().map_err(LinkError::from).and_then(|()| open(config, ends, mtu)) {
+        let mut medium = match between.enter().map_err(SystemError::from).and_then(|()| open(config, ends, mtu)) {
             Ok(medium) => medium,
             Err(trouble) => {
                 let _ = ready.send(Err(trouble.clone()));
@@ -106,20 +106,20 @@ pub(super) fn start<'scope>(
     match is_ready.recv() {
         Ok(Ok(())) => Ok(EmulatedWire { stopper: Some(stopper), thread }),
         Ok(Err(trouble)) => Err(trouble),
-        Err(_) => Err(LinkError("the wire ended before it began".to_owned())),
+        Err(_) => Err(SystemError("the wire ended before it began".to_owned())),
     }
 }
 
 /// Opens a medium in the namespace of the calling thread.
-fn open(config: MediumConfig, ends: [u32; 2], mtu: u32) -> Result<Medium, LinkError> {
+fn open(config: MediumConfig, ends: [u32; 2], mtu: u32) -> Result<Medium, SystemError> {
     let socket = PacketSocketOptions { send_buffer: 4 << 20, ..wire_socket(mtu, 4_096) };
     let open = |index| PacketSocket::open(index, &socket).map_err(failed);
     let medium = Medium::new(config, [open(ends[0])?, open(ends[1])?], mtu as usize + 18);
     Ok(medium.map_err(failed)?.look_every(LOOK_EVERY))
 }
 
-fn failed(error: io::Error) -> LinkError {
-    LinkError(format!("the wire: {error}"))
+fn failed(error: io::Error) -> SystemError {
+    SystemError(format!("the wire: {error}"))
 }
 
 #[cfg(test)]

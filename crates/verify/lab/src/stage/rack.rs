@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread::{Scope, ScopedJoinHandle};
 
 use emulator::DirectionConfig;
-use linux::LinkError;
+use linux::SystemError;
 use linux::mailbox::{Mailbox, mailbox};
 use linux::net::{Namespace, Netlink, Qdisc};
 use rack::agreement::RackAgreement;
@@ -29,7 +29,7 @@ pub(crate) struct RackStage {
 }
 
 impl RackStage {
-    pub(crate) fn new(hosts: usize, mtu: u32) -> Result<Self, LinkError> {
+    pub(crate) fn new(hosts: usize, mtu: u32) -> Result<Self, SystemError> {
         let CabledHosts { hosts, between, .. } = CabledHosts::new(hosts, mtu)?;
         Ok(Self { hosts, between })
     }
@@ -51,9 +51,9 @@ impl RackStage {
         mtu: u32,
         counts: &'scope CarrierCounts,
         lane: &DirectionConfig,
-    ) -> Result<(EmulatedWire<'scope>, String), LinkError> {
+    ) -> Result<(EmulatedWire<'scope>, String), SystemError> {
         let (near, port) = (format!("y{number}"), format!("s{number}"));
-        let ends = self.between.with(|| -> Result<[u32; 2], LinkError> {
+        let ends = self.between.with(|| -> Result<[u32; 2], SystemError> {
             let netlink = Netlink::open()?;
             netlink.add_veth(&near, &port)?;
             for name in [&near, &port] {
@@ -74,7 +74,7 @@ impl RackStage {
     }
 
     /// Gives an interface of every host its address, and the way to all others.
-    pub(crate) fn give_addresses(&self, interface: impl Fn(usize) -> &'static str) -> Result<(), LinkError> {
+    pub(crate) fn give_addresses(&self, interface: impl Fn(usize) -> &'static str) -> Result<(), SystemError> {
         for (number, host) in self.hosts.iter().enumerate() {
             give_address_among(host, number, self.count(), interface(number))?;
         }
@@ -82,7 +82,7 @@ impl RackStage {
     }
 
     /// Every host sends no faster than its cable carries, as a card does.
-    pub(crate) fn limit_hosts(&self, rate: Rate) -> Result<(), LinkError> {
+    pub(crate) fn limit_hosts(&self, rate: Rate) -> Result<(), SystemError> {
         for (number, host) in self.hosts.iter().enumerate() {
             host.with(|| {
                 let netlink = Netlink::open()?;
@@ -94,7 +94,7 @@ impl RackStage {
     }
 
     /// Frames that found no room in the queues of hosts that are limited.
-    pub(crate) fn refused_by_hosts(&self) -> Result<u64, LinkError> {
+    pub(crate) fn refused_by_hosts(&self) -> Result<u64, SystemError> {
         let mut refused = 0;
         for (number, host) in self.hosts.iter().enumerate() {
             let statistics = host.with(|| {
@@ -113,8 +113,8 @@ impl RackStage {
         rate: Rate,
         buffer: Bytes,
         reserve: Option<RackAgreement>,
-    ) -> Result<StageSwitch<'scope>, LinkError> {
-        let (mailbox, requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
+    ) -> Result<StageSwitch<'scope>, SystemError> {
+        let (mailbox, requests) = mailbox().map_err(|error| SystemError(error.to_string()))?;
         let (ready, is_ready) = mpsc::channel();
         let thread = scope.spawn(move || match self.open_switch(rate, buffer, reserve) {
             Ok(switch) => {
@@ -128,17 +128,22 @@ impl RackStage {
         });
         match is_ready.recv() {
             Ok(opened) => opened.map(|()| StageSwitch { mailbox, thread: Some(thread) }),
-            Err(_) => Err(LinkError("the switch ended before it began".to_owned())),
+            Err(_) => Err(SystemError("the switch ended before it began".to_owned())),
         }
     }
 
     /// Moves the calling thread into the middle.
-    fn open_switch(&self, rate: Rate, buffer: Bytes, reserve: Option<RackAgreement>) -> Result<RackSwitch, LinkError> {
+    fn open_switch(
+        &self,
+        rate: Rate,
+        buffer: Bytes,
+        reserve: Option<RackAgreement>,
+    ) -> Result<RackSwitch, SystemError> {
         self.between.enter()?;
         let netlink = Netlink::open()?;
         let interfaces = (0..self.count()).map(|number| netlink.existing_link(&inner(number)));
         let (ports, sockets) = open_ports(&interfaces.collect::<Result<Vec<_>, _>>()?, rate, buffer)?;
-        let in_words = |error: reserve::RackParamError| LinkError(error.to_string());
+        let in_words = |error: reserve::RackParamError| SystemError(error.to_string());
         let ports_of = |agreement: RackAgreement| agreement.at_switch(self.count() as u16, buffer).map_err(in_words);
         let reserve = reserve.map(ports_of).transpose()?;
         let aging = Span::from_ms(3_600_000);
@@ -159,11 +164,11 @@ impl StageMember {
         namespace: &'scope Namespace,
         scope: &'scope Scope<'scope, '_>,
         config: JoinConfig,
-    ) -> Result<Self, LinkError> {
-        let (mailbox, mut requests) = mailbox().map_err(|error| LinkError(error.to_string()))?;
+    ) -> Result<Self, SystemError> {
+        let (mailbox, mut requests) = mailbox().map_err(|error| SystemError(error.to_string()))?;
         let (ready, is_ready) = mpsc::channel();
         scope.spawn(move || {
-            let brought_up = namespace.enter().map_err(LinkError::from).and_then(|()| host::bring_up(&config, None));
+            let brought_up = namespace.enter().map_err(SystemError::from).and_then(|()| host::bring_up(&config, None));
             match brought_up {
                 Ok((host, identity, mut stand_in)) => {
                     let _ = ready.send(Ok(()));
@@ -177,14 +182,14 @@ impl StageMember {
         });
         match is_ready.recv() {
             Ok(joined) => joined.map(|()| Self { mailbox }),
-            Err(_) => Err(LinkError("a host ended before it had joined".to_owned())),
+            Err(_) => Err(SystemError("a host ended before it had joined".to_owned())),
         }
     }
 
-    pub(crate) fn status(&self) -> Result<HostStatus, LinkError> {
+    pub(crate) fn status(&self) -> Result<HostStatus, SystemError> {
         self.mailbox
             .ask(HostRequest::Status)
-            .map_err(|_| LinkError("a host that had joined does not answer".to_owned()))
+            .map_err(|_| SystemError("a host that had joined does not answer".to_owned()))
     }
 }
 
@@ -202,10 +207,10 @@ pub(crate) struct StageSwitch<'scope> {
 }
 
 impl StageSwitch<'_> {
-    pub(crate) fn status(&mut self) -> Result<SwitchStatus, LinkError> {
+    pub(crate) fn status(&mut self) -> Result<SwitchStatus, SystemError> {
         self.mailbox.ask(SwitchRequest::Status).map_err(|_| {
             let ended = self.thread.take_if(|thread| thread.is_finished()).map(ScopedJoinHandle::join);
-            LinkError(match ended {
+            SystemError(match ended {
                 Some(Ok(Err(error))) => format!("the switch ended: {error}"),
                 _ => "the switch does not answer".to_owned(),
             })

@@ -31,7 +31,7 @@ struct JsonLoss<'a> {
 }
 
 #[derive(Serialize)]
-struct JsonTrouble<'a> {
+struct JsonProblem<'a> {
     kind: &'static str,
     text: &'a str,
 }
@@ -104,7 +104,7 @@ pub fn json_loss(lost: &LostPacket) -> String {
 }
 
 pub fn json_trouble(text: &str) -> String {
-    to_json(&JsonTrouble { kind: "trouble", text })
+    to_json(&JsonProblem { kind: "trouble", text })
 }
 
 pub fn json_summary(summary: &CollectorSummary) -> String {

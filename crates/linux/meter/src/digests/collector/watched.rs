@@ -9,7 +9,7 @@ use radar::packet::{Flow, Timestamp};
 use radar::segment::{LostSignature, MeterReport, MeteredSegment, SegmentFinding};
 use radar::signature::Fields;
 
-use super::news::UnlistedEvents;
+use super::events::UnlistedEvents;
 use super::{CollectorEvent, CollectorSummary, EndSummary, LostPacket, SILENCE, UNHEARD};
 
 /// Flows whose losses are kept apart.

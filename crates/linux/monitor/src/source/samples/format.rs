@@ -15,7 +15,7 @@ const HOST: &str = "host";
 const REQUIRED: [&str; 4] = ["time_ms", "port", "all", "bad"];
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum SampleLine {
     /// A blank line, a comment, a header, or a line after a header that was reported to make no sense.
     Nothing,
     Sample(Reading),
@@ -53,15 +53,15 @@ struct SampleRecord {
 }
 
 impl SampleFormat {
-    pub(crate) fn read(&mut self, line: &str) -> Meaning {
+    pub(crate) fn read(&mut self, line: &str) -> SampleLine {
         if line.is_empty() || line.starts_with('#') {
-            return Meaning::Nothing;
+            return SampleLine::Nothing;
         }
         let read = if line.starts_with('{') { json(line).map(Some) } else { self.csv(line) };
         match read.and_then(|written| written.map(SampleRecord::check).transpose()) {
-            Ok(Some(reading)) => Meaning::Sample(reading),
-            Ok(None) => Meaning::Nothing,
-            Err(why) => Meaning::Nonsense(why),
+            Ok(Some(reading)) => SampleLine::Sample(reading),
+            Ok(None) => SampleLine::Nothing,
+            Err(why) => SampleLine::Nonsense(why),
         }
     }
 
@@ -250,23 +250,23 @@ fn unquote(quoted: &str) -> Option<(String, Option<&str>)> {
 mod tests {
     use super::*;
 
-    fn sample(meaning: Meaning) -> Reading {
+    fn sample(meaning: SampleLine) -> Reading {
         match meaning {
-            Meaning::Sample(reading) => reading,
+            SampleLine::Sample(reading) => reading,
             other => panic!("{other:?}"),
         }
     }
 
-    fn nonsense(meaning: Meaning) -> String {
+    fn nonsense(meaning: SampleLine) -> String {
         match meaning {
-            Meaning::Nonsense(why) => why,
+            SampleLine::Nonsense(why) => why,
             other => panic!("{other:?}"),
         }
     }
 
     fn short() -> SampleFormat {
         let mut format = SampleFormat::default();
-        assert_eq!(format.read("time_ms, port, all, bad"), Meaning::Nothing);
+        assert_eq!(format.read("time_ms, port, all, bad"), SampleLine::Nothing);
         format
     }
 
@@ -318,9 +318,9 @@ mod tests {
     fn a_bad_header_is_told_once_and_a_good_one_mends_it() {
         let mut format = SampleFormat::default();
         assert!(nonsense(format.read("1000,eth0,5,0")).contains("expected a header such as time_ms,port"));
-        assert_eq!(format.read("2000,eth0,5,0"), Meaning::Nothing);
+        assert_eq!(format.read("2000,eth0,5,0"), SampleLine::Nothing);
         assert_eq!(nonsense(format.read("time_ms,prot,all,bad")), "unknown column `prot`; did you mean port?");
-        assert_eq!(format.read("2000,eth0,5,0"), Meaning::Nothing);
+        assert_eq!(format.read("2000,eth0,5,0"), SampleLine::Nothing);
         let missing = nonsense(format.read("time_ms,port,all"));
         assert_eq!(missing, "no column `bad`: expected at least time_ms,port,all,bad");
         assert_eq!(nonsense(format.read("time_ms,port,all,bad,bad")), "column `bad` is there twice");

@@ -19,7 +19,7 @@ use wire::reserve::{BurstId, HostKey, ReserveHeader, ReserveMessage, ReserveVerb
 
 use super::NetworkProgram;
 use crate::net::packet::SimPacket;
-use crate::net::rack::RackSetup;
+use crate::net::reserving_host::RackSetup;
 use crate::net::setup::NetworkSetup;
 use crate::net::transports::Body;
 use crate::topology::{DirectedLink, NodeId};

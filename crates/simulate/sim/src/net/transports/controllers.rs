@@ -6,7 +6,7 @@ use congestion::{
     TimelyConfig,
 };
 use settings::KeyShape::{One, Several};
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 use units::{Bytes, Rate, Span};
 
 /// Longer round trips are not those of a datacenter.
@@ -94,7 +94,7 @@ const KINDS: [(&str, Kind); 7] = [
 ];
 
 /// Reads what a scenario says about congestion control of a `[[traffic]]`.
-pub(super) fn read(table: &ScenarioReader<'_>) -> ReadResult<ControllerConfig> {
+pub(super) fn read(table: &SettingsReader<'_>) -> ReadResult<ControllerConfig> {
     let kind = table.choice("congestion", &KINDS)?.unwrap_or(Kind::None);
     Ok(match kind {
         Kind::None => ControllerConfig::None,
@@ -113,33 +113,33 @@ pub(super) fn read(table: &ScenarioReader<'_>) -> ReadResult<ControllerConfig> {
     })
 }
 
-fn plus_window(table: &ScenarioReader<'_>) -> ReadResult<bool> {
+fn plus_window(table: &SettingsReader<'_>) -> ReadResult<bool> {
     Ok(table.flag("plus_window")?.unwrap_or(false))
 }
 
 /// Settings from the table of a controller, or the defaults if there is none.
 fn inner<T>(
-    table: &ScenarioReader<'_>,
+    table: &SettingsReader<'_>,
     key: &str,
-    read: impl Fn(Option<&ScenarioReader<'_>>) -> ReadResult<T>,
+    read: impl Fn(Option<&SettingsReader<'_>>) -> ReadResult<T>,
 ) -> ReadResult<T> {
     read(table.inner(key).as_ref())
 }
 
-fn share(table: &ScenarioReader<'_>, key: &str, usual: f64) -> ReadResult<f64> {
+fn share(table: &SettingsReader<'_>, key: &str, usual: f64) -> ReadResult<f64> {
     let given = table.number(key, |share| share > 0.0 && share <= 1.0, "more than 0 and at most 1")?;
     Ok(given.unwrap_or(usual))
 }
 
-fn rate(table: &ScenarioReader<'_>, key: &str, usual: Rate) -> ReadResult<Rate> {
+fn rate(table: &SettingsReader<'_>, key: &str, usual: Rate) -> ReadResult<Rate> {
     Ok(table.parsed(key)?.unwrap_or(usual))
 }
 
-fn span(table: &ScenarioReader<'_>, key: &str, shortest: Span, usual: Span) -> ReadResult<Span> {
+fn span(table: &SettingsReader<'_>, key: &str, shortest: Span, usual: Span) -> ReadResult<Span> {
     Ok(table.span(key, shortest..=LONGEST_RTT)?.unwrap_or(usual))
 }
 
-fn hpcc(table: Option<&ScenarioReader<'_>>) -> ReadResult<HpccConfig> {
+fn hpcc(table: Option<&SettingsReader<'_>>) -> ReadResult<HpccConfig> {
     let usual = HpccConfig::default();
     let Some(table) = table else { return Ok(usual) };
     let eta = table.number("eta", |eta| eta > 0.0 && eta < 1.0, "more than 0 and less than 1, such as 0.95")?;
@@ -174,7 +174,7 @@ fn hpcc(table: Option<&ScenarioReader<'_>>) -> ReadResult<HpccConfig> {
     })
 }
 
-fn dcqcn(table: Option<&ScenarioReader<'_>>) -> ReadResult<DcqcnConfig> {
+fn dcqcn(table: Option<&SettingsReader<'_>>) -> ReadResult<DcqcnConfig> {
     let Some(table) = table else { return Ok(DcqcnConfig::VENDOR) };
     let sets =
         [("vendor", DcqcnConfig::VENDOR), ("paper", DcqcnConfig::PAPER), ("conservative", DcqcnConfig::CONSERVATIVE)];
@@ -201,7 +201,7 @@ fn dcqcn(table: Option<&ScenarioReader<'_>>) -> ReadResult<DcqcnConfig> {
     })
 }
 
-fn timely(table: Option<&ScenarioReader<'_>>) -> ReadResult<TimelyConfig> {
+fn timely(table: Option<&SettingsReader<'_>>) -> ReadResult<TimelyConfig> {
     let usual = TimelyConfig::default();
     let Some(table) = table else { return Ok(usual) };
     let timely = TimelyConfig {
@@ -223,7 +223,7 @@ fn timely(table: Option<&ScenarioReader<'_>>) -> ReadResult<TimelyConfig> {
     Ok(timely)
 }
 
-fn dctcp(table: Option<&ScenarioReader<'_>>) -> ReadResult<RdmaDctcpConfig> {
+fn dctcp(table: Option<&SettingsReader<'_>>) -> ReadResult<RdmaDctcpConfig> {
     let usual = RdmaDctcpConfig::default();
     let Some(table) = table else { return Ok(usual) };
     Ok(RdmaDctcpConfig {
@@ -233,7 +233,7 @@ fn dctcp(table: Option<&ScenarioReader<'_>>) -> ReadResult<RdmaDctcpConfig> {
     })
 }
 
-fn swift(table: Option<&ScenarioReader<'_>>) -> ReadResult<SwiftConfig> {
+fn swift(table: Option<&SettingsReader<'_>>) -> ReadResult<SwiftConfig> {
     let usual = SwiftConfig::default();
     let Some(table) = table else { return Ok(usual) };
     let packets = |key, usual: f64| {
@@ -262,7 +262,7 @@ fn swift(table: Option<&ScenarioReader<'_>>) -> ReadResult<SwiftConfig> {
 }
 
 /// Two windows in packets, the smaller first.
-fn windows(table: &ScenarioReader<'_>, usual: [f64; 2]) -> ReadResult<[f64; 2]> {
+fn windows(table: &SettingsReader<'_>, usual: [f64; 2]) -> ReadResult<[f64; 2]> {
     const KEY: &str = "flow_scaling_windows";
     let Some(given) = table.several(KEY)? else { return Ok(usual) };
     let numbers: Vec<f64> = given.iter().filter_map(|text| text.parse().ok()).collect();

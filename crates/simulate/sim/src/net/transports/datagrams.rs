@@ -12,7 +12,7 @@ use super::{HeaderWriter, PacketSizes, SimTransport, Site};
 use crate::net::address::{self, UDP_PORT};
 use crate::net::end::{FlowCounters, FlowProgress};
 use settings::KeyShape::One;
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 /// Ethernet, IP and UDP around a payload.
 pub const HEADERS: u32 = 14 + 20 + 8 + 4;
@@ -130,7 +130,7 @@ impl SimTransport for DatagramGenerator {
     const KEYS: Keys = &[("payload", One), ("rate", One), ("gaps", One)];
     const IS_RELIABLE: bool = false;
 
-    fn read(table: &ScenarioReader<'_>, _name: &str) -> ReadResult<DatagramConfig> {
+    fn read(table: &SettingsReader<'_>, _name: &str) -> ReadResult<DatagramConfig> {
         Ok(DatagramConfig {
             payload: table.small("payload", 1..=MAX_FRAME - HEADERS)?.unwrap_or(1_518 - HEADERS),
             rate: table.parsed("rate")?,

@@ -25,7 +25,7 @@ macro_rules! transports {
             $($(#[$when])* $name(Box<Driver<$machine>>),)*
         }
 
-        $($(#[$when])* impl Carried for $machine {
+        $($(#[$when])* impl BodyConversion for $machine {
             #[inline]
             fn wrap(frame: Self::Frame) -> Body {
                 Body::$name(frame)

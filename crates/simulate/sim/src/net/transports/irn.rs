@@ -8,7 +8,7 @@ use super::Site;
 use super::selective::{SelectiveSetup, SimRecovery};
 use super::tcp::LONGEST_RTO;
 use settings::KeyShape::One;
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 pub type IrnSetup = SelectiveSetup<Timeouts>;
 
@@ -19,7 +19,7 @@ impl SimRecovery for Irn {
     const KEYS: Keys = &[("timeout_low", One)];
 
     /// IRN's short timeout; the long one is `timeout`.
-    fn read(table: &ScenarioReader<'_>) -> ReadResult<Timeouts> {
+    fn read(table: &SettingsReader<'_>) -> ReadResult<Timeouts> {
         let usual = Timeouts::default();
         Ok(Timeouts { low: table.span("timeout_low", Span::from_ps(1)..=LONGEST_RTO)?.unwrap_or(usual.low), ..usual })
     }

@@ -6,7 +6,7 @@ use roce::selective::{SelectiveConfig, SelectiveConnection};
 use super::Site;
 use super::selective::{SelectiveSetup, SimRecovery};
 use settings::KeyShape::One;
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 pub type MeloSetup = SelectiveSetup<PoolConfig>;
 
@@ -16,7 +16,7 @@ impl SimRecovery for Melo<u16> {
     const NAME: &'static str = "melo";
     const KEYS: Keys = &[("pool", One), ("block", One)];
 
-    fn read(table: &ScenarioReader<'_>) -> ReadResult<PoolConfig> {
+    fn read(table: &SettingsReader<'_>) -> ReadResult<PoolConfig> {
         let usual = PoolConfig::default();
         let pool = PoolConfig {
             bits: table.small("pool", 1..=u32::MAX)?.unwrap_or(usual.bits),

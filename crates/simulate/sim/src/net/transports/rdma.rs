@@ -11,13 +11,13 @@ use wire::{ipv4, udp};
 use super::{HeaderWriter, PacketSizes, Site, controllers};
 use crate::net::address;
 use crate::net::end::{FlowCounters, FlowProgress};
-use settings::{ReadResult, ScenarioReader};
+use settings::{ReadResult, SettingsReader};
 
 /// Bytes of an Ethernet header, before what the invariant check covers.
 const ETHERNET: usize = 14;
 
 /// Settings that all queue pairs have, whichever way they recover.
-pub(super) fn read(table: &ScenarioReader<'_>) -> ReadResult<roce::RoceConfig> {
+pub(super) fn read(table: &SettingsReader<'_>) -> ReadResult<roce::RoceConfig> {
     let usual = roce::RoceConfig::default();
     let timeouts = Span::from_ps(1)..=roce::RoceConfig::timeout_for(u8::MAX);
     let congestion = controllers::read(table)?;

@@ -16,7 +16,7 @@ use crate::net::address;
 use crate::net::end::{FlowCounters, FlowProgress};
 use crate::workload::SizeTrace;
 use settings::KeyShape::One;
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 /// Ethernet, IP and UDP, and 16 bytes that say which bytes of which message.
 const HEADERS: u32 = 14 + 20 + 8 + 16 + 4;
@@ -34,7 +34,7 @@ impl SimTransport for ReceiverDriven {
     const KEYS: Keys = &[("unasked", One), ("grant", One), ("at_once", One), ("levels", One)];
     const WAKES_OTHERS: bool = true;
 
-    fn read(table: &ScenarioReader<'_>, name: &str) -> ReadResult<ReceiverDrivenConfig> {
+    fn read(table: &SettingsReader<'_>, name: &str) -> ReadResult<ReceiverDrivenConfig> {
         let usual = ReceiverDrivenConfig::default();
         let payload = table.small("payload", 1..=MAX_FRAME - HEADERS)?.unwrap_or(usual.payload);
         let most = Bytes::new(1 << 30);
@@ -153,7 +153,7 @@ impl SimTransport for ReceiverDriven {
 
 /// Sizes of messages as Homa's receivers would have observed them, sorted: those of the trace that `size` names, or the
 /// one size there is, and that of replies. Those of Homa's W3 if `size` says neither.
-fn sizes(table: &ScenarioReader<'_>) -> ReadResult<Vec<u64>> {
+fn sizes(table: &SettingsReader<'_>) -> ReadResult<Vec<u64>> {
     let text = table.text("size")?.unwrap_or_default();
     let mut sizes = match (text.parse::<SizeTrace>(), text.parse::<Bytes>()) {
         (_, Ok(bytes)) => vec![bytes.get()],

@@ -15,7 +15,7 @@ use super::tcp::LONGEST_RTO;
 use super::{HeaderWriter, PacketSizes, SimTransport, Site, controllers, rdma};
 use crate::net::end::{FlowCounters, FlowProgress};
 use settings::KeyShape::{One, Table};
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 /// More than any loss calls for.
 const MOST_BEHIND_A_TAIL: u32 = 64;
@@ -50,7 +50,7 @@ impl SimTransport for Qp {
     ];
     const IS_RDMA: bool = true;
 
-    fn read(table: &ScenarioReader<'_>, _name: &str) -> ReadResult<RoceConfig> {
+    fn read(table: &SettingsReader<'_>, _name: &str) -> ReadResult<RoceConfig> {
         let usual = rdma::read(table)?;
         let obey = table.choice("obey", &[("every", true), ("first", false)])?;
         Ok(RoceConfig {

@@ -15,7 +15,7 @@ use wire::ip::Ecn;
 
 use super::{HeaderWriter, PacketSizes, SimTransport, Site, rdma};
 use crate::net::end::{FlowCounters, FlowProgress};
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 /// Particulars of one way of remembering gaps.
 pub(crate) trait SimRecovery: LossRecovery + Sized {
@@ -25,7 +25,7 @@ pub(crate) trait SimRecovery: LossRecovery + Sized {
     const NAME: &'static str;
     const KEYS: Keys;
 
-    fn read(table: &ScenarioReader<'_>) -> ReadResult<Self::Memory>;
+    fn read(table: &SettingsReader<'_>) -> ReadResult<Self::Memory>;
 
     fn connect(config: SelectiveConfig, memory: &Self::Memory, at: &mut Site<'_>) -> SelectiveConnection<Self>;
 
@@ -52,7 +52,7 @@ impl<R: SimRecovery> SimTransport for SelectiveConnection<R> {
     const KEYS: Keys = R::KEYS;
     const IS_RDMA: bool = true;
 
-    fn read(table: &ScenarioReader<'_>, _name: &str) -> ReadResult<Self::Setup> {
+    fn read(table: &SettingsReader<'_>, _name: &str) -> ReadResult<Self::Setup> {
         let memory = R::read(table)?;
         let config = SelectiveConfig::from(rdma::read(table)?);
         let window = table.small("outstanding", 1..=MAX_OUTSTANDING)?;

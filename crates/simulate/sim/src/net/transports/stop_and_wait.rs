@@ -15,7 +15,7 @@ use super::{HeaderWriter, PacketSizes, SimTransport, Site};
 use crate::net::address;
 use crate::net::end::{FlowCounters, FlowProgress};
 use settings::KeyShape::One;
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 const HEADERS: u32 = 14 + 20 + 8 + 4;
 const PAYLOAD: u32 = 1_000;
@@ -116,7 +116,7 @@ impl SimTransport for StopAndWait {
     const NAMES: &'static [&'static str] = &["stop-and-wait"];
     const KEYS: Keys = &[("wait", One)];
 
-    fn read(table: &ScenarioReader<'_>, _name: &str) -> ReadResult<Span> {
+    fn read(table: &SettingsReader<'_>, _name: &str) -> ReadResult<Span> {
         let longest = Span::from_ms(1_000);
         Ok(table.span("wait", Span::from_ns(1)..=longest)?.unwrap_or(Span::from_ms(1)))
     }
@@ -175,7 +175,7 @@ impl SimTransport for StopAndWait {
 mod tests {
     use faults::{FaultSchedule, LossModel};
     use settings::tree::TreeNode;
-    use settings::{ScenarioReader, UsedKeys};
+    use settings::{SettingsReader, UsedKeys};
     use units::{Prob, Rate, Span};
 
     use crate::net::{self, LinkSetup, NetworkSetup, Protection, TrafficSetup, TransportSetup, transports};
@@ -186,7 +186,7 @@ mod tests {
     /// The transport of a `[[traffic]]` with these keys.
     fn transport(table: &str) -> TransportSetup {
         let (tree, used) = (TreeNode::parse(table).unwrap(), UsedKeys::default());
-        let read = transports::read(&ScenarioReader::new(&tree, &used)).unwrap();
+        let read = transports::read(&SettingsReader::new(&tree, &used)).unwrap();
         let listed = |used: &str| transports::KEYS.iter().any(|keys| keys.iter().any(|(key, _)| *key == used));
         assert!(used.into_inner().iter().all(|key| key == "transport" || listed(key)));
         read

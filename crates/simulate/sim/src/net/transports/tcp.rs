@@ -16,7 +16,7 @@ use super::{Handshake, HeaderWriter, PacketSizes, SimTransport, Site};
 use crate::net::address::{self, TCP_PORT};
 use crate::net::end::{FlowCounters, FlowProgress};
 use settings::KeyShape::One;
-use settings::{Keys, ReadResult, ScenarioReader};
+use settings::{Keys, ReadResult, SettingsReader};
 
 /// Ethernet with its check, IP, TCP with timestamps. SACK blocks come on top.
 pub const HEADERS: u32 = 18 + 20 + 32;
@@ -59,7 +59,7 @@ impl SimTransport for TcpConnection {
     const SHAKES_HANDS: bool = true;
     const PROTOCOL: u8 = ipv4::TCP;
 
-    fn read(table: &ScenarioReader<'_>, name: &str) -> ReadResult<TcpConfig> {
+    fn read(table: &SettingsReader<'_>, name: &str) -> ReadResult<TcpConfig> {
         let kernel: Option<LinuxVersion> = table.parsed("kernel")?;
         let usual = kernel.map_or_else(TcpConfig::default, TcpConfig::linux);
         let timestamps = table.flag("timestamps")?.unwrap_or(usual.timestamps);
@@ -190,7 +190,7 @@ fn algorithm(name: &str) -> Algorithm {
     }
 }
 
-fn timers(table: &ScenarioReader<'_>) -> ReadResult<TimerProfile> {
+fn timers(table: &SettingsReader<'_>) -> ReadResult<TimerProfile> {
     let usual = table.choice("timers", &[("linux", TimerProfile::linux()), ("rfc", TimerProfile::rfc())])?;
     let rto = table.span("rto_min", Span::from_ps(1)..=LONGEST_RTO)?;
     Ok(match usual.unwrap_or(TimerProfile::linux()) {

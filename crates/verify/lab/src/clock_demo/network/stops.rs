@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use units::StopFlag;
 
@@ -28,7 +28,7 @@ impl ClockNetwork<'_> {
         number: u32,
         stop: &StopFlag,
         look: &dyn Fn(),
-    ) -> Result<StopRow, LinkError> {
+    ) -> Result<StopRow, SystemError> {
         let old = self.plan.root.index();
         let turn = number as usize;
         let stopped = STOPPED[turn % STOPPED.len()];
@@ -64,20 +64,20 @@ impl ClockNetwork<'_> {
         })
     }
 
-    fn send_root(&self, root: usize, what: libc::c_int) -> Result<(), LinkError> {
+    fn send_root(&self, root: usize, what: libc::c_int) -> Result<(), SystemError> {
         let sent = self.daemons[root].as_ref().map_or(Ok(()), |daemon| signal(daemon, what));
-        sent.map_err(|error| LinkError(format!("{}: {error}", self.name(root))))
+        sent.map_err(|error| SystemError(format!("{}: {error}", self.name(root))))
     }
 
     fn is_elected(&self, node: usize) -> bool {
         self.status(node).is_some_and(|status| status.state == ClockState::Elected)
     }
 
-    fn tell(&self, node: usize) -> Result<(), LinkError> {
+    fn tell(&self, node: usize) -> Result<(), SystemError> {
         match ask_clock(&self.directory, self.name(node), &self.plan_for(node)?) {
             Ok(ClockControlReply::Done) => Ok(()),
-            Ok(reply) => Err(LinkError(format!("{}: {reply:?}", self.name(node)))),
-            Err(error) => Err(LinkError(format!("{}: {error}", self.name(node)))),
+            Ok(reply) => Err(SystemError(format!("{}: {reply:?}", self.name(node)))),
+            Err(error) => Err(SystemError(format!("{}: {error}", self.name(node)))),
         }
     }
 

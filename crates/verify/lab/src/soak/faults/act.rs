@@ -11,14 +11,14 @@ use super::actions::{FaultTargets, METRICS, MTU};
 use super::episode::{ActRecord, OpenEpisode, unclean};
 use super::ledger::{self, WitnessJournal};
 use super::outcome::InflictedFault;
-use super::plan::Deck;
+use super::plan::FaultShuffle;
 use super::supervisor::Launch;
 use super::traffic::{self, TrafficPulse};
-use super::{FaultBench, FaultKind, FaultObserver, FaultPlan, FaultReport, PlannedFault, Supervisor, remains, side};
+use super::{FaultBench, FaultKind, FaultObserver, FaultPlan, FaultReport, PlannedFault, Supervisor, leftovers, side};
 use crate::soak::programs::Workshop;
 use crate::stage::{self, Stage};
 use link::control::RunDirectory;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use units::StopFlag;
 
@@ -49,7 +49,7 @@ pub(super) struct FaultAct<'a> {
 }
 
 impl FaultAct<'_> {
-    pub(super) fn play(&self) -> Result<FaultBench, LinkError> {
+    pub(super) fn play(&self) -> Result<FaultBench, SystemError> {
         let shop = Workshop::new()?;
         let stage = Stage::new(MTU)?;
         for end in 0..2 {
@@ -77,11 +77,11 @@ impl FaultAct<'_> {
             }
             self.with_traffic(scope, bench, [&sending, &receiving])
         })?;
-        Ok(self.conclude(story, &journals, &pulse, remains::find(&stage, &ends), clock))
+        Ok(self.conclude(story, &journals, &pulse, leftovers::find(&stage, &ends), clock))
     }
 
     /// Reports why a thread cannot go on. Its consequences are reported too, but this is their cause.
-    fn report(&self, ended: Result<(), LinkError>) {
+    fn report(&self, ended: Result<(), SystemError>) {
         if let Err(trouble) = ended {
             self.watch.remark(&trouble.0);
         }
@@ -93,8 +93,8 @@ impl FaultAct<'_> {
         stage: &'s Stage,
         shop: &Workshop,
         clock: Clock,
-    ) -> Result<Supervisor<'s>, LinkError> {
-        let failed = |error: std::io::Error| LinkError(format!("{}: {error}", shop.path().display()));
+    ) -> Result<Supervisor<'s>, SystemError> {
+        let failed = |error: std::io::Error| SystemError(format!("{}: {error}", shop.path().display()));
         let metrics = format!("127.0.0.1:{METRICS}");
         let mut arguments: Vec<OsString> =
             ["link", "up", stage::plug(end), "--mtu", "1500", "--take-over", "--metrics", &metrics]
@@ -121,14 +121,14 @@ impl FaultAct<'_> {
         scope: &'scope Scope<'scope, '_>,
         mut bench: FaultTargets<'scope>,
         [sending, receiving]: [&'scope StopFlag; 2],
-    ) -> Result<(ActRecord, [WitnessJournal; 2]), LinkError> {
+    ) -> Result<(ActRecord, [WitnessJournal; 2]), SystemError> {
         let (stage, pulse, clock) = (bench.stage, bench.pulse, bench.clock);
         let mut story = ActRecord::default();
         let protected = |bench: &FaultTargets<'_>| bench.ends.iter().all(|daemon| is_active(daemon, Duration::ZERO));
         if !bench.wait_until(FIRST, || protected(&bench)) && !bench.is_stopped() {
             let problems: Vec<String> = bench.ends.iter().flat_map(Supervisor::take_problems).collect();
             let why = problems.first().cloned().unwrap_or_else(|| states(bench.ends));
-            return Err(LinkError(format!("the two ends did not find each other within half a minute: {why}")));
+            return Err(SystemError(format!("the two ends did not find each other within half a minute: {why}")));
         }
         stage.serve(scope, receiving)?;
         let receivers = [0, 1].map(|from| {
@@ -169,8 +169,8 @@ impl FaultAct<'_> {
     }
 
     /// The episode after the last fault is still open: datagrams are sent in it.
-    fn faults(&self, bench: &mut FaultTargets<'_>, story: &mut ActRecord) -> Result<OpenEpisode, LinkError> {
-        let deck = Deck::new(self.plan.seed, u64::from(self.number), &self.plan.kinds, self.keyed);
+    fn faults(&self, bench: &mut FaultTargets<'_>, story: &mut ActRecord) -> Result<OpenEpisode, SystemError> {
+        let deck = FaultShuffle::new(self.plan.seed, u64::from(self.number), &self.plan.kinds, self.keyed);
         let mut deck = deck.lasting(self.plan.lasting);
         let one_fault = ONE_FAULT + self.plan.lasting.unwrap_or_default();
         let mut open = OpenEpisode::first(bench);
@@ -206,7 +206,7 @@ impl FaultAct<'_> {
     }
 
     /// The link did not come back by itself: that is a problem. Both daemons are restarted so that the run can go on.
-    fn repair(&self, bench: &FaultTargets<'_>, story: &mut ActRecord, fault: &PlannedFault) -> Result<(), LinkError> {
+    fn repair(&self, bench: &FaultTargets<'_>, story: &mut ActRecord, fault: &PlannedFault) -> Result<(), SystemError> {
         let (number, kind, end) = (self.before + story.episodes.len(), fault.kind, side(fault.end));
         let seconds = RECOVERY.as_secs();
         let problem = format!(
@@ -221,7 +221,7 @@ impl FaultAct<'_> {
         if bench.wait_until(REPAIR, well) || bench.is_stopped() {
             return Ok(());
         }
-        Err(LinkError(format!("after {kind} the link is not protected even after both ends were restarted")))
+        Err(SystemError(format!("after {kind} the link is not protected even after both ends were restarted")))
     }
 
     fn conclude(
@@ -274,6 +274,6 @@ fn states(ends: &[Supervisor<'_>; 2]) -> String {
     format!("{}; {}", state(&ends[0]), state(&ends[1]))
 }
 
-fn join<T>(thread: ScopedJoinHandle<'_, Result<T, LinkError>>) -> Result<T, LinkError> {
-    thread.join().map_err(|_| LinkError("a witness panicked".to_owned()))?
+fn join<T>(thread: ScopedJoinHandle<'_, Result<T, SystemError>>) -> Result<T, SystemError> {
+    thread.join().map_err(|_| SystemError("a witness panicked".to_owned()))?
 }

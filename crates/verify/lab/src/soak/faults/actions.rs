@@ -18,7 +18,7 @@ use crate::soak::process;
 use crate::stage::{self, Stage};
 use link::control::LinkRequest;
 use link::frame::{OWN, WHOLE};
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::{self, Netlink};
 use linux::packet::PacketSocket;
@@ -84,7 +84,7 @@ impl FaultTargets<'_> {
     }
 
     /// Does it. Returns when frames may be lost without being counted, beside the time in which no daemon serves.
-    pub(crate) fn inflict(&mut self, fault: &PlannedFault) -> Result<Vec<TimeInterval>, LinkError> {
+    pub(crate) fn inflict(&mut self, fault: &PlannedFault) -> Result<Vec<TimeInterval>, SystemError> {
         let from = self.clock.elapsed();
         let daemon = &self.ends[fault.end];
         let mut frames_may_be_lost = false;
@@ -163,7 +163,7 @@ impl FaultTargets<'_> {
         self.let_restart(daemon, |daemon| daemon.hold(false));
     }
 
-    fn cut(&self, fault: &PlannedFault) -> Result<(), LinkError> {
+    fn cut(&self, fault: &PlannedFault) -> Result<(), SystemError> {
         let PlannedFault { end, lasts, .. } = *fault;
         match fault.kind {
             FaultKind::WireDown => {
@@ -212,7 +212,7 @@ impl FaultTargets<'_> {
         self.on_wire(fault.end, |netlink, index| netlink.set_mtu(index, MTU))
     }
 
-    fn forge(&self, fault: &PlannedFault) -> Result<(), LinkError> {
+    fn forge(&self, fault: &PlannedFault) -> Result<(), SystemError> {
         let mut forger = Forger::new(fault.seed, stage::mac(1 - fault.end), stage::mac(fault.end));
         let until = self.clock.elapsed() + fault.lasts;
         self.stage.with_taps(|mut taps| {
@@ -227,7 +227,7 @@ impl FaultTargets<'_> {
     }
 
     /// Frames to an end are recorded, and sent again soon after. With a key, those of earlier recordings too.
-    fn replay(&mut self, fault: &PlannedFault) -> Result<(), LinkError> {
+    fn replay(&mut self, fault: &PlannedFault) -> Result<(), SystemError> {
         let earlier = std::mem::take(&mut self.recorded[fault.end]);
         let recorded = self.stage.with_taps(|mut taps| {
             let recorded = self.record(&mut taps[1 - fault.end], fault.lasts / 2);
@@ -319,10 +319,10 @@ fn is_protected(frame: &[u8]) -> bool {
 }
 
 /// A wire that is full or down takes nothing, which is no trouble of the bench's.
-fn put(wire: &mut PacketSocket, frame: &[u8]) -> Result<(), LinkError> {
+fn put(wire: &mut PacketSocket, frame: &[u8]) -> Result<(), SystemError> {
     match wire.send_one(&[IoSlice::new(frame)]) {
         Err(error) if !matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO)) => {
-            Err(LinkError(format!("send a forged frame: {error}")))
+            Err(SystemError(format!("send a forged frame: {error}")))
         }
         _ => Ok(()),
     }

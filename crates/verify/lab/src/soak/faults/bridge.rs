@@ -8,7 +8,7 @@ use super::actions::FaultTargets;
 use super::ledger::TimeInterval;
 use super::plan::PlannedFault;
 use super::side;
-use linux::LinkError;
+use linux::SystemError;
 
 /// Time to plug in a cable again.
 const REPLUG: Duration = Duration::from_millis(300);
@@ -18,7 +18,7 @@ const LOSS: Prob = Prob::literal(0.05);
 impl FaultTargets<'_> {
     /// A frame with its number in its addresses that the third host sees is a problem. Frames may be lost while the cable is
     /// changed, and not in between.
-    pub(super) fn bridge(&mut self, fault: &PlannedFault) -> Result<Vec<TimeInterval>, LinkError> {
+    pub(super) fn bridge(&mut self, fault: &PlannedFault) -> Result<Vec<TimeInterval>, SystemError> {
         let stage = self.stage;
         let (plugged_in, (bridge, mut witness)) = self.replug(fault.end, || stage.put_bridge())?;
         stage.set_loss(LOSS)?;
@@ -44,8 +44,8 @@ impl FaultTargets<'_> {
     fn replug<T>(
         &self,
         end: usize,
-        change: impl FnOnce() -> Result<T, LinkError>,
-    ) -> Result<(TimeInterval, T), LinkError> {
+        change: impl FnOnce() -> Result<T, SystemError>,
+    ) -> Result<(TimeInterval, T), SystemError> {
         let from = self.clock.elapsed();
         self.stage.set_carrier(end, false)?;
         self.wait(REPLUG);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use faults::Random;
 use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 
 use super::supervisor::{STAND_IN, Supervisor};
@@ -43,7 +43,7 @@ pub(super) fn reuse_a_number(daemon: &Supervisor<'_>, seed: u64) -> Vec<String> 
 }
 
 impl GuestPlace<'_> {
-    fn play(&self, seed: u64) -> Result<Vec<String>, LinkError> {
+    fn play(&self, seed: u64) -> Result<Vec<String>, SystemError> {
         let mut random = Random::new(seed, 31);
         let mut address =
             |network: u8| Ipv4Addr::new(10, network, random.below(256) as u8, 2 + random.below(250) as u8);
@@ -52,7 +52,7 @@ impl GuestPlace<'_> {
         let number = guest.namespace.number()?;
         let (mut child, status) = self.up(&guest)?;
         // One that is stopped starts no other keeper, and a keeper that is dead does not act.
-        process::signal(&child, libc::SIGSTOP).map_err(|error| LinkError(error.to_string()))?;
+        process::signal(&child, libc::SIGSTOP).map_err(|error| SystemError(error.to_string()))?;
         status.keeper.pid.into_iter().for_each(process::kill);
         kill(&mut child);
         drop(guest);
@@ -82,12 +82,12 @@ impl GuestPlace<'_> {
     }
 
     /// A daemon that has taken over the interface of a guest.
-    fn up(&self, guest: &GuestHost) -> Result<(Child, LinkStatus), LinkError> {
+    fn up(&self, guest: &GuestHost) -> Result<(Child, LinkStatus), SystemError> {
         let Self { daemon, run_directory, log } = self;
         let place = DaemonPlace { program: &daemon.program, run_directory, log, namespace: &guest.namespace };
         let arguments = ["link", "up", GuestHost::PLUG, "--take-over"].map(Into::into);
         let child = place.command(&arguments)?.spawn();
-        let mut child = child.map_err(|error| LinkError(format!("start {}: {error}", daemon.program.display())))?;
+        let mut child = child.map_err(|error| SystemError(format!("start {}: {error}", daemon.program.display())))?;
         let mut status = None;
         let directory = RunDirectory::at(run_directory);
         self.wait(|| {
@@ -101,7 +101,7 @@ impl GuestPlace<'_> {
             Some(status) => Ok((child, status)),
             None => {
                 kill(&mut child);
-                Err(LinkError(format!("its daemon did not begin: {}", place.last_words())))
+                Err(SystemError(format!("its daemon did not begin: {}", place.last_words())))
             }
         }
     }

@@ -18,7 +18,7 @@
 //! how large the last term is. Copies, swaps and damage have no excuse at any time.
 
 use std::collections::BTreeMap;
-use std::ops::{Add, Sub};
+use std::ops::Sub;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -74,12 +74,12 @@ pub(crate) const COUNTERS: [(&str, CounterSide, LossAccount); 15] = [
 /// Every counter of an end since the start, summed over all incarnations of its daemon.
 pub type EndCounters = BTreeMap<String, u64>;
 
-/// Datagrams, or frames, by how they were counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AccountCounts {
-    pub given_up: u64,
-    pub refused: u64,
-    pub dropped: u64,
+units::counters! {
+    /// Datagrams, or frames, by how they were counted.
+    AccountCounts:
+    given_up,
+    refused,
+    dropped,
 }
 
 impl AccountCounts {
@@ -123,17 +123,6 @@ impl AccountCounts {
         let given_up = self.given_up.min(most);
         let refused = self.refused.min(most - given_up);
         Self { given_up, refused, dropped: self.dropped.min(most - given_up - refused) }
-    }
-}
-
-impl Add for AccountCounts {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self {
-            given_up: self.given_up + other.given_up,
-            refused: self.refused + other.refused,
-            dropped: self.dropped + other.dropped,
-        }
     }
 }
 
@@ -221,40 +210,24 @@ pub struct OddDatagram {
     pub arrived: Duration,
 }
 
-/// Everything that was sent, and its outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct DatagramTotals {
-    pub sent: u64,
-    pub delivered: u64,
-    pub given_up: u64,
-    pub refused: u64,
-    pub dropped: u64,
-    pub unaccounted: u64,
-    pub duplicated: u64,
-    pub reordered: u64,
-    pub corrupted: u64,
+units::counters! {
+    /// Everything that was sent, and its outcome.
+    #[derive(Serialize)]
+    DatagramTotals:
+    sent,
+    delivered,
+    given_up,
+    refused,
+    dropped,
+    unaccounted,
+    duplicated,
+    reordered,
+    corrupted,
 }
 
 impl DatagramTotals {
     pub fn is_clean(&self) -> bool {
         [self.unaccounted, self.duplicated, self.reordered, self.corrupted] == [0; 4]
-    }
-}
-
-impl Add for DatagramTotals {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self {
-            sent: self.sent + other.sent,
-            delivered: self.delivered + other.delivered,
-            given_up: self.given_up + other.given_up,
-            refused: self.refused + other.refused,
-            dropped: self.dropped + other.dropped,
-            unaccounted: self.unaccounted + other.unaccounted,
-            duplicated: self.duplicated + other.duplicated,
-            reordered: self.reordered + other.reordered,
-            corrupted: self.corrupted + other.corrupted,
-        }
     }
 }
 
@@ -292,7 +265,7 @@ pub fn settle(episodes: &[Episode], journals: &[WitnessJournal; 2]) -> (Vec<Epis
 impl EpisodeResult {
     fn add_losses(&mut self, other: Self) {
         self.lost += other.lost;
-        self.counted = self.counted + other.counted;
+        self.counted += other.counted;
         self.allowed += other.allowed;
         self.unaccounted += other.unaccounted;
     }

@@ -10,7 +10,7 @@ use super::plan::PlannedFault;
 use super::supervisor::{Launch, STAND_IN};
 use crate::stage;
 use linux::net::{Namespace, Netlink};
-use linux::{LinkError, version};
+use linux::{SystemError, version};
 use units::StopFlag;
 
 /// Names to which the wire and the stand-in are renamed.
@@ -27,7 +27,7 @@ pub(super) fn can_filter() -> bool {
 
 impl FaultTargets<'_> {
     /// Renames the wire or the stand-in, and back again or not: whoever starts next finds them all the same.
-    pub(super) fn rename(&self, fault: &PlannedFault) -> Result<(), LinkError> {
+    pub(super) fn rename(&self, fault: &PlannedFault) -> Result<(), SystemError> {
         let (which, comes_back) = ((fault.seed % 2) as usize, (fault.seed / 2).is_multiple_of(2));
         let namespace = &self.stage.ends[fault.end];
         let (index, name) = namespace.with(|| {
@@ -35,18 +35,18 @@ impl FaultTargets<'_> {
             let both = [netlink.existing_wire_of(stage::plug(fault.end))?, netlink.existing_link(STAND_IN)?];
             let link = &both[which];
             netlink.rename(link.index, OTHER_NAMES[which])?;
-            Ok::<_, LinkError>((link.index, link.name.clone()))
+            Ok::<_, SystemError>((link.index, link.name.clone()))
         })??;
         self.wait(fault.lasts);
         if comes_back {
-            namespace.with(|| Ok::<_, LinkError>(Netlink::open()?.rename(index, &name)?))??;
+            namespace.with(|| Ok::<_, SystemError>(Netlink::open()?.rename(index, &name)?))??;
         }
         Ok(())
     }
 
     /// Has an end drop what comes to some ports through the interface of its plug's name, knocks at them, and kills or
     /// restarts the daemon meanwhile. What gets through is a problem.
-    pub(super) fn filter(&self, fault: &PlannedFault) -> Result<(), LinkError> {
+    pub(super) fn filter(&self, fault: &PlannedFault) -> Result<(), SystemError> {
         let PlannedFault { end, lasts, .. } = *fault;
         let (host, daemon, over) = (&self.stage.ends[end], &self.ends[end], StopFlag::new());
         // Perhaps the name that rules would mean is nobody's since an earlier day.
@@ -66,8 +66,8 @@ impl FaultTargets<'_> {
             });
             self.wait(lasts / 2);
             over.stop();
-            let knocks = knocks.join().map_err(|_| LinkError("a witness panicked".to_owned()))?;
-            knocks.and(heard.join().map_err(|_| LinkError("a witness panicked".to_owned()))?)
+            let knocks = knocks.join().map_err(|_| SystemError("a witness panicked".to_owned()))?;
+            knocks.and(heard.join().map_err(|_| SystemError("a witness panicked".to_owned()))?)
         })?;
         load_rules(host, "delete table inet bench\n")?;
         if chain_follows() {
@@ -103,8 +103,8 @@ fn rules(interface: &str) -> String {
     if chain_follows() { rule + &chain } else { rule }
 }
 
-fn load_rules(host: &Namespace, rules: &str) -> Result<(), LinkError> {
-    let failed = |error: std::io::Error| LinkError(format!("nft: {error}"));
+fn load_rules(host: &Namespace, rules: &str) -> Result<(), SystemError> {
+    let failed = |error: std::io::Error| SystemError(format!("nft: {error}"));
     let mut command = Command::new("nft");
     command.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     host.prepare(&mut command)?;
@@ -114,7 +114,7 @@ fn load_rules(host: &Namespace, rules: &str) -> Result<(), LinkError> {
     let output = nft.wait_with_output().map_err(failed)?;
     match output.status.success() {
         true => Ok(()),
-        false => Err(LinkError(format!("nft: {}", String::from_utf8_lossy(&output.stderr).trim()))),
+        false => Err(SystemError(format!("nft: {}", String::from_utf8_lossy(&output.stderr).trim()))),
     }
 }
 
@@ -122,16 +122,16 @@ fn ports() -> [u16; 3] {
     [DROPPED[0], DROPPED[1], OPEN]
 }
 
-fn socket(port: u16) -> Result<UdpSocket, LinkError> {
+fn socket(port: u16) -> Result<UdpSocket, SystemError> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).and_then(|socket| {
         socket.set_broadcast(true)?;
         socket.set_nonblocking(true)?;
         Ok(socket)
     });
-    socket.map_err(|error| LinkError(format!("a socket for datagrams: {error}")))
+    socket.map_err(|error| SystemError(format!("a socket for datagrams: {error}")))
 }
 
-fn knock(from: &Namespace, over: &StopFlag) -> Result<(), LinkError> {
+fn knock(from: &Namespace, over: &StopFlag) -> Result<(), SystemError> {
     from.enter()?;
     let socket = socket(0)?;
     while !over.is_stopped() {
@@ -145,7 +145,7 @@ fn knock(from: &Namespace, over: &StopFlag) -> Result<(), LinkError> {
 }
 
 /// Counts the datagrams that came to each port.
-fn listen(at: &Namespace, over: &StopFlag) -> Result<[u64; 3], LinkError> {
+fn listen(at: &Namespace, over: &StopFlag) -> Result<[u64; 3], SystemError> {
     at.enter()?;
     let [by_rule, by_chain, open] = ports().map(socket);
     let sockets = [by_rule?, by_chain?, open?];

@@ -88,7 +88,7 @@ impl FaultBench {
     /// Adds what another act came to, which began after all of this.
     pub fn append(&mut self, act: Self) {
         self.faults.extend(act.faults);
-        self.totals = self.totals + act.totals;
+        self.totals += act.totals;
         self.transfers += act.transfers;
         self.requests += act.requests;
         self.left_behind.extend(act.left_behind);

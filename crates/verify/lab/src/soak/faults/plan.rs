@@ -163,7 +163,7 @@ pub struct PlannedFault {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Deck {
+pub(crate) struct FaultShuffle {
     random: Random,
     kinds: Vec<FaultKind>,
     left: Vec<FaultKind>,
@@ -171,7 +171,7 @@ pub(crate) struct Deck {
     lasting: Option<Duration>,
 }
 
-impl Deck {
+impl FaultShuffle {
     /// Makes the plan for one act of a run; kinds that cannot happen in it are left out.
     pub(crate) fn new(seed: u64, act: u64, kinds: &[FaultKind], keyed: bool) -> Self {
         let kinds = kinds.iter().copied().filter(|kind| kind.applies(keyed)).collect();
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn deal(seed: u64, act: u64, keyed: bool, count: usize) -> Vec<PlannedFault> {
-        let mut deck = Deck::new(seed, act, &FaultKind::ALL, keyed);
+        let mut deck = FaultShuffle::new(seed, act, &FaultKind::ALL, keyed);
         (0..count).map(|_| deck.deal().unwrap()).collect()
     }
 
@@ -239,8 +239,8 @@ mod tests {
     fn the_clock_matters_only_where_there_is_a_key_and_a_keeper_only_where_there_is_none() {
         assert!(deal(1, 0, true, 200).iter().all(|fault| fault.kind != FaultKind::KeeperKilled));
         assert!(deal(1, 0, false, 200).iter().all(|fault| fault.kind != FaultKind::ClockBack));
-        assert_eq!(Deck::new(1, 0, &[FaultKind::ClockBack], false).deal(), None);
-        assert_eq!(Deck::new(1, 0, &[FaultKind::Bridge], true).deal(), None);
+        assert_eq!(FaultShuffle::new(1, 0, &[FaultKind::ClockBack], false).deal(), None);
+        assert_eq!(FaultShuffle::new(1, 0, &[FaultKind::Bridge], true).deal(), None);
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_length_that_is_asked_for_changes_nothing_else() {
         let minute = Duration::from_mins(1);
-        let mut deck = Deck::new(1, 0, &FaultKind::ALL, false).lasting(Some(minute));
+        let mut deck = FaultShuffle::new(1, 0, &FaultKind::ALL, false).lasting(Some(minute));
         for fault in deal(1, 0, false, 200) {
             let lasts = if fault.lasts.is_zero() { Duration::ZERO } else { minute };
             assert_eq!(deck.deal(), Some(PlannedFault { lasts, ..fault }));

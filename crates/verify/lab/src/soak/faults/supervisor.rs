@@ -21,7 +21,7 @@ use crate::soak::process::{self, DaemonPlace};
 use crate::stage;
 use link::control::{LinkReply, LinkRequest, RunDirectory};
 use link::status::LinkStatus;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::{self, InterfaceInfo, Namespace, Netlink};
 use units::StopFlag;
@@ -109,7 +109,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Starts the daemon and starts it again, until `over`; call it on a thread of its own.
-    pub(crate) fn supervise(&self, over: &StopFlag) -> Result<(), LinkError> {
+    pub(crate) fn supervise(&self, over: &StopFlag) -> Result<(), SystemError> {
         self.namespace.enter()?;
         let netlink = Netlink::open()?;
         let mut neighbours = Neighbours::default();
@@ -126,7 +126,7 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    fn look(&self) -> Result<(), LinkError> {
+    fn look(&self) -> Result<(), SystemError> {
         let (now, mut state) = (self.clock.elapsed(), self.state());
         if let Some(child) = &mut state.child {
             if let Ok(Some(status)) = child.try_wait() {
@@ -164,14 +164,14 @@ impl<'a> Supervisor<'a> {
         };
     }
 
-    fn spawn(&self, launch: Launch) -> Result<Child, LinkError> {
+    fn spawn(&self, launch: Launch) -> Result<Child, SystemError> {
         let mut command = self.place().command(&self.arguments)?;
         command.args(launch.dormant.then_some("--dormant"));
         if let Some(seconds) = launch.clock_back {
             // Refused to everybody but the program itself.
             command.arg("--test-clock-back").arg(seconds.to_string());
         }
-        command.spawn().map_err(|error| LinkError(format!("start {}: {error}", self.program.display())))
+        command.spawn().map_err(|error| SystemError(format!("start {}: {error}", self.program.display())))
     }
 
     pub(crate) fn place(&self) -> DaemonPlace<'_> {
@@ -184,7 +184,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Asks the daemon how it is until `over`; call it on a thread of its own.
-    pub(crate) fn poll(&self, over: &StopFlag) -> Result<(), LinkError> {
+    pub(crate) fn poll(&self, over: &StopFlag) -> Result<(), SystemError> {
         let netlink = self.namespace.with(Netlink::open)??;
         while !over.is_stopped() {
             let asked = self.clock.elapsed();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::ledger::{ReceivedDatagram, SentDatagram, WitnessJournal};
 use crate::stage;
-use linux::LinkError;
+use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::Namespace;
 use load::witness::{self, Departure};
@@ -56,8 +56,8 @@ impl TrafficPulse {
     }
 }
 
-fn trouble(what: &'static str) -> impl Fn(io::Error) -> LinkError {
-    move |error| LinkError(format!("{what}: {error}"))
+fn trouble(what: &'static str) -> impl Fn(io::Error) -> SystemError {
+    move |error| SystemError(format!("{what}: {error}"))
 }
 
 /// Sends from an end until `over`.
@@ -66,7 +66,7 @@ pub(crate) fn send(
     from: usize,
     clock: Clock,
     over: &StopFlag,
-) -> Result<Vec<SentDatagram>, LinkError> {
+) -> Result<Vec<SentDatagram>, SystemError> {
     host.enter()?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(trouble("a socket for datagrams"))?;
     socket.set_broadcast(true).map_err(trouble("a socket for datagrams"))?;
@@ -77,8 +77,8 @@ pub(crate) fn send(
     Ok(sent)
 }
 
-/// A socket for the datagrams from an end; it must be there before the first is sent.
-pub(crate) fn listen(host: &Namespace, from: usize) -> Result<UdpSocket, LinkError> {
+/// Opens the socket that receives an end's datagrams; call it before the first is sent.
+pub(crate) fn listen(host: &Namespace, from: usize) -> Result<UdpSocket, SystemError> {
     host.with(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT + from as u16)))?
         .map_err(trouble("a socket for datagrams"))
 }
@@ -90,7 +90,7 @@ pub(crate) fn receive(
     clock: Clock,
     pulse: &TrafficPulse,
     over: &StopFlag,
-) -> Result<WitnessJournal, LinkError> {
+) -> Result<WitnessJournal, SystemError> {
     let mut arrived = Vec::new();
     let each = |number| {
         let at = clock.elapsed();
@@ -110,7 +110,7 @@ pub(crate) fn transfers(
     to: SocketAddr,
     pulse: &TrafficPulse,
     over: &StopFlag,
-) -> Result<(), LinkError> {
+) -> Result<(), SystemError> {
     const SIZES: [u64; 3] = [1_000, 30_000, 200_000];
     host.enter()?;
     for number in 0.. {
@@ -150,7 +150,7 @@ pub(crate) fn requests(
     to: SocketAddr,
     pulse: &TrafficPulse,
     over: &StopFlag,
-) -> Result<(), LinkError> {
+) -> Result<(), SystemError> {
     host.enter()?;
     let (plan, pacer) = (PingPong { size: SIZE, ..PingPong::endless() }, RequestPacer { pulse, over });
     while !over.is_stopped() {

@@ -8,11 +8,11 @@
 //! Invariant: if no packet takes longer than `timeout` from meter to meter, none that arrives is called lost.
 
 use faults::Random;
+use radar::clock_slack::ClockSlack;
 use radar::digest::{Digest, DigestShape};
 use radar::loss::Loss;
 use radar::packet::Timestamp;
 use radar::rolling::{PacketDifference, RollingDifference};
-use radar::room::ClockRoom;
 use radar::signature::Signature;
 use units::{Span, Time};
 
@@ -66,11 +66,11 @@ impl ClockedMeters {
                 rolling: RollingDifference::new(shape),
             })
         };
-        let room = ClockRoom { clock_error: error, way: config.timeout, batch: config.batch };
+        let slack = ClockSlack { clock_error: error, way: config.timeout, batch: config.batch };
         Self {
             batch: config.batch.as_ps() / 1_000,
             error,
-            patience: room.patience(),
+            patience: slack.patience(),
             ahead: topology
                 .directed()
                 .map(|link| [topology.from(link), topology.to(link)].map(|node| ahead(u64::from(node.0))))

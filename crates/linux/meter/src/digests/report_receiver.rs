@@ -11,7 +11,7 @@ use linux::clock::Clock;
 
 use super::answer::ReportAnswers;
 use super::queue::{BudgetShare, CollectorQueue, ReceivedReport};
-use super::squeeze::is_squeezed;
+use super::run_length;
 use super::{Envelope, RedisCollectorAddress, listen, redis};
 use bus::key::OrderKey;
 use units::StopFlag;
@@ -119,7 +119,7 @@ impl ReportGate<'_> {
     /// False once nobody wants more. Waits for room, and so lets the meter wait.
     pub(crate) fn pass(&self, envelope: Envelope, taken: Option<BudgetShare>) -> bool {
         let Envelope { life, number, report } = envelope;
-        if !is_squeezed(&report) {
+        if !run_length::is_encoded(&report) {
             self.tell("a report that nobody squeezed like that; ignored");
             self.answers().note(life, Some("a report that nobody squeezed like that"));
             return true;

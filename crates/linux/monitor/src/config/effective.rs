@@ -1,4 +1,4 @@
-//! A configuration as a file that says all of it: what `--check` prints.
+//! The effective configuration as a file, with every value: `--check` prints it.
 
 use std::fmt;
 use std::time::Duration;

@@ -29,8 +29,8 @@ struct Verdicts {
 }
 
 impl Crossing<'_> {
-    fn run(&self, room: &ClockRoom) -> Verdicts {
-        let shape = room.shape(20, 100_000, Prob::literal(0.9999));
+    fn run(&self, slack: &ClockSlack) -> Verdicts {
+        let shape = slack.shape(20, 100_000, Prob::literal(0.9999));
         let mut verdicts = Verdicts::default();
         let mut batches: [BTreeMap<u64, Digest>; 2] = Default::default();
         let mut put = |end: usize, at: i64, signature: &Signature| {
@@ -48,9 +48,9 @@ impl Crossing<'_> {
                 put(1, sent + (self.way)(nth), &signature);
             }
         }
-        let mut segment = MeteredSegment::new(2, room.patience());
+        let mut segment = MeteredSegment::new(2, slack.patience());
         let last = begin + i64::from(self.packets) * 10 * US;
-        let until = (last / self.batch) as u64 + 3 * room.patience() + 40;
+        let until = (last / self.batch) as u64 + 3 * slack.patience() + 40;
         for batch in 900..until {
             for (end, name) in ["a", "b"].into_iter().enumerate() {
                 let seen = batches[end].remove(&batch).unwrap_or_else(|| Digest::new(shape));
@@ -77,9 +77,9 @@ impl Crossing<'_> {
     }
 }
 
-fn room(clock_error: i64, way: i64, batch: i64) -> ClockRoom {
+fn slack(clock_error: i64, way: i64, batch: i64) -> ClockSlack {
     let [clock_error, way, batch] = [clock_error, way, batch].map(|ns| Span::from_ns(ns.unsigned_abs()));
-    ClockRoom { clock_error, way, batch }
+    ClockSlack { clock_error, way, batch }
 }
 
 /// Clocks 6 ms apart, and batches of 1 ms.
@@ -95,33 +95,33 @@ fn far_apart() -> Crossing<'static> {
 
 #[test]
 fn clocks_that_are_wrong_by_what_they_say_cost_no_false_loss() {
-    let verdicts = far_apart().run(&room(3 * MS, 180 * US, MS));
+    let verdicts = far_apart().run(&slack(3 * MS, 180 * US, MS));
     assert_eq!(verdicts.called, verdicts.truly);
     assert_eq!((verdicts.called.len(), verdicts.unnamed), (4, 0));
     // The other way round, packets seem to arrive before they were sent.
     let turned = Crossing { errors: [&|_| -3 * MS, &|_| 3 * MS], ..far_apart() };
-    let verdicts = turned.run(&room(3 * MS, 180 * US, MS));
+    let verdicts = turned.run(&slack(3 * MS, 180 * US, MS));
     assert_eq!(verdicts.called, verdicts.truly);
 }
 
 #[test]
 fn a_bound_that_is_too_small_calls_packets_lost_that_arrived() {
-    let verdicts = far_apart().run(&room(MS, 180 * US, MS));
+    let verdicts = far_apart().run(&slack(MS, 180 * US, MS));
     assert!(verdicts.called.difference(&verdicts.truly).next().is_some() || verdicts.unnamed > 0, "{verdicts:?}");
     assert_ne!(verdicts.called, verdicts.truly);
 }
 
 #[test]
-fn good_clocks_need_next_to_no_room() {
-    let sundial = room(100, 10 * US, 10 * MS);
+fn good_clocks_need_next_to_no_slack() {
+    let sundial = slack(100, 10 * US, 10 * MS);
     assert_eq!((sundial.patience(), sundial.packets(1_000_000)), (1, 11));
-    let ntp = room(MS, 10 * US, 10 * MS);
+    let ntp = slack(MS, 10 * US, 10 * MS);
     assert_eq!((ntp.patience(), ntp.packets(1_000_000)), (1, 2_010));
-    let cells = |room: &ClockRoom| room.shape(100, 1_000_000, Prob::literal(0.99)).cells();
+    let cells = |slack: &ClockSlack| slack.shape(100, 1_000_000, Prob::literal(0.99)).cells();
     assert!(cells(&sundial) < 220 && cells(&ntp) > 4_500, "{} {}", cells(&sundial), cells(&ntp));
     // Clocks that are off by many batches: a batch has no more packets than it has.
-    assert_eq!(room(100 * MS, 0, 10 * MS).packets(1_000_000), 10_000);
-    assert_eq!(room(100 * MS, 0, 10 * MS).patience(), 21);
+    assert_eq!(slack(100 * MS, 0, 10 * MS).packets(1_000_000), 10_000);
+    assert_eq!(slack(100 * MS, 0, 10 * MS).patience(), 21);
 }
 
 proptest! {
@@ -142,7 +142,7 @@ proptest! {
             way: &|nth| way * i64::from(nth * 7_919 % 101) / 101,
             lost: &|nth| nth % every == 3,
         };
-        let verdicts = crossing.run(&room(error, way, MS));
+        let verdicts = crossing.run(&slack(error, way, MS));
         prop_assert!(verdicts.called.is_subset(&verdicts.truly));
         prop_assert_eq!((verdicts.called.len(), verdicts.unnamed), (verdicts.truly.len(), 0));
     }

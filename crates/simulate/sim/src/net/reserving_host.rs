@@ -37,13 +37,13 @@ pub struct RackSetup {
     pub per_destination: bool,
     /// Rule by which hosts shorten the wait that a GRT gives.
     pub wait: WaitRule,
-    /// By how much they are early on purpose.
+    /// Time by which hosts are early on purpose.
     pub too_early: Span,
     /// Time that a thread needs for a burst before it asks for the next one.
     pub software: Span,
-    /// From a GRT's arrival until the thread has it.
+    /// Time from a GRT's arrival until the thread has it.
     pub answer: HostLatency,
-    /// For how long what was heard about a destination is taken for true.
+    /// Time for which reports about a destination are believed.
     pub recent: Span,
     /// Shows receivers what was granted to their senders, so that they report what does not come. Only the scheduler of the
     /// paper needs it.
@@ -99,7 +99,7 @@ pub(super) struct RackNic {
 #[derive(Debug)]
 struct RackDriver {
     timers: Timers<HostTimer, TIMERS>,
-    /// By context.
+    /// Lanes by context.
     lanes: Vec<RackLane>,
     /// Ways to hosts that grants were heard of.
     peers: Vec<PeerRoute>,
@@ -114,7 +114,7 @@ struct RackDriver {
 
 #[derive(Debug)]
 struct RackLane {
-    /// Its thread is busy with the last burst until then.
+    /// Time until which the thread is busy with the last burst.
     ready_at: Time,
     /// Connections that it sends for: those that begin here, and those that other hosts began.
     connections: [u32; 2],

@@ -1,4 +1,4 @@
-//! Choice of messages to take note of: those on the bus that concern this host, can be true, and are new.
+//! Admission of messages from the bus: only those that concern this host, can be true, and are new.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,12 +1,12 @@
-//! Lines of the journal about troubles that last: each when it begins and when it is over, those that come and go not every
-//! time, and all that last again now and then. What is wrong at the moment is on the board (`/healthz`, metrics), always.
+//! Journal lines about problems that last. Each problem gets a line when it begins and when it is over, problems that come and
+//! go get fewer lines, and a reminder lists those that last. The board (`/healthz`, metrics) always has the current ones.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use units::Moment;
 
-/// A trouble that comes back sooner is not told again.
+/// A problem that comes back within this time is not reported again.
 const AGAIN: Duration = Duration::from_secs(60);
 /// Time after which all that lasts is told once more.
 const REMINDER: Duration = Duration::from_secs(600);
@@ -14,13 +14,13 @@ const REMINDER: Duration = Duration::from_secs(600);
 const MOST: usize = 1_000;
 
 #[derive(Debug, Default)]
-pub(super) struct TroubleLog {
-    /// Time at which each was told last, and if it has come back since without being told.
+pub(super) struct ProblemLog {
+    /// Time of the last report of each, and true if it came back since without a report.
     told: BTreeMap<String, (Moment, bool)>,
     reminded: Option<Moment>,
 }
 
-impl TroubleLog {
+impl ProblemLog {
     /// Lines that are worth telling among those that are new and those that are over: not those told just now.
     pub(super) fn worth_telling(
         &mut self,
@@ -67,8 +67,8 @@ mod tests {
     }
 
     #[test]
-    fn a_trouble_that_comes_and_goes_is_told_once_a_minute() {
-        let mut log = TroubleLog::default();
+    fn a_problem_that_comes_and_goes_is_reported_once_a_minute() {
+        let mut log = ProblemLog::default();
         let lines = |is: bool| if is { vec!["bus: away".to_owned()] } else { Vec::new() };
         let mut told = Vec::new();
         for second in 0..120 {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_lasts_is_told_again_every_ten_minutes() {
-        let mut log = TroubleLog::default();
+        let mut log = ProblemLog::default();
         let due: Vec<u64> = (0..2_000).filter(|second| log.is_reminder_due(at(*second), *second < 1_500)).collect();
         assert_eq!(due, [600, 1_200]);
         assert!(!log.is_reminder_due(at(2_000), true) && log.is_reminder_due(at(2_600), true));

@@ -1,4 +1,4 @@
-//! Why a link can go, or cannot: facts about the ToRs below it.
+//! Obstacles to disabling a link: the margin of paths of the ToRs below it.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub struct PathMargin {
     pub tor: String,
     /// Number of paths that it has, or would have.
     pub paths: u64,
-    /// With every link in service.
+    /// Paths with every link in service.
     pub of: u64,
     pub required: u64,
 }
@@ -45,7 +45,7 @@ pub fn tightest(paths: &Paths<'_>, link: LinkId) -> Option<PathMargin> {
     tightest_tor(paths, link).filter(|_| leads_up).map(|tor| PathMargin::at(paths, tor))
 }
 
-/// Why an enabled link cannot go as things are. None if it can.
+/// Obstacle to disabling an enabled link as things are; `None` if it can go.
 pub fn obstacle(paths: &mut Paths<'_>, link: LinkId) -> Option<DisableObstacle> {
     paths.disable(link);
     let tor = tightest_tor(paths, link).filter(|tor| !paths.is_satisfied(*tor));
@@ -65,7 +65,7 @@ fn tightest_tor(paths: &Paths<'_>, link: LinkId) -> Option<SwitchId> {
     tors_below(paths, link).into_iter().min_by_key(|tor| (slack(tor), *tor))
 }
 
-/// Those with a way up to the link's lower end.
+/// ToRs with a way up to the link's lower end.
 fn tors_below(paths: &Paths<'_>, link: LinkId) -> Vec<SwitchId> {
     let fabric = paths.fabric();
     let mut below = vec![fabric.link(link).lower];

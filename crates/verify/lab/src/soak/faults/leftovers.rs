@@ -1,4 +1,4 @@
-//! Remains on the two hosts after both daemons have ended in an orderly way: nothing, or the bench says what.
+//! Leftovers on the two hosts after both daemons have ended in an orderly way; there should be none.
 
 use std::fs;
 use std::time::Duration;

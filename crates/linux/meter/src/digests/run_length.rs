@@ -1,4 +1,4 @@
-//! Digests on their way: runs of zeros are left out, so that a quiet batch takes next to nothing.
+//! Run-length coding of zeros in digests on their way, so that a quiet batch takes next to nothing.
 //!
 //! ```text
 //!   zeros  literals  bytes …    again and again; numbers in groups of seven bits, the highest set if more follow
@@ -9,7 +9,8 @@ use super::LONGEST;
 /// Fewer are not worth a break.
 const SHORTEST_RUN: usize = 4;
 
-pub(crate) fn squeeze(bytes: &[u8]) -> Vec<u8> {
+/// Encodes bytes.
+pub(crate) fn encode(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() / 2);
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -24,8 +25,8 @@ pub(crate) fn squeeze(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// `None` if it is not what [`squeeze`] makes, or would be longer than any report.
-pub(crate) fn unsqueeze(bytes: &[u8]) -> Option<Vec<u8>> {
+/// Decodes what [`encode`] wrote; `None` for other bytes, and for more than the longest report.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(walk(bytes, |_, _| ())?);
     walk(bytes, |zeros, literals| {
         out.resize(out.len() + zeros, 0);
@@ -34,12 +35,12 @@ pub(crate) fn unsqueeze(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// True if [`unsqueeze`] can read these bytes.
-pub(crate) fn is_squeezed(bytes: &[u8]) -> bool {
+/// True if [`decode`] accepts these bytes.
+pub(crate) fn is_encoded(bytes: &[u8]) -> bool {
     walk(bytes, |_, _| ()).is_some()
 }
 
-/// Each run of zeros with what follows it; the length of all.
+/// Calls `run` with each run of zeros and the literals behind it. Returns the decoded length.
 fn walk(mut bytes: &[u8], mut run: impl FnMut(usize, &[u8])) -> Option<usize> {
     let mut length = 0;
     while !bytes.is_empty() {
@@ -63,7 +64,7 @@ fn put_number(mut number: usize, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Up to 28 bits, which is more than any length here.
+/// Reads a number of up to 28 bits, which is more than any length here.
 fn take_number(bytes: &mut &[u8]) -> Option<usize> {
     let mut number = 0;
     for shift in [0, 7, 14, 21] {
@@ -86,29 +87,29 @@ mod tests {
     #[test]
     fn a_quiet_report_is_nearly_nothing() {
         let quiet = vec![0; 9_600];
-        assert!(squeeze(&quiet).len() < 8);
-        assert_eq!(unsqueeze(&squeeze(&quiet)), Some(quiet));
+        assert!(encode(&quiet).len() < 8);
+        assert_eq!(decode(&encode(&quiet)), Some(quiet));
     }
 
     #[test]
     fn a_few_bytes_do_not_become_gigabytes() {
         let bomb = [0xff, 0xff, 0xff, 0x7f, 0x00].repeat(1_000);
-        assert_eq!(unsqueeze(&bomb), None);
+        assert_eq!(decode(&bomb), None);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_was_squeezed_comes_back(bytes in prop::collection::vec(prop_oneof![4 => Just(0), 1 => any::<u8>()], 0..600)) {
-            let squeezed = squeeze(&bytes);
-            prop_assert!(squeezed.len() <= bytes.len() + 8);
-            prop_assert_eq!(unsqueeze(&squeezed), Some(bytes));
+        fn what_was_encoded_is_decoded(bytes in prop::collection::vec(prop_oneof![4 => Just(0), 1 => any::<u8>()], 0..600)) {
+            let encoded = encode(&bytes);
+            prop_assert!(encoded.len() <= bytes.len() + 8);
+            prop_assert_eq!(decode(&encoded), Some(bytes));
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Some(read) = unsqueeze(&bytes) {
+            if let Some(read) = decode(&bytes) {
                 prop_assert!(read.len() <= LONGEST);
             }
         }

@@ -1,4 +1,4 @@
-//! A scenario as data: what a result says it came from, in JSON for instance.
+//! Settings as data: read from JSON, for instance from a result that says which settings it came from.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::error::SourceLocation;
 use super::tree::{self, TreeNode, Value};
 
-/// The same keys and values as in a file; only lines are not known.
+/// The keys and values of a settings file, without their lines.
 #[derive(Clone, Debug)]
-pub struct ScenarioConfig(pub TreeNode);
+pub struct SettingsDocument(pub TreeNode);
 
-impl<'de> Deserialize<'de> for ScenarioConfig {
+impl<'de> Deserialize<'de> for SettingsDocument {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(AnyValue).map(Self)
     }
@@ -52,7 +52,7 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<TreeNode, A::Error> {
         let mut list = Vec::new();
-        while let Some(ScenarioConfig(item)) = items.next_element()? {
+        while let Some(SettingsDocument(item)) = items.next_element()? {
             list.push(item);
         }
         node(Value::List(list))
@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<TreeNode, A::Error> {
         let mut table: Vec<(String, TreeNode)> = Vec::new();
-        while let Some((key, ScenarioConfig(value))) = entries.next_entry::<String, ScenarioConfig>()? {
+        while let Some((key, SettingsDocument(value))) = entries.next_entry::<String, SettingsDocument>()? {
             table.retain(|(name, _)| *name != key);
             table.push((key, value));
         }

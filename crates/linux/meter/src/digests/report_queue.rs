@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use units::StopFlag;
 
-use super::answer::{CollectorVerdicts, HeardAnswer};
+use super::answer::{CollectorVerdicts, ReceivedAnswer};
 use super::redis::RedisTransport;
-use super::squeeze::squeeze;
+use super::run_length;
 use super::tcp::TcpTransport;
 use super::{CollectorAddress, Envelope};
 use bus::key::OrderKey;
@@ -47,12 +47,12 @@ struct SendShared {
     sent: AtomicU64,
     bytes: AtomicU64,
     dropped: AtomicU64,
-    heard: Mutex<HeardVerdict>,
+    heard: Mutex<AnswerState>,
 }
 
 /// The answers of collectors so far.
 #[derive(Debug, Default)]
-struct HeardVerdict {
+struct AnswerState {
     verdicts: CollectorVerdicts,
     refusal: Option<String>,
     is_answered: Option<bool>,
@@ -69,7 +69,7 @@ pub struct ReportCounts {
     /// Reports taken by a collector, as far as it has answered.
     pub taken: u64,
     pub refused: u64,
-    /// Why the latest of those was refused.
+    /// Reason why the latest of those was refused.
     pub refusal: Option<String>,
     /// Collectors there say what becomes of reports; `None` if there has been no connection.
     pub is_answered: Option<bool>,
@@ -89,18 +89,19 @@ pub struct ReportSender {
 
 /// One way to the collector.
 pub(super) trait ReportTransport {
-    /// On an error it may or may not have arrived; sending it again does no harm.
+    /// Sends a report. After an error it may or may not have arrived; sending it again does no harm.
     fn send(&mut self, envelope: &Envelope) -> Result<(), String>;
 
     /// Answers about the reports of this incarnation since the last call. Does not wait for any.
-    fn hear(&mut self, life: u64) -> Vec<HeardAnswer>;
+    fn hear(&mut self, life: u64) -> Vec<ReceivedAnswer>;
 
     /// True if the other side gives answers at all, if that is known.
     fn is_answered(&self) -> Option<bool>;
 }
 
-/// `life` is the incarnation, a number that no other run of a meter has; with a key, reports are sealed with the key.
-pub fn post(place: CollectorAddress, life: u64, key: Option<OrderKey>) -> (ReportQueue, ReportSender) {
+/// Queue of reports and its sender. `life` is the incarnation, a number that no other run of a meter has; with a key, reports
+/// are sealed with it.
+pub fn report_queue(place: CollectorAddress, life: u64, key: Option<OrderKey>) -> (ReportQueue, ReportSender) {
     let (queue, waiting) = mpsc::sync_channel(ROOM);
     let shared = Arc::new(SendShared::default());
     let outlet = ReportQueue { queue, life, number: 0, shared: Arc::clone(&shared) };
@@ -142,7 +143,7 @@ impl SendShared {
         ReportCounts { reports, bytes, dropped, taken, refused, refusal, is_answered: heard.is_answered, problem }
     }
 
-    fn heard(&self) -> MutexGuard<'_, HeardVerdict> {
+    fn heard(&self) -> MutexGuard<'_, AnswerState> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,7 +164,7 @@ impl ReportSender {
         loop {
             listener.listen(way, tell);
             let envelope = match self.queue.recv_timeout(LOOK_EVERY) {
-                Ok(envelope) => Envelope { report: squeeze(&envelope.report), ..envelope },
+                Ok(envelope) => Envelope { report: run_length::encode(&envelope.report), ..envelope },
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return listener.finish(way, tell),
             };
@@ -196,7 +197,7 @@ impl ReportSender {
         self.shared.closing.is_stopped()
     }
 
-    /// Not longer than the meter runs, but for a moment.
+    /// Waits, and ends soon after the meter does.
     fn wait(&self, mut most: Duration) {
         while !most.is_zero() {
             let step = most.min(LOOK_EVERY);
@@ -237,15 +238,15 @@ impl<'a> AnswerListener<'a> {
         let is_answered = way.is_answered();
         for heard in way.hear(self.sender.life) {
             match heard {
-                HeardAnswer::Sealed(answer) if answer.life == self.sender.life => {
+                ReceivedAnswer::Sealed(answer) if answer.life == self.sender.life => {
                     let mut all = shared.heard();
                     all.verdicts.hear(&answer);
                     if answer.refused > 0 {
                         all.refusal = Some(answer.reason);
                     }
                 }
-                HeardAnswer::Sealed(_) => {}
-                HeardAnswer::Unsealed => {
+                ReceivedAnswer::Sealed(_) => {}
+                ReceivedAnswer::Unsealed => {
                     let why = "what answers has another key, or none: give meter and collector the same --key";
                     shared.heard().problem = Some(why.to_owned());
                     if !std::mem::replace(&mut self.told_unsealed, true) {

@@ -19,7 +19,7 @@ use crate::digest::DigestShape;
 
 /// Bounds that two meters know of their clocks and of the way between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClockRoom {
+pub struct ClockSlack {
     /// ε: each clock is wrong by at most this.
     pub clock_error: Span,
     /// The longest time from meter to meter.
@@ -28,7 +28,7 @@ pub struct ClockRoom {
     pub batch: Span,
 }
 
-impl ClockRoom {
+impl ClockSlack {
     /// Greatest difference between the times of a packet, as the two meters see them.
     pub fn spread(&self) -> Span {
         self.clock_error * 2 + self.way

@@ -10,12 +10,12 @@ use wire::reserve::HostKey;
 const MOST: usize = 1_024;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Knowledge {
-    /// By destination: how long its port was taken, and when that was.
+pub(super) struct DestinationMemory {
+    /// Reports by destination: how long its port was taken, and when that was.
     heard: Vec<(HostKey, Span, Time)>,
 }
 
-impl Knowledge {
+impl DestinationMemory {
     pub(super) fn learn(&mut self, now: Time, destination: HostKey, wait: Span) {
         match self.heard.binary_search_by_key(&destination, |(key, ..)| *key) {
             Ok(at) => self.heard[at] = (destination, wait, now),
@@ -41,14 +41,14 @@ mod tests {
     #[test]
     fn what_is_known_of_one_port_is_not_believed_of_another() {
         let (one, other) = (HostKey::new(1), HostKey::new(2));
-        let mut knowledge = Knowledge::default();
+        let mut memory = DestinationMemory::default();
         let (t, recent) = (Span::from_us(1), Span::from_us(2));
-        knowledge.learn(Time::ZERO, one, Span::ZERO);
+        memory.learn(Time::ZERO, one, Span::ZERO);
         let is_free =
-            |knowledge: &Knowledge, key, us| knowledge.is_free(Time::ZERO + Span::from_us(us), key, t, recent);
-        assert!(is_free(&knowledge, one, 2) && !is_free(&knowledge, other, 2), "only what was heard");
-        assert!(!is_free(&knowledge, one, 3), "and recently");
-        knowledge.learn(Time::ZERO, one, t);
-        assert!(!is_free(&knowledge, one, 1), "and below t");
+            |memory: &DestinationMemory, key, us| memory.is_free(Time::ZERO + Span::from_us(us), key, t, recent);
+        assert!(is_free(&memory, one, 2) && !is_free(&memory, other, 2), "only what was heard");
+        assert!(!is_free(&memory, one, 3), "and recently");
+        memory.learn(Time::ZERO, one, t);
+        assert!(!is_free(&memory, one, 1), "and below t");
     }
 }

@@ -44,7 +44,7 @@ pub enum CollectorEvent {
         segment: String,
         end: String,
     },
-    /// Something cannot be compared, or not be believed, and what to do about it.
+    /// A problem with reports that cannot be compared or believed, with what to do about it.
     Trouble(String),
 }
 
