@@ -1,6 +1,7 @@
 //! All connections of a capture, in one pass. A connection ends with both FINs acknowledged, with a RST, or when its ports are
 //! used again.
 
+use std::fmt;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -74,6 +75,17 @@ pub enum ExplainError {
     Capture(CaptureError),
     Interrupted,
 }
+
+impl fmt::Display for ExplainError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capture(error) => write!(f, "a capture: {error}"),
+            Self::Interrupted => f.write_str("interrupted: the capture was not read to its end"),
+        }
+    }
+}
+
+impl std::error::Error for ExplainError {}
 
 impl<'a> CaptureExplainer<'a> {
     pub(crate) fn new(options: &'a ExplainOptions, traced: TracedStarts) -> Self {

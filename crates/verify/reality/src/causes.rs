@@ -2,9 +2,9 @@
 
 use std::io::{self, Cursor, Read};
 
+use explain::ExplainOptions;
 use explain::answer::ExplainAnswer;
 use explain::terms::TimeCause;
-use explain::{ExplainError, ExplainOptions};
 use linux::SystemError;
 use load::RoundTrips;
 use sim::net::{HostLatency, PortCapture};
@@ -158,10 +158,7 @@ fn explained(capture: &[u8], hz: u32) -> Result<ExplainAnswer, SystemError> {
     let open = || -> io::Result<Box<dyn Read>> { Ok(Box::new(Cursor::new(capture.to_vec()))) };
     let options = ExplainOptions { hz, ..ExplainOptions::default() };
     let explanation = explain::explain(&open, &options, &Unwatched);
-    explanation.map(|explanation| explanation.answer()).map_err(|error| match error {
-        ExplainError::Capture(error) => SystemError(format!("a capture: {error}")),
-        ExplainError::Interrupted => SystemError("a capture: not read to its end".to_owned()),
-    })
+    explanation.map(|explanation| explanation.answer()).map_err(|error| SystemError(error.to_string()))
 }
 
 /// Causes that took the time of the longest connection in a capture.
