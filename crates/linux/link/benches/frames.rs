@@ -7,9 +7,9 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use emulator::Repeat;
 use link::frame::{Framing, Mac, introduce};
 use link::seal::Seal;
-use link::seal::keyed::KeyedSeal;
 use linux::offload::{Coalescer, FrameSink, VnetHeader, segment};
 use roce::repeat;
+use seal::keyed::KeyedSeal;
 use wire::exchange::EXCHANGE_LONGEST;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Station};

@@ -5,7 +5,6 @@
 //!   host side    tap        /dev/net/tun with a vnet header; survives its daemon, needs the device file
 //!                veth       a veth pair and a packet socket with a vnet header; needs no device file
 //!   wire side    packet     a packet socket: ring in, sendmmsg out
-//!                xdp        an AF_XDP socket; root only, and a feature of this crate
 //! ```
 //!
 //! The host side hands over super-frames with partial checksums and takes such back; cutting and joining
@@ -15,8 +14,6 @@ mod outgoing;
 mod packet;
 pub(crate) mod queues;
 mod tap;
-#[cfg(feature = "xdp")]
-mod xdp;
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
@@ -24,8 +21,6 @@ use std::os::fd::{OwnedFd, RawFd};
 pub use outgoing::{OutgoingRun, outgoing_runs};
 pub(crate) use packet::{PacketHost, PacketWire};
 pub(crate) use tap::Tap;
-#[cfg(feature = "xdp")]
-pub(crate) use xdp::XdpWire;
 
 use linux::offload::VnetHeader;
 

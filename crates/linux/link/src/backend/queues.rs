@@ -35,8 +35,6 @@ pub(crate) struct Channels {
 
 impl Channels {
     pub(crate) const GET: u32 = 0x3c;
-    #[cfg(all(test, feature = "xdp"))]
-    pub(crate) const SET: u32 = 0x3d;
 }
 
 /// Carries out the command that stands in `channels`, which also takes the answer.
