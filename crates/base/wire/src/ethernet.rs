@@ -64,6 +64,38 @@ pub fn is_tag(ethertype: u16) -> bool {
     matches!(ethertype, 0x8100 | 0x88a8)
 }
 
+/// An Ethernet address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Mac(pub [u8; 6]);
+
+impl std::fmt::Display for Mac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl std::fmt::Debug for Mac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::str::FromStr for Mac {
+    type Err = units::ParseError;
+
+    fn from_str(text: &str) -> Result<Self, units::ParseError> {
+        const EXPECTED: units::ParseError = units::ParseError::new("an Ethernet address such as 02:00:5e:10:00:01");
+        let mut bytes = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut bytes {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or(EXPECTED)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| EXPECTED)?;
+        }
+        if parts.next().is_some() || bytes[0] & 1 != 0 { Err(EXPECTED) } else { Ok(Self(bytes)) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use units::{Bytes, Rate};

@@ -34,6 +34,8 @@ pub const WHOLE: u16 = 0x88b6;
 
 /// Byte in place of a link header: the frame is not protected, only sealed. No header starts with it.
 pub const SEALED_BARE: u8 = 7 << 5;
+/// Byte in place of a link header, with its kind in the lowest bits: two ends agree on a session of a keyed seal.
+pub const GREETING: u8 = 7 << 5;
 
 /// The version of this format; two ends must have the same.
 pub const VERSION: u8 = 2;

@@ -4,9 +4,9 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use link::control::RunDirectory;
-use link::daemon::DaemonEnd;
-use link::tell::LogWriter;
+use daemon::DaemonEnd;
+use daemon::RunDirectory;
+use daemon::log::LogWriter;
 
 use crate::output::{CommandResult, Failure, say};
 
@@ -73,7 +73,7 @@ pub(crate) fn run_reporting<T>(
     daemon: impl FnOnce(&mut dyn FnMut(&str)) -> Result<T, DaemonEnd>,
 ) -> Result<T, Failure> {
     let written = |text: &str| {
-        link::service::report_status(text);
+        daemon::service::report_status(text);
         say(text);
     };
     let mut teller = LogWriter::start(written).map_err(|error| Failure::Outside(error.to_string()))?;

@@ -8,11 +8,13 @@ use std::io;
 use std::time::Duration;
 
 use chart::table::{Align, Table, thousands};
+use daemon::RunDirectory;
+use daemon::directory::Lock;
+use daemon::keeper::KeeperStatus;
 use link::config::LinkOptions;
-use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::control::{LinkReply, LinkRequest};
 use link::daemon::{DaemonStopper, LinkDaemon};
-use link::directory::Lock;
-use link::keeper::KeeperStatus;
+use link::standin::KeptStandIn;
 use link::status::LinkStatus;
 use units::Rate;
 
@@ -71,7 +73,8 @@ fn keep(args: &KeepArgs) -> CommandResult {
     ctrlc::set_handler(|| ()).map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = RunDirectory::at(&args.directory);
     trusted(&directory)?;
-    link::keeper::keep(io::stdin().lock(), &directory, &args.name).map_err(|trouble| Failure::Outside(trouble.0))
+    daemon::keeper::keep(io::stdin().lock(), &directory, &args.name, &KeptStandIn)
+        .map_err(|trouble| Failure::Outside(trouble.0))
 }
 
 /// The link meant: the one named, or the only one there is.
@@ -143,7 +146,7 @@ fn down(args: &DownArgs) -> CommandResult {
         None => args.link.name.clone(),
     };
     let name = name(given.as_deref(), &directory)?;
-    if let Err(error) = directory.ask(&name, LinkRequest::Down) {
+    if let Err(error) = directory.ask::<LinkReply>(&name, LinkRequest::Down) {
         use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
         // Also one that was killed between the request and its answer.
         let gone = matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset | BrokenPipe | UnexpectedEof);

@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal, PipeReader};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use ::daemon::RunDirectory;
 use bus::Condition;
 use chart::table::{Align, Table, thousands};
-use link::control::RunDirectory;
 use monitor::act::{PortAction, ThisHost};
 use monitor::config::{MonitorConfig, MonitorOptions};
 use monitor::daemon::{self, MonitorClock, MonitorControl, MonitorParts, PortAssessment, SystemClock};

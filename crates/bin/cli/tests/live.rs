@@ -31,8 +31,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use daemon::RunDirectory;
 use lab::stage::{self, Stage};
-use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::control::{LinkReply, LinkRequest};
 use link::status::LinkStatus;
 use linux::net::{InterfaceAddress, Namespace, Netlink, UnicastRoute};
 use load::{self, witness};
@@ -64,7 +65,7 @@ impl Lab {
     fn hitless(&self, end: usize, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
         command.args(args).env("HITLESS_RUN_DIR", self.directory(end).path());
-        command.env(link::keeper::LAB, std::process::id().to_string());
+        command.env(daemon::keeper::LAB, std::process::id().to_string());
         self.stage.ends[end].prepare(&mut command).unwrap();
         command
     }
@@ -339,9 +340,9 @@ fn protection_comes_and_goes_under_load_a_hundred_times_and_nothing_notices() {
         });
         for round in 0..100 {
             let end = round % 2;
-            lab.directory(end).ask("hit0", LinkRequest::Deactivate).unwrap();
+            lab.directory(end).ask::<LinkReply>("hit0", LinkRequest::Deactivate).unwrap();
             wait_for("both to be dormant", || (0..2).all(|end| lab.ask(end).is_some_and(|s| s.state == "dormant")));
-            lab.directory(1 - end).ask("hit0", LinkRequest::Activate).unwrap();
+            lab.directory(1 - end).ask::<LinkReply>("hit0", LinkRequest::Activate).unwrap();
             lab.wait_until_protected();
         }
         done.stop();

@@ -14,8 +14,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use daemon::RunDirectory;
 use lab::stage;
-use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::control::{LinkReply, LinkRequest};
 use link::status::LinkStatus;
 use linux::clock::Clock;
 use linux::net::{self, Namespace, Netlink};
@@ -463,7 +464,7 @@ impl Lab {
     fn at(&self, end: usize, args: &[&str]) -> Command {
         let mut command = self.hitless(&self.ends[end], args);
         command.env("HITLESS_RUN_DIR", self.directory(end).path());
-        command.env(link::keeper::LAB, std::process::id().to_string());
+        command.env(daemon::keeper::LAB, std::process::id().to_string());
         command
     }
 

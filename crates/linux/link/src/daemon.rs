@@ -12,18 +12,20 @@
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::config::LinkConfig;
-use crate::control::{ControlSocket, LinkReply, LinkRequest};
-use crate::directory::{Lock, RunDirectory};
-use crate::keeper::{Keeper, KeeperProgram, KeeperWatch};
+use daemon::directory::Lock;
+use daemon::keeper::{KeeperProgram, KeeperWatch};
+use daemon::{ControlSocket, DaemonEnd, RunDirectory, bind_metrics, service};
+
+use crate::config::{LinkConfig, Sealing};
+use crate::control::{self, LinkReply, LinkRequest};
+use crate::datapath::InitAction;
 use crate::metrics;
 use crate::run::{self, LinkHandle, Loop, LoopRequest};
-use crate::service;
 use crate::standin::{self, InterfaceState, StandIn};
 use crate::status::{LinkStatus, WAITING};
 use linux::SystemError;
@@ -34,28 +36,6 @@ use linux::poll;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A keeper, or a daemon that is about to end, has the lock for a moment.
 const LOCK_ATTEMPTS: u32 = 50;
-
-/// Reason why a daemon ended, or did not begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DaemonEnd {
-    /// The arguments make no sense here, and trying again does not help.
-    Arguments(String),
-    Trouble(String),
-}
-
-impl From<SystemError> for DaemonEnd {
-    fn from(trouble: SystemError) -> Self {
-        Self::Trouble(trouble.0)
-    }
-}
-
-impl fmt::Display for DaemonEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Arguments(what) | Self::Trouble(what) => f.write_str(what),
-        }
-    }
-}
 
 /// Asks a daemon to stop, at any moment while it runs and from any thread.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +77,7 @@ impl DaemonStopper {
 pub struct LinkDaemon<'a> {
     pub config: &'a LinkConfig,
     pub directory: &'a RunDirectory,
-    /// A program that calls [`crate::keeper::keep`]; without one, the link does not fail open.
+    /// A program that calls [`daemon::keeper::keep`]; without one, the link does not fail open.
     pub keeper: Option<KeeperProgram<'a>>,
     /// Hears what happens, a line each; it must not wait.
     pub tell: &'a mut dyn FnMut(&str),
@@ -128,7 +108,7 @@ impl LinkDaemon<'_> {
         }
         let lock = self.lock()?;
         let aside = self.directory.put_aside(&self.config.name);
-        let aside = aside.map_err(|error| in_words(self.directory.path().display(), error))?;
+        let aside = aside.map_err(|error| DaemonEnd::in_words(self.directory.path().display(), error))?;
         aside.iter().for_each(|line| (self.tell)(line));
         let ended = self.run_alone();
         drop(lock);
@@ -144,7 +124,7 @@ impl LinkDaemon<'_> {
     fn run_alone(&mut self) -> Result<(), DaemonEnd> {
         let listener = bind_metrics(self.config.metrics)?;
         if let Some(cpu) = self.config.pin {
-            poll::pin(cpu).map_err(|error| in_words(format!("--pin {cpu}"), error))?;
+            poll::pin(cpu).map_err(|error| DaemonEnd::in_words(format!("--pin {cpu}"), error))?;
         }
         loop {
             if self.config.wait && !self.wait_for_interface()? {
@@ -154,7 +134,7 @@ impl LinkDaemon<'_> {
             }
             match self.serve(listener.as_ref())? {
                 LinkEnding::Gone if self.config.wait => {}
-                LinkEnding::Gone => return Err(in_words(self.config.interface.clone(), "it is gone")),
+                LinkEnding::Gone => return Err(DaemonEnd::in_words(self.config.interface.clone(), "it is gone")),
                 LinkEnding::Stopped => break,
             }
         }
@@ -188,7 +168,8 @@ impl LinkDaemon<'_> {
             return Ok(true);
         }
         let sockets = (|| Ok((ControlSocket::bind(self.directory, &self.config.name)?, io::pipe()?)))();
-        let (control, (stop, stopper)) = sockets.map_err(|error: io::Error| in_words("the control socket", error))?;
+        let (control, (stop, stopper)) =
+            sockets.map_err(|error: io::Error| DaemonEnd::in_words("the control socket", error))?;
         let waiting = WaitingDaemon { config: self.config, stopper: self.stopper.clone(), why: Mutex::default() };
         std::thread::scope(|scope| {
             scope.spawn(|| control.listen(&stop, |line| serde_json::to_string(&waiting.answer(line))));
@@ -204,10 +185,11 @@ impl LinkDaemon<'_> {
     /// One incarnation of the link, from bringing it up to putting everything back.
     fn serve(&mut self, listener: Option<&TcpListener>) -> Result<LinkEnding, DaemonEnd> {
         let pipes = (|| Ok((run::handle()?, io::pipe()?)))();
-        let ((handle, requests), (stop, stopper)) = pipes.map_err(|error: io::Error| in_words("a pipe", error))?;
+        let ((handle, requests), (stop, stopper)) =
+            pipes.map_err(|error: io::Error| DaemonEnd::in_words("a pipe", error))?;
         let (config, directory) = (self.config, self.directory);
         let (link, identity, mut stand_in) = standin::bring_up(config, Some(directory))?;
-        let keeper = KeeperWatch::start(self.keeper.filter(|_| Keeper::is_wanted(config)), link.carrier());
+        let keeper = KeeperWatch::start(self.keeper.filter(|_| fails_open(config)), link.carrier());
         if keeper.is_settled() {
             stand_in.dismiss_former_keeper();
         }
@@ -232,7 +214,7 @@ impl LinkDaemon<'_> {
         self.stopper.watch(handle);
         let beats = AtomicU64::new(0);
         std::thread::scope(|scope| {
-            scope.spawn(|| control.serve(&for_control, &stop));
+            scope.spawn(|| control::serve(&control, &for_control, &stop));
             scope.spawn(|| keeper.watch(&stop_keeper));
             scope.spawn(|| {
                 let mut seen = u64::MAX;
@@ -277,9 +259,9 @@ impl LinkDaemon<'_> {
         keeper.dismiss();
         match ended {
             Ok(_) if left.is_empty() => Ok(LinkEnding::Stopped),
-            Ok(_) => Err(in_words(self.config.name.clone(), "not everything could be put back")),
+            Ok(_) => Err(DaemonEnd::in_words(self.config.name.clone(), "not everything could be put back")),
             Err(_) if is_gone => Ok(LinkEnding::Gone),
-            Err(error) => Err(in_words(interface.clone(), error)),
+            Err(error) => Err(DaemonEnd::in_words(interface.clone(), error)),
         }
     }
 }
@@ -321,8 +303,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn in_words(what: impl fmt::Display, error: impl fmt::Display) -> DaemonEnd {
-    DaemonEnd::Trouble(format!("{what}: {error}"))
+/// True if a link may pass frames unprotected when nobody serves it.
+fn fails_open(config: &LinkConfig) -> bool {
+    config.init_action == InitAction::BestEffort && !matches!(config.sealing, Sealing::Key(_))
 }
 
 /// The interface, if it can be used now.
@@ -368,12 +351,6 @@ pub fn wait_until_ready(
         service::report_alive();
         std::thread::sleep(LOOK_EVERY);
     }
-}
-
-/// Opens the socket for Prometheus, if there is an address.
-pub fn bind_metrics(address: Option<SocketAddr>) -> Result<Option<TcpListener>, DaemonEnd> {
-    let Some(address) = address else { return Ok(None) };
-    linux::metrics::bind(address).map(Some).map_err(|error| in_words(format!("metrics on {address}"), error))
 }
 
 /// Somebody else has the interface, or the name.

@@ -31,8 +31,8 @@ use crate::context::{HostGate, LinkContext, recovery_histogram};
 use crate::frame::Framing;
 use crate::pool::{FramePool, PoolFrame};
 use crate::queue::FrameQueue;
-use crate::seal::SealReadiness;
 use crate::stamp::Stamper;
+use seal::SealReadiness;
 
 use linux::poll::{self, Readiness};
 

@@ -10,13 +10,13 @@
 //! comes from the peer's own address. Control messages carry no frame. A frame of any other type passes
 //! as it is, unless a key is used: then unprotected frames are sealed as well, behind a header of one byte
 //! ([`SEALED_BARE`]), and nothing passes that is not sealed. The two ends agree on how by greetings of their own
-//! ([`GREETING`], [`crate::seal::keyed`]). Both types are set aside for local experiments (IEEE 802).
+//! ([`wire::link::GREETING`], [`seal::keyed`]). Both types are set aside for local experiments (IEEE 802).
 //!
 //! If both ends can, and nothing is sealed, new frames of the host's for the peer keep their type and length, and have
 //! their number in place of their addresses ([`wire::link::AddressStamp`], [`crate::stamp`]). Ends offer that behind their
 //! life-cycle messages.
 
-pub use wire::ethernet::{ETHERNET, TAG};
+pub use wire::ethernet::{ETHERNET, Mac, TAG};
 use wire::link::{
     FrameKind, LinkHeader, MAX_HEADER, MalformedHeader, ProbePaths, RESERVED_ADDRESS, STAMP_OFFER, StampProbe,
 };
@@ -24,11 +24,10 @@ pub use wire::link::{OWN, SEALED_BARE, WHOLE};
 
 use units::Time;
 
-use crate::seal::keyed::{GREETING_LEN, greeting_kind};
-use crate::seal::{Seal, SealError, SealReadiness};
+use seal::keyed::greeting_kind;
+use seal::{GREETING_LEN, SealError, SealReadiness};
 
-/// In place of a link header, with its kind in the lowest bits: two ends agree on a session of a keyed seal.
-pub const GREETING: u8 = 7 << 5;
+use crate::seal::Seal;
 
 /// Two addresses.
 const ADDRESSES: usize = 12;
@@ -44,38 +43,6 @@ pub(crate) const LONGEST_HEAD: usize = ETHERNET + MAX_HEADER + Seal::LONGEST;
 const SHORTEST: usize = 60;
 
 const EVERYONE: Mac = Mac([0xff; 6]);
-
-/// An Ethernet address.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Mac(pub [u8; 6]);
-
-impl std::fmt::Display for Mac {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
-
-impl std::fmt::Debug for Mac {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl std::str::FromStr for Mac {
-    type Err = units::ParseError;
-
-    fn from_str(text: &str) -> Result<Self, units::ParseError> {
-        const EXPECTED: units::ParseError = units::ParseError::new("an Ethernet address such as 02:00:5e:10:00:01");
-        let mut bytes = [0; 6];
-        let mut parts = text.split(':');
-        for byte in &mut bytes {
-            let part = parts.next().filter(|part| part.len() == 2).ok_or(EXPECTED)?;
-            *byte = u8::from_str_radix(part, 16).map_err(|_| EXPECTED)?;
-        }
-        if parts.next().is_some() || bytes[0] & 1 != 0 { Err(EXPECTED) } else { Ok(Self(bytes)) }
-    }
-}
 
 /// Bytes that a link's frames need beside what the host's frames carry, at most: one that was bridged in, with a tag, and
 /// an acknowledgement that lists all the gaps it can.

@@ -119,7 +119,7 @@ fn register_counters(registry: &mut Registry, status: &LinkStatus) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keeper::KeeperStatus;
+    use daemon::keeper::KeeperStatus;
 
     #[test]
     fn every_metric_of_the_table_is_there_with_its_value() {

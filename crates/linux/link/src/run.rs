@@ -19,10 +19,10 @@ use units::{Prob, Span, Time};
 use wire::link::SessionRefusal;
 
 use crate::datapath::{FrameFault, Link, LinkEvent};
-use crate::keeper::KeeperWatch;
-use crate::limiter::LogLimiter;
 use crate::status::{LinkIdentity, LinkStatus, WireThroughput};
 use crate::tell::LogTopic;
+use daemon::keeper::KeeperWatch;
+use daemon::limiter::LogLimiter;
 use linux::clock::{Clock, instance};
 use linux::mailbox::{Mailbox, MailboxReader, NoAnswer, mailbox};
 use linux::poll::YieldCost;

@@ -7,43 +7,16 @@
 //! ```
 //!
 //! A seal lies between the link header and what follows, and covers everything before and after itself.
-//! With a key, two ends first agree on a session ([`greeting`]), and frames open in no other ([`keyed`]).
+//! With a key, two ends first agree on a session ([`seal::greeting`]), and frames open in no other ([`seal::keyed`]).
 //! Padding to the shortest Ethernet frame is covered as well, because the far end cannot recognise it:
 //! sealed frames are padded here, not by the network card.
 
-pub mod greeting;
-pub mod keyed;
-
+use seal::{GREETING_LEN, KeyedSeal, SealError, SealReadiness};
 use units::Time;
-
-use crate::frame::Mac;
-use keyed::{GREETING_LEN, KeyedSeal};
+use wire::ethernet::Mac;
 
 /// The shortest Ethernet frame without its check; a card pads what is shorter.
 const SHORTEST: usize = 60;
-
-/// Reason why a seal was not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SealError {
-    /// The check sum does not fit: altered on the way.
-    Corrupted,
-    /// The tag does not fit: not from someone with the key.
-    Forged,
-    /// Seen before, or too old to know whether it was.
-    Replayed,
-    /// The tag does not fit, but the two ends have yet to agree on a session: from an earlier one, most likely.
-    Early,
-}
-
-/// Readiness to seal frames so that the peer opens them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SealReadiness {
-    Open,
-    /// No session yet, and the peer may answer any moment.
-    Soon,
-    /// No session: the peer is not there, or has another key.
-    Alone,
-}
 
 #[derive(Clone, Debug)]
 pub enum Seal {

@@ -32,10 +32,10 @@ use units::Rate;
 use crate::backend::Tap;
 use crate::config::{HostBackend, LinkConfig, StampUse};
 use crate::datapath::Link;
-use crate::directory::RunDirectory;
 use crate::frame::{self, Mac};
-use crate::keeper::{self, KeeperRelief};
 use crate::status::LinkIdentity;
+use daemon::RunDirectory;
+use daemon::keeper::{self, KeeperRelief};
 use linux::SystemError;
 use linux::net::{InterfaceAddress, InterfaceInfo, MovedAddresses, Netlink, Offload, Qdisc, StandInMark};
 
@@ -43,7 +43,7 @@ pub use attach::{StandInSides, wire_socket};
 pub use find::{InterfaceState, find, own_name, speed as interface_speed, stands_in_for};
 pub use names::{release_name, settle_name};
 pub use notes::clean_up;
-pub(crate) use open::{fail_open, release_name_of};
+pub use open::KeptStandIn;
 
 use ends::{LinkEnds, NotedInterface};
 use find::{existing, room, speed};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use units::{Span, Time};
 
 use crate::datapath::Link;
-use crate::keeper::KeeperStatus;
+use daemon::keeper::KeeperStatus;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkStatus {

@@ -7,12 +7,12 @@ use std::process::{Command, Output};
 use std::time::Duration;
 use std::{env, fs, io, process};
 
-use link::frame::{ETHERNET, FrameRejection, Framing, GREETING, Mac, OWN, SEALED_BARE, WHOLE, introduce};
+use link::frame::{ETHERNET, FrameRejection, Framing, Mac, OWN, SEALED_BARE, WHOLE, introduce};
 use link::seal::Seal;
 use linux::capture::Capture;
 use wire::Seq;
 use wire::link::{
-    AddressStamp, Class, Epoch, Feedback, FlowControl, FrameKind, Gap, LinkAgreement, LinkHeader, ProbeKind,
+    AddressStamp, Class, Epoch, Feedback, FlowControl, FrameKind, GREETING, Gap, LinkAgreement, LinkHeader, ProbeKind,
     ProbePaths, SegmentSpan, SessionKind, SessionMessage, SessionRefusal, StampProbe, StampTag, StampableFrame,
     StampedData, VERSION,
 };

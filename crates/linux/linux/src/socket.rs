@@ -1,4 +1,4 @@
-//! Common parts of packet sockets and AF_XDP sockets.
+//! Common parts of packet sockets.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]
 

@@ -31,7 +31,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use link::control::RunDirectory;
+use ::daemon::RunDirectory;
 use linux::poll::{self, Readiness};
 use units::{Moment, StopFlag};
 

@@ -24,7 +24,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use link::control::RunDirectory;
+use daemon::RunDirectory;
 use units::Moment;
 
 use crate::reading::Reading;

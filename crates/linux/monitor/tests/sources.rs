@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use daemon::{ControlSocket, RunDirectory};
 use emulator::DirectionCounters;
 use lab::stage::{self, Stage};
 use link::config::LinkConfig;
-use link::control::{ControlSocket, RunDirectory};
 use link::run::LinkHandle;
 use linux::net::{Namespace, Netlink};
 use monitor::source::{self, DriverError, Drivers, SampleTiming, Selection, Source};
@@ -550,7 +550,7 @@ fn the_files_of_a_veth_are_read_where_asked_for() {
 
 /// Serves a link's control socket as its daemon would, until `stop` is closed.
 fn serve(directory: &RunDirectory, link: &LinkHandle, stop: &PipeReader) {
-    ControlSocket::bind(directory, "hit0").unwrap().serve(link, stop).unwrap();
+    link::control::serve(&ControlSocket::bind(directory, "hit0").unwrap(), link, stop).unwrap();
 }
 
 #[test]

@@ -4,8 +4,7 @@ use std::io::{self, PipeReader};
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
-use link::control::{ControlSocket, RunDirectory};
-use link::directory::ask_at;
+use daemon::{ControlSocket, RunDirectory};
 use linux::mailbox::{Mailbox, NoAnswer};
 use linux::serve;
 use serde::de::DeserializeOwned;
@@ -80,7 +79,7 @@ pub fn ask<S: DeserializeOwned>(
     name: &str,
     request: RackControlRequest,
 ) -> io::Result<RackControlReply<S>> {
-    ask_at(&control_path(directory, role, name), &request)
+    daemon::control::ask(&control_path(directory, role, name), &request)
 }
 
 /// An error of kind `AddrInUse` means that one of this name runs already.

@@ -6,8 +6,8 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use clock::plan::PlanFile;
-use link::control::{ControlSocket, LONGEST_REQUEST, RunDirectory};
-use link::directory::ask_at;
+use daemon::RunDirectory;
+use daemon::control::{ControlSocket, LONGEST_REQUEST};
 use linux::input::read_text;
 use linux::mailbox::{Mailbox, NoAnswer};
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ pub fn ask_clock(directory: &RunDirectory, node: &str, request: &ClockControlReq
     if serde_json::to_string(request)?.len() >= LONGEST_REQUEST {
         return Err(io::Error::other("the node has more neighbours than fit into a request"));
     }
-    ask_at(&clock_socket(directory, node), request)
+    daemon::control::ask(&clock_socket(directory, node), request)
 }
 
 /// Reads a node's part of a plan; see [`read_plan`].

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io;
 
-use link::config::read_key;
-use link::control::{ControlSocket, RunDirectory};
-use link::daemon::{DaemonEnd, bind_metrics};
-use link::service;
+use daemon::key::read_key;
+use daemon::service;
+use daemon::{ControlSocket, RunDirectory};
+use daemon::{DaemonEnd, bind_metrics};
 use linux::mailbox::{Mailbox, MailboxReader};
 use linux::serve::PATIENCE;
 

@@ -1,7 +1,7 @@
 //! Reports of a clock's daemon, limited in number: a neighbour that comes and goes a hundred times a second makes a few
-//! lines a minute ([`link::limiter`]).
+//! lines a minute ([`daemon::limiter`]).
 
-use link::limiter::{LogLimiter, ReportTopic};
+use daemon::limiter::{LogLimiter, ReportTopic};
 use units::Time;
 
 use crate::core::{ClockCore, CoreEvent};

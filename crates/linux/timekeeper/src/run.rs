@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clock::node::NodeState;
-use link::daemon::DaemonEnd;
-use link::seal::SealReadiness;
-use link::seal::keyed::SealKey;
+use daemon::DaemonEnd;
 use linux::clock::{Clock, KernelClock, instance, random, set_system_clock, steer_system_clock, system_clock_is_free};
 use linux::mailbox::MailboxReader;
 use linux::net::Netlink;
 use linux::poll::{self, Readiness};
+use seal::{SealKey, SealReadiness};
 use units::{Span, Time};
 use wire::sync::{SyncEpoch, SyncTerm};
 

@@ -6,7 +6,7 @@
 //!   greeting        prefix 02:68:69 00:05   sender:32   receiver:32   111:3 kind:5   own:128 echo:128 latest:64 tag:64
 //! ```
 //!
-//! Sessions, tags and counters are those of links ([`link::seal`]): a frame opens once, in one session of two daemons, in
+//! Sessions, tags and counters are those of links ([`seal`]): a frame opens once, in one session of two daemons, in
 //! one direction. A recording of an earlier session opens nothing, whatever clocks show, because a session begins with
 //! random numbers of both ends, each echoed by the other. Seals of links contain the addresses of interfaces, seals of
 //! nodes their names: a frame that was sealed for one neighbour is no other's. Waves have a key of their own, derived from
@@ -14,12 +14,12 @@
 //!
 //! A node with a key believes nothing without a seal, and sends nothing before there is a session.
 
-use link::frame::{ETHERNET, Mac, OWN};
-use link::seal::SealError;
-use link::seal::SealReadiness;
-use link::seal::keyed::{GREETING_LEN, KeyedSeal, SealKey, derive};
+use seal::keyed::{GREETING_LEN, KeyedSeal, SealKey, derive};
+use seal::{SealError, SealReadiness};
 use units::{Span, Time};
+use wire::ethernet::{ETHERNET, Mac};
 use wire::exchange::{EXCHANGE_LONGEST, ExchangeFrame};
+use wire::link::OWN;
 
 use crate::duties::name_digest;
 

@@ -31,7 +31,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, default_value = "auto")]
     pub backend: String,
 
-    /// Access to the wire: auto, packet, or xdp if built with it.
+    /// Access to the wire: auto or packet.
     #[arg(long, default_value = "auto")]
     pub wire: String,
 

@@ -7,7 +7,7 @@ mod up;
 use std::io;
 
 use chart::table::{Align, Table, thousands};
-use link::control::RunDirectory;
+use daemon::RunDirectory;
 use timekeeper::{ClockControlReply, ClockControlRequest, ClockDuties, ClockStatus, ask_clock, clock_names};
 
 use crate::args::{ClockLiveCommand, ClockReplanArgs};

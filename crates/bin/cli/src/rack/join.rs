@@ -1,6 +1,7 @@
 //! `hitless rack join`: arguments checked, and the daemon run.
 
-use link::config::{LinkOptions, read_options};
+use daemon::options::read_options;
+use link::config::LinkOptions;
 use linux::mailbox::mailbox;
 use rack::control::RackRole;
 use rack::host::{HostDaemon, HostRequest, HostStatus, JoinConfig};

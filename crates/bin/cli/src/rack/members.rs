@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use link::config::read_options;
-use link::control::RunDirectory;
+use daemon::RunDirectory;
+use daemon::options::read_options;
 use rack::control::{RackControlReply, RackControlRequest, RackRole, ask, control_path, names};
 use rack::host::HostStatus;
 use rack::switch::SwitchStatus;

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
+use daemon::options::{parse_address, read_options};
 use emulator::InterfaceClaim;
-use link::config::{parse_address, read_options};
 use link::frame::{Mac, longest_on};
 use link::standin::interface_speed;
 use linux::mailbox::mailbox;

@@ -76,7 +76,7 @@ fn inlet(args: &CollectArgs) -> Result<ReportReceiver, Failure> {
     }
     let text = args.listen.as_deref().unwrap_or_default();
     let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
-    let address = link::config::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
+    let address = daemon::options::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
     ReportReceiver::listen(address).map_err(|error| Failure::Outside(format!("--listen {text}: {error}")))
 }
 

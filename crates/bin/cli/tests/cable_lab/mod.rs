@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use link::control::{LinkReply, LinkRequest, RunDirectory};
+use daemon::RunDirectory;
+use link::control::{LinkReply, LinkRequest};
 use link::status::LinkStatus;
 use linux::net::{InterfaceAddress, Namespace, Netlink};
 use units::StopFlag;
@@ -96,7 +97,7 @@ impl Lab {
         command
             .args(args)
             .env("HITLESS_RUN_DIR", self.directory(end).path())
-            .env(link::keeper::LAB, std::process::id().to_string())
+            .env(daemon::keeper::LAB, std::process::id().to_string())
             .stdin(Stdio::null());
         self.ends[end].prepare(&mut command).unwrap();
         command

@@ -381,7 +381,7 @@ fn a_crash_at_any_system_call_is_put_right_by_the_next_up_and_down() {
             strace.args(["-e", &format!("inject={call}:signal=SIGKILL:when={nth}")]);
             strace.arg(traced.get_program()).args(traced.get_args());
             strace.env("HITLESS_RUN_DIR", lab.directory(0).path());
-            strace.env(link::keeper::LAB, std::process::id().to_string());
+            strace.env(daemon::keeper::LAB, std::process::id().to_string());
             lab.stage.ends[0].prepare(&mut strace).unwrap();
             let mut daemon = Daemon(strace.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
             let mut survived = false;

@@ -52,7 +52,7 @@ impl BridgedLab {
             let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
             command.args(["link", "up", stage::plug(host), "--mtu", "1500", "--peer", &peer]);
             command.env("HITLESS_RUN_DIR", self.directory(host).path());
-            command.env(link::keeper::LAB, std::process::id().to_string());
+            command.env(daemon::keeper::LAB, std::process::id().to_string());
             self.stage.hosts[host].prepare(&mut command).unwrap();
             let daemon = Daemon(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
             wait_for("the daemon to answer", || self.ask(host).is_some());

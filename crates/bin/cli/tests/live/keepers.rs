@@ -143,7 +143,7 @@ fn a_successor_that_crashes_half_way_leaves_the_link_failing_open() {
             strace.args(["-e", &format!("inject={call}:signal=SIGKILL:when={nth}")]);
             strace.arg(traced.get_program()).args(traced.get_args());
             strace.env("HITLESS_RUN_DIR", pair.lab.directory(0).path());
-            strace.env(link::keeper::LAB, std::process::id().to_string());
+            strace.env(daemon::keeper::LAB, std::process::id().to_string());
             pair.lab.stage.ends[0].prepare(&mut strace).unwrap();
             let mut daemon = Daemon(strace.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
             let mut serves = false;

@@ -20,7 +20,7 @@ fn own(address: Ipv4Addr) -> Vec<String> {
 /// The program on a guest; with the run directory of the system if none is given.
 fn hitless(guest: &GuestHost, directory: Option<&Path>, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
-    command.args(args).env_remove("HITLESS_RUN_DIR").env(link::keeper::LAB, std::process::id().to_string());
+    command.args(args).env_remove("HITLESS_RUN_DIR").env(daemon::keeper::LAB, std::process::id().to_string());
     command.envs(directory.map(|path| ("HITLESS_RUN_DIR", path)));
     guest.namespace.prepare(&mut command).unwrap();
     command

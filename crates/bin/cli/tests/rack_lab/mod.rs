@@ -48,7 +48,7 @@ impl Rack {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
         command.arg("rack").args(args).stdin(Stdio::null());
         command.env("HITLESS_RUN_DIR", self.folder.join(format!("host-{host}")));
-        command.env(link::keeper::LAB, std::process::id().to_string());
+        command.env(daemon::keeper::LAB, std::process::id().to_string());
         self.hosts[host].prepare(&mut command).unwrap();
         command
     }

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use link::control::{LinkReply, LinkRequest, RunDirectory};
+use daemon::RunDirectory;
+use link::control::{LinkReply, LinkRequest};
 use linux::clock::time_of_day;
 use linux::net::Namespace;
 use serde_json::Value;
@@ -86,7 +87,7 @@ impl Protected {
     pub fn up(lab: &Lab, end: usize) -> Self {
         let mut command = hitless(&lab.ends[end], &["link", "up", plug(end), "--take-over"]);
         command.env("HITLESS_RUN_DIR", directory(lab, end).path());
-        command.env(link::keeper::LAB, std::process::id().to_string());
+        command.env(daemon::keeper::LAB, std::process::id().to_string());
         Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use daemon::options::{parse_address, read_options};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use units::{Span, whole_within};
 
-use super::{LinkConfig, Sealing, parse_address};
+use super::{LinkConfig, Sealing};
 
 units::options! {
     #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -73,7 +73,7 @@ units::options! {
         #[arg(long)]
         pub backend: Option<String>,
 
-        /// Kind of socket on the wire: auto, packet, or xdp if built with it [default: auto].
+        /// Kind of socket on the wire: auto or packet [default: auto].
         #[arg(long)]
         pub wire: Option<String>,
 
@@ -164,12 +164,6 @@ impl LinkOptions {
         }
         Ok(config)
     }
-}
-
-/// Reads a file of options; an error is one line that names the file and the place.
-pub fn read_options<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    settings::from_toml(&text).map_err(|error| format!("{}, {error}", path.display()))
 }
 
 fn parse<T: FromStr<Err = units::ParseError>>(key: &str, text: &str) -> Result<T, String> {

@@ -4,7 +4,7 @@ use guard::{EndpointEvent, SessionState};
 
 use crate::context::LinkContext;
 use crate::frame::{FrameRejection, Mac};
-use crate::seal::SealError;
+use seal::SealError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {

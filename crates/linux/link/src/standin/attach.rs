@@ -16,9 +16,9 @@ use crate::backend::{self, Host, PacketHost, PacketWire, Tap};
 use crate::config::{HostBackend, LinkConfig, LinkMode, WireBackend};
 use crate::datapath::{DatapathSetup, Link};
 use crate::frame::{self, Framing, Mac};
-use crate::keeper;
 use crate::seal::Seal;
 use crate::status::LinkIdentity;
+use daemon::keeper;
 use linux::clock::instance;
 use linux::packet::{PacketSocket, PacketSocketOptions, TransmitRing};
 use linux::{SystemError, no_permission};
@@ -162,12 +162,6 @@ impl StandIn {
 
     fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn backend::Wire>, WireBackend), SystemError> {
         let interface = &config.interface;
-        #[cfg(feature = "xdp")]
-        if config.wire == WireBackend::Xdp {
-            let trouble = |error| SystemError(format!("AF_XDP on {interface}: {error}; use --wire packet"));
-            let wire = backend::XdpWire::open(self.wire_index, self.wire_mtu).map_err(trouble)?;
-            return Ok((Box::new(wire), WireBackend::Xdp));
-        }
         // Room for a window of the peer's, if it has the same, and for control. No more: a ring that outgrows the cache
         // costs each frame a miss.
         let frames = 2 * config.window.max(512) as usize;

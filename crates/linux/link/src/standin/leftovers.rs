@@ -2,7 +2,7 @@
 
 use super::notes::{ChangeNotes, InterfaceChange};
 use crate::config::{HostBackend, LinkConfig};
-use crate::directory::RunDirectory;
+use daemon::RunDirectory;
 use linux::SystemError;
 use linux::net::{InterfaceInfo, Netlink, StandInMark};
 

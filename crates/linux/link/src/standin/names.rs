@@ -14,7 +14,7 @@
 use super::notes::{ChangeNotes, InterfaceChange};
 use super::{LinkEnds, StandIn, SystemError};
 use crate::config::LinkConfig;
-use crate::directory::RunDirectory;
+use daemon::RunDirectory;
 use linux::net::{self, InterfaceInfo, Netlink, StandInMark, wire_name};
 
 impl StandIn {

@@ -12,8 +12,8 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::{LinkEnds, NotedInterface, SystemError, names, offloads, settings, uppers};
-use crate::directory::RunDirectory;
-use crate::keeper::{self, KeeperRelief};
+use daemon::RunDirectory;
+use daemon::keeper::{self, KeeperRelief};
 use linux::net::{self, InterfaceAddress, MovedAddresses, NetError, Netlink, Offload, PortSetting, UnicastRoute};
 
 /// Something that is changed and can be put back.

@@ -5,38 +5,46 @@
 //!   hit0 ◀── ingress: arrive at hit0 ───── eth1
 //! ```
 //!
-//! A keeper does this when its daemon is gone ([`crate::keeper`]); the next daemon takes the frames back. Addresses and
+//! A keeper does this when its daemon is gone ([`daemon::keeper`]); the next daemon takes the frames back. Addresses and
 //! routes stay where they are, so connections go on.
 
 use std::time::Duration;
 
+use daemon::RunDirectory;
+use daemon::keeper::FailsOpen;
+use linux::net::Netlink;
+
 use super::notes::{ChangeNotes, InterfaceChange};
 use super::{LinkEnds, NotedInterface, StandIn, SystemError};
-use crate::directory::RunDirectory;
-use linux::net::Netlink;
 
 /// Time that the kernel may take to hand over the frames in its queues.
 const SETTLES: Duration = Duration::from_millis(5);
 
-/// Passes frames between the interfaces of a link whose daemon is gone. False if there is no such link.
-pub(crate) fn fail_open(directory: &RunDirectory, name: &str) -> Result<bool, SystemError> {
-    let mut notes = ChangeNotes::read(directory, name)?;
-    let netlink = Netlink::open()?;
-    // Where nothing but the stand-in was changed, it says itself what it stands in for.
-    let alias = netlink.link(name)?.as_ref().and_then(super::stands_in_for);
-    if notes.ends_of(name).is_none() {
-        notes.ends = alias
-            .map(|wire| LinkEnds { wire: NotedInterface::new(&wire, None), stand_in: NotedInterface::new(name, None) });
-    }
-    let Some(ends) = notes.ends_of(name) else { return Ok(false) };
-    notes.put(InterfaceChange::FailedOpen { name: name.to_owned(), interface: ends.wire.name.clone() });
-    notes.write(directory, name).map_err(|error| SystemError(error.to_string()))?;
-    pass(&netlink, &notes, &ends)
-}
+/// Stand-ins, as a keeper sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptStandIn;
 
-/// Gives up the name of the interface of a link, whose daemon is gone, if the interface is gone as well.
-pub(crate) fn release_name_of(directory: &RunDirectory, name: &str) -> Result<(), SystemError> {
-    ChangeNotes::read(directory, name)?.ends_of(name).map_or(Ok(()), |ends| super::release_name(&ends.wire.name))
+impl FailsOpen for KeptStandIn {
+    fn fail_open(&self, directory: &RunDirectory, name: &str) -> Result<bool, SystemError> {
+        let mut notes = ChangeNotes::read(directory, name)?;
+        let netlink = Netlink::open()?;
+        // Where nothing but the stand-in was changed, it says itself what it stands in for.
+        let alias = netlink.link(name)?.as_ref().and_then(super::stands_in_for);
+        if notes.ends_of(name).is_none() {
+            notes.ends = alias.map(|wire| LinkEnds {
+                wire: NotedInterface::new(&wire, None),
+                stand_in: NotedInterface::new(name, None),
+            });
+        }
+        let Some(ends) = notes.ends_of(name) else { return Ok(false) };
+        notes.put(InterfaceChange::FailedOpen { name: name.to_owned(), interface: ends.wire.name.clone() });
+        notes.write(directory, name).map_err(|error| SystemError(error.to_string()))?;
+        pass(&netlink, &notes, &ends)
+    }
+
+    fn release_name(&self, directory: &RunDirectory, name: &str) -> Result<(), SystemError> {
+        ChangeNotes::read(directory, name)?.ends_of(name).map_or(Ok(()), |ends| super::release_name(&ends.wire.name))
+    }
 }
 
 /// Lets the kernel pass frames between both interfaces. Frames that the kernel's own stack receives at the wire it goes on

@@ -5,7 +5,8 @@ use std::fmt;
 use std::fs;
 use std::io;
 
-use link::control::{LinkReply, LinkRequest, RunDirectory};
+use daemon::RunDirectory;
+use link::control::{LinkReply, LinkRequest};
 use linux::net::Netlink;
 use units::Prob;
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use link::identity::NamespaceIdentity;
+use daemon::identity::NamespaceIdentity;
 use linux::trust;
 use serde::{Deserialize, Serialize};
 use units::Moment;

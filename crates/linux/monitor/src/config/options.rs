@@ -267,7 +267,7 @@ impl MonitorOptions {
             config.action = action.parse().map_err(|error| format!("action: '{action}': {error}"))?;
         }
         if let Some(TextOrNumber(text)) = self.metrics {
-            let address = link::config::parse_address(&text);
+            let address = daemon::options::parse_address(&text);
             config.metrics = Some(address.ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"))?);
         }
         config.obey |= self.obey;

@@ -1,6 +1,6 @@
 //! Between what the time is: by the page of a clock that runs on this host, if one does.
 
-use link::control::RunDirectory;
+use daemon::RunDirectory;
 use timekeeper::{ClockReader, clock_names, clock_page};
 
 /// An interval that contains the time.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use link::control::{ControlSocket, RunDirectory};
+use daemon::{ControlSocket, RunDirectory};
 use serde::{Deserialize, Serialize};
 
 use super::PortAssessment;

@@ -44,7 +44,7 @@ fn reading(line: &str, at: Moment) -> Option<Reading> {
 }
 
 mod tests {
-    use link::control::RunDirectory;
+    use daemon::RunDirectory;
 
     use super::*;
     use crate::config::MonitorConfig;

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use link::control::{LinkReply, LinkRequest, RunDirectory};
+use daemon::RunDirectory;
+use link::control::{LinkReply, LinkRequest};
 use link::status::LinkStatus;
 use units::Moment;
 

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ::daemon::RunDirectory;
 use bus::{Bus, BusError, LocalBus, PublishResult};
 use bus::{Condition, Message, PortState};
-use link::control::RunDirectory;
 use monitor::act::{DaemonInfo, Executor};
 use monitor::config::{MonitorConfig, MonitorOptions};
 use monitor::daemon::{self, MonitorControl, MonitorParts, SystemClock};

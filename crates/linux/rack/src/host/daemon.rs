@@ -8,12 +8,13 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use daemon::RunDirectory;
+use daemon::directory::Lock;
+use daemon::keeper::{KeeperProgram, KeeperWatch};
+use daemon::service;
+use daemon::{DaemonEnd, bind_metrics};
 use link::config::LinkConfig;
-use link::control::RunDirectory;
-use link::daemon::{DaemonEnd, bind_metrics, check_interface, wait_until_ready};
-use link::directory::Lock;
-use link::keeper::{KeeperProgram, KeeperWatch};
-use link::service;
+use link::daemon::{check_interface, wait_until_ready};
 use link::standin::{self, StandIn};
 use linux::SystemError;
 use linux::mailbox::{Mailbox, MailboxReader};
@@ -89,7 +90,7 @@ pub struct HostDaemon<'a> {
     pub config: &'a JoinConfig,
     /// Directory of its control socket, its lock and its notes.
     pub directory: &'a RunDirectory,
-    /// A program that calls [`link::keeper::keep`].
+    /// A program that calls [`daemon::keeper::keep`].
     pub keeper: KeeperProgram<'a>,
     /// Hears what happens, a line each.
     pub tell: &'a mut dyn FnMut(&str),

@@ -48,7 +48,7 @@ pub(super) fn text(status: &HostStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use link::keeper::KeeperStatus;
+    use daemon::keeper::KeeperStatus;
 
     #[test]
     fn every_metric_of_the_table_is_there_with_its_value() {

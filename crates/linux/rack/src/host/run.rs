@@ -2,7 +2,7 @@
 
 use std::io;
 
-use link::keeper::KeeperWatch;
+use daemon::keeper::KeeperWatch;
 use linux::clock::Clock;
 use linux::mailbox::MailboxReader;
 use linux::poll::YieldCost;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use link::keeper::KeeperStatus;
+use daemon::keeper::KeeperStatus;
 use reserve::RackParams;
 use serde::{Deserialize, Serialize};
 use units::Time;

@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use link::control::RunDirectory;
-use link::daemon::{DaemonEnd, bind_metrics};
+use daemon::RunDirectory;
+use daemon::service;
+use daemon::{DaemonEnd, bind_metrics};
 use link::frame;
-use link::service;
 use link::standin::wire_socket;
 use linux::SystemError;
 use linux::mailbox::{Mailbox, MailboxReader};

@@ -16,7 +16,7 @@ use crate::demo::median;
 use crate::soak::Workshop;
 use crate::soak::faults::{AccountCounts, Supervisor};
 use crate::stage;
-use link::control::RunDirectory;
+use daemon::RunDirectory;
 use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::Namespace;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use clock::graph::{FailureDomain, Graph, GraphLink, GraphNode};
 use clock::plan::{ClockPlan, PlanFile, PlanRequest, plan};
-use link::control::RunDirectory;
+use daemon::RunDirectory;
 use linux::SystemError;
 use linux::clock::{Clock, random};
 use timekeeper::{

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
-use link::control::{LinkReply, LinkRequest, RunDirectory};
+use daemon::RunDirectory;
+use link::control::{LinkReply, LinkRequest};
 use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::Namespace;

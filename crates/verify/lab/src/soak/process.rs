@@ -29,7 +29,7 @@ impl DaemonPlace<'_> {
         let log = log.map_err(|error| SystemError(format!("{}: {error}", self.log.display())))?;
         let mut command = Command::new(self.program);
         command.args(arguments).env("HITLESS_RUN_DIR", self.run_directory);
-        command.env(link::keeper::LAB, std::process::id().to_string());
+        command.env(daemon::keeper::LAB, std::process::id().to_string());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         // In a group of its own, Ctrl-C leaves it to us to end it.
         command.process_group(0);

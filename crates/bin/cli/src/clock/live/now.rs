@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use link::control::RunDirectory;
+use daemon::RunDirectory;
 use linux::clock::{Clock, KernelClock};
 use serde::Serialize;
 use timekeeper::{ClockReader, ClockReading, ClockState, clock_page};

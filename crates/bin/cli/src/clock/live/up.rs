@@ -1,6 +1,6 @@
 //! `hitless clock up`: arguments checked, and the daemon run.
 
-use link::config::{parse_address, read_options};
+use daemon::options::{parse_address, read_options};
 use linux::mailbox::mailbox;
 use timekeeper::{ClockConfig, ClockDaemon, ClockLink, ClockRequest, live_params, read_duties};
 use units::{Span, StopFlag};

@@ -17,7 +17,7 @@ use super::traffic::{self, TrafficPulse};
 use super::{FaultBench, FaultKind, FaultObserver, FaultPlan, FaultReport, PlannedFault, Supervisor, leftovers, side};
 use crate::soak::programs::Workshop;
 use crate::stage::{self, Stage};
-use link::control::RunDirectory;
+use daemon::RunDirectory;
 use linux::SystemError;
 use linux::clock::Clock;
 use units::StopFlag;

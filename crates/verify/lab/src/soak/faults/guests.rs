@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::Duration;
 
+use daemon::RunDirectory;
 use faults::Random;
-use link::control::{LinkReply, LinkRequest, RunDirectory};
+use link::control::{LinkReply, LinkRequest};
 use link::status::LinkStatus;
 use linux::SystemError;
 use linux::clock::Clock;

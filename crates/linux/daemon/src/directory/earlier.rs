@@ -10,13 +10,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linux::net::Netlink;
+use linux::net::{Netlink, StandInMark};
 use linux::trust;
 use serde::{Deserialize, Serialize};
 
 use super::{RunDirectory, lock_file};
 use crate::identity::NamespaceIdentity;
-use crate::standin::stands_in_for;
 
 /// The file that says which namespace a directory belongs to.
 const NAMESPACE: &str = "namespace";
@@ -35,13 +34,13 @@ struct SignedNotes<T> {
 
 impl RunDirectory {
     /// The notes of a name that were written in this namespace; those of another count as none.
-    pub(crate) fn read_notes(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+    pub fn read_notes(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let notes = trust::read(&self.notes(name))?;
         Ok(notes.filter(|notes| is_ours(name, notes)))
     }
 
     /// Writes them in one step: a reader finds either the old notes or the new ones.
-    pub(crate) fn write_notes(&self, name: &str, notes: &impl Serialize) -> io::Result<()> {
+    pub fn write_notes(&self, name: &str, notes: &impl Serialize) -> io::Result<()> {
         let signed = SignedNotes { namespace: Some(NamespaceIdentity::current()), notes };
         trust::replace(&self.notes(name), &serde_json::to_vec(&signed)?)
     }
@@ -156,7 +155,7 @@ fn is_ours(name: &str, notes: &[u8]) -> bool {
 
 fn is_stand_in(name: &str) -> bool {
     let link = Netlink::open().and_then(|netlink| netlink.link(name)).ok().flatten();
-    link.is_some_and(|link| stands_in_for(&link).is_some())
+    link.is_some_and(|link| StandInMark::of(&link).is_some())
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use linux::poll::{self, Readiness};
 use serde::{Deserialize, Serialize};
 
 use super::Keeper;
-use linux::poll::{self, Readiness};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks between two reports: where a keeper cannot live, one is started every second.

@@ -19,10 +19,11 @@ use siphasher::sip::SipHasher24;
 use siphasher::sip128;
 use siphasher::sip128::Hasher128;
 use units::Time;
+use wire::ethernet::{ETHERNET, Mac};
+use wire::link::GREETING;
 
-use super::greeting::{GRACE, Greeting, GreetingKind, GreetingMessage, GreetingStep, Offer, SealSession};
-use super::{SealError, SealReadiness};
-use crate::frame::{ETHERNET, GREETING, Mac};
+use crate::greeting::{GRACE, Greeting, GreetingKind, GreetingMessage, GreetingStep, Offer, SealSession};
+use crate::{SealError, SealReadiness};
 
 /// A greeting on the wire, with its addresses.
 pub const GREETING_LEN: usize = ETHERNET + 1 + 2 * OFFER + 8 + TAG;
@@ -134,7 +135,7 @@ impl KeyedSeal {
         for part in [
             &to.0[..],
             &from.0,
-            &crate::frame::OWN.to_be_bytes(),
+            &wire::link::OWN.to_be_bytes(),
             &[GREETING | kind as u8],
             &own.0.to_be_bytes(),
             &echo.0.to_be_bytes(),
@@ -176,7 +177,7 @@ impl KeyedSeal {
 }
 
 /// The kinds that a greeting's first byte can say.
-pub(crate) fn greeting_kind(first: u8) -> Option<GreetingKind> {
+pub fn greeting_kind(first: u8) -> Option<GreetingKind> {
     GreetingKind::ALL.into_iter().find(|kind| GREETING | *kind as u8 == first)
 }
 

@@ -10,23 +10,19 @@
 mod earlier;
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::control::{LinkReply, LinkRequest};
 use linux::trust;
+
+use crate::control;
 
 /// The group may use the sockets.
 const MODE: u32 = 0o750;
-/// Time that a daemon may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// Directory of sockets and of notes about changes.
 #[derive(Clone, Debug)]
 pub struct RunDirectory {
@@ -165,23 +161,10 @@ impl RunDirectory {
         Ok(names)
     }
 
-    /// Asks the daemon of a link. An error of kind `NotFound` or `ConnectionRefused` means there is none.
-    pub fn ask(&self, name: &str, ask: LinkRequest) -> io::Result<LinkReply> {
-        ask_at(&self.socket(name), &ask)
+    /// Asks the daemon of this name. An error of kind `NotFound` or `ConnectionRefused` means there is none.
+    pub fn ask<A: DeserializeOwned>(&self, name: &str, request: impl Serialize) -> io::Result<A> {
+        control::ask(&self.socket(name), &request)
     }
-}
-
-/// Asks the process that listens on a control socket: a line of JSON each way.
-pub fn ask_at<A: DeserializeOwned>(socket: &Path, ask: &impl Serialize) -> io::Result<A> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    writeln!(stream, "{}", serde_json::to_string(ask)?)?;
-    let mut line = String::new();
-    if BufReader::new(stream).read_line(&mut line)? == 0 {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its daemon ended before it answered"));
-    }
-    Ok(serde_json::from_str(&line)?)
 }
 
 /// The network namespace that this process is in, as the kernel names it: `net:[4026531840]`.

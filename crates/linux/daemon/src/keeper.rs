@@ -9,7 +9,7 @@
 //!                   passes frames until the next daemon, or `hitless link down`, relieves it and says so (`vigil`)
 //! ```
 //!
-//! Failing open is a matter of two filters in the kernel (`crate::standin::fail_open`). They pass nothing to an
+//! Failing open is a matter of two filters in the kernel ([`FailsOpen`]). They pass nothing to an
 //! interface without a carrier, and a TAP has one only while a process has it open: so the keeper holds it, from the start
 //! on (as its standard output, since every process has one), and gives it to the daemon that relieves it. The carrier
 //! never goes, and neighbours and queues stay as they are.
@@ -30,10 +30,9 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::config::{LinkConfig, Sealing};
-use crate::datapath::InitAction;
-use crate::directory::RunDirectory;
 use linux::SystemError;
+
+use crate::directory::RunDirectory;
 
 pub use watch::{KeeperProgram, KeeperStatus, KeeperWatch};
 
@@ -47,17 +46,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The daemon's end of the pipe.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+struct Keeper {
     pipe: PipeWriter,
     process: Child,
 }
 
 impl Keeper {
-    /// True if a link may pass frames unprotected when nobody serves it.
-    pub(crate) fn is_wanted(config: &LinkConfig) -> bool {
-        config.init_action == InitAction::BestEffort && !matches!(config.sealing, Sealing::Key(_))
-    }
-
     /// Starts a program that calls [`keep`] with its standard input. `carrier` is what it holds.
     fn start(mut program: Command, carrier: Option<OwnedFd>) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
@@ -84,11 +78,25 @@ impl Keeper {
     }
 }
 
+/// An interface that passes frames although its daemon is gone, by the notes of what was changed.
+pub trait FailsOpen {
+    /// Lets it pass frames; false if there is nothing to let pass. The caller has the name's lock.
+    fn fail_open(&self, directory: &RunDirectory, name: &str) -> Result<bool, SystemError>;
+
+    /// Gives up the name of an interface that is gone, so that it can be made again.
+    fn release_name(&self, directory: &RunDirectory, name: &str) -> Result<(), SystemError>;
+}
+
 /// Waits for the daemon of a link to end. If it did not take leave, the link fails open until this keeper is relieved.
-pub fn keep(mut pipe: impl Read, directory: &RunDirectory, name: &str) -> Result<(), SystemError> {
+pub fn keep(
+    mut pipe: impl Read,
+    directory: &RunDirectory,
+    name: &str,
+    interface: &dyn FailsOpen,
+) -> Result<(), SystemError> {
     let mut heard = Vec::new();
     let _ = pipe.read_to_end(&mut heard);
-    if heard == DISMISSED { Ok(()) } else { vigil::stand(directory, name) }
+    if heard == DISMISSED { Ok(()) } else { vigil::stand(directory, name, interface) }
 }
 
 /// The process id of a lab or a test whose network namespaces end with it, unless a keeper holds on to them.
@@ -96,32 +104,32 @@ pub const LAB: &str = "HITLESS_LAB";
 
 /// A keeper of a daemon that is gone, which ends when it hears that its successor has taken over.
 #[derive(Debug)]
-pub(crate) struct KeeperRelief {
+pub struct KeeperRelief {
     keeper: UnixStream,
     /// Descriptor that it held. For a veth it holds nothing of use.
     held: Option<OwnedFd>,
 }
 
 impl KeeperRelief {
-    pub(crate) fn take_held(&mut self) -> Option<OwnedFd> {
+    pub fn take_held(&mut self) -> Option<OwnedFd> {
         self.held.take()
     }
 
     /// The successor, which has the lock of the name, has what it needs, and a keeper of its own.
-    pub(crate) fn acknowledge(mut self) -> UnixStream {
+    pub fn acknowledge(mut self) -> UnixStream {
         // A keeper of an earlier version does not wait for it, and is gone.
         let _ = self.keeper.write_all(TAKEN);
         self.keeper
     }
 
     /// The same, and waits until it has ended.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         let _ = self.acknowledge().read(&mut [0]);
     }
 }
 
 /// Asks the keeper of a daemon that is gone, if there is one, for what it holds. It goes on until it hears more.
-pub(crate) fn relieve(directory: &RunDirectory, name: &str) -> Option<KeeperRelief> {
+pub fn relieve(directory: &RunDirectory, name: &str) -> Option<KeeperRelief> {
     let path = directory.keeper(name);
     let asked = UnixStream::connect(&path).and_then(|keeper| {
         keeper.set_read_timeout(Some(PATIENCE))?;

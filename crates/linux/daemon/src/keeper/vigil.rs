@@ -16,11 +16,11 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use super::{LAB, TAKEN, descriptor};
-use crate::directory::RunDirectory;
-use crate::standin;
 use linux::SystemError;
 use linux::poll::{self, Readiness};
+
+use super::{FailsOpen, LAB, TAKEN, descriptor};
+use crate::directory::RunDirectory;
 
 /// Time between two looks whether there is still anything to keep.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -34,6 +34,7 @@ const MOST: usize = 8;
 struct KeeperVigil<'a> {
     directory: &'a RunDirectory,
     name: &'a str,
+    interface: &'a dyn FailsOpen,
     listener: UnixListener,
     /// Number of the socket's file: another keeper may put its own in its place.
     inode: u64,
@@ -44,14 +45,15 @@ struct KeeperVigil<'a> {
 }
 
 /// Lets the link fail open until a successor has taken over, or nothing is left to keep.
-pub(super) fn stand(directory: &RunDirectory, name: &str) -> Result<(), SystemError> {
+pub(super) fn stand(directory: &RunDirectory, name: &str, interface: &dyn FailsOpen) -> Result<(), SystemError> {
     let path = directory.keeper(name);
     let failed = |error: io::Error| SystemError(format!("{}: {error}", path.display()));
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let inode = fs::symlink_metadata(&path).map_err(failed)?.ino();
-    let mut vigil = KeeperVigil { directory, name, listener, inode, asked: Vec::new(), fails_open: false, attempts: 0 };
+    let (asked, fails_open, attempts) = (Vec::new(), false, 0);
+    let mut vigil = KeeperVigil { directory, name, interface, listener, inode, asked, fails_open, attempts };
     let ended = vigil.run(failed);
     if vigil.is_ours() {
         let _ = fs::remove_file(&path);
@@ -65,7 +67,7 @@ impl KeeperVigil<'_> {
         while self.is_ours() && is_of_use() {
             let is_kept = self.fails_open || self.fail_open().map_err(&failed)?;
             // An interface that is gone cannot be made again while its stand-in has its name. If that fails, it is tried again.
-            let _ = standin::release_name_of(self.directory, self.name);
+            let _ = self.interface.release_name(self.directory, self.name);
             if !is_kept {
                 return Ok(());
             }
@@ -89,7 +91,8 @@ impl KeeperVigil<'_> {
             self.attempts += 1;
             return Ok(self.attempts < LOCK_ATTEMPTS || !self.asked.is_empty());
         };
-        self.fails_open = standin::fail_open(self.directory, self.name).map_err(|error| io::Error::other(error.0))?;
+        self.fails_open =
+            self.interface.fail_open(self.directory, self.name).map_err(|error| io::Error::other(error.0))?;
         Ok(self.fails_open)
     }
 

@@ -22,7 +22,7 @@ pub fn report_stopping() {
 }
 
 /// The daemon is alive.
-pub(crate) fn report_alive() {
+pub fn report_alive() {
     notify(&[NotifyState::Watchdog]);
 }
 
