@@ -443,9 +443,11 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in "(lower|upper|,|\n|a|b|c|#|\"|=|\\[|\\]|link|fabric|kind|rate|100G| ){0,40}") {
+        // A string that nothing ends is missing its end behind the last line break.
+        let lines = text.split('\n').count();
         for file in ["x.csv", "x.toml"] {
             if let Err(error) = Fabric::parse(file, &text) {
-                prop_assert!(error.line.is_some_and(|line| line <= text.lines().count().max(1)), "{}", error);
+                prop_assert!(error.line.is_some_and(|line| line <= lines), "{}", error);
             }
         }
     }
