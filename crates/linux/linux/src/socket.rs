@@ -43,7 +43,7 @@ pub unsafe fn get<T>(fd: &OwnedFd, level: c_int, option: c_int) -> io::Result<T>
 }
 
 /// Receives frames for other addresses too, as long as the packet socket is open.
-pub fn set_promiscuous(packet_socket: &OwnedFd, interface: u32) -> io::Result<()> {
+pub(crate) fn set_promiscuous(packet_socket: &OwnedFd, interface: u32) -> io::Result<()> {
     let membership = libc::packet_mreq {
         mr_ifindex: interface as c_int,
         mr_type: libc::PACKET_MR_PROMISC as u16,

@@ -25,7 +25,7 @@ use crate::{BytePattern, TICK, context, now};
 const HEADER: usize = 16;
 
 /// A header and enough of the pattern to vouch for it.
-pub const SMALLEST: usize = HEADER + 8;
+pub(crate) const SMALLEST: usize = HEADER + 8;
 /// Maximum payload of one UDP datagram over IPv4.
 pub const LARGEST: usize = 65_507;
 

@@ -99,7 +99,7 @@ impl SavedResults {
     }
 
     /// Commits of all programs that made it, the latest first.
-    pub fn commits(&self) -> Vec<&str> {
+    pub(crate) fn commits(&self) -> Vec<&str> {
         let mut commits = vec![self.run.commit.as_str()];
         for commit in self.claims.iter().filter_map(|claim| claim.commit.as_deref()) {
             if !commits.contains(&commit) {

@@ -256,7 +256,7 @@ impl Claim {
     }
 
     /// An error of a point, with the file and the line of one of its keys, or of the point if it has no such key.
-    pub fn error_at(&self, point: &ClaimPoint, key: &str, what: impl fmt::Display) -> ClaimError {
+    pub(crate) fn error_at(&self, point: &ClaimPoint, key: &str, what: impl fmt::Display) -> ClaimError {
         let at = self.point.iter().position(|one| std::ptr::eq(one, point) || one.id == point.id);
         let line = at.and_then(|at| self.lines.get(at)).map(|lines| format!(":{}", lines.of(key)));
         ClaimError::new(format_args!("{}{}: {}: {what}", self.file, line.unwrap_or_default(), point.id))

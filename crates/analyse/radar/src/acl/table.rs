@@ -85,7 +85,7 @@ impl RuleTable {
     }
 
     /// True if the rules deny a flow: its packets are dropped on purpose, so their loss needs no cause.
-    pub fn denies(&self, flow: &Flow) -> bool {
+    pub(crate) fn denies(&self, flow: &Flow) -> bool {
         self.decide(flow).action == AclAction::Deny
     }
 

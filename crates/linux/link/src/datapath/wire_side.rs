@@ -68,17 +68,17 @@ impl WireSide {
     }
 
     /// True if poll says when a blocked wire has room again. A card whose own queue is full says nothing.
-    pub fn says_when(&self) -> bool {
+    pub(crate) fn says_when(&self) -> bool {
         self.blocked && self.fruitless < 2
     }
 
     /// Longest time to sleep before a blocked wire is tried again.
-    pub fn longest_wait(&self, most: Span) -> Span {
+    pub(crate) fn longest_wait(&self, most: Span) -> Span {
         if self.blocked && !self.says_when() { most.min(LOOK_AGAIN) } else { most }
     }
 
     /// The wire has room again.
-    pub fn unblock(&mut self) {
+    pub(crate) fn unblock(&mut self) {
         self.blocked = false;
     }
 

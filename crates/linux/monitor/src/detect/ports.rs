@@ -84,7 +84,7 @@ pub struct PortRow {
 
 impl PortRow {
     /// A port that nobody can judge is neither healthy nor corrupting.
-    pub fn is_judged(&self) -> bool {
+    pub(crate) fn is_judged(&self) -> bool {
         self.condition != Condition::Unknown
     }
 }
