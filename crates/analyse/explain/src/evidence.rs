@@ -22,7 +22,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use radar::capture::{CaptureError, CaptureReader};
+use capture::{CaptureError, CaptureReader};
 
 use crate::packet::LATEST;
 

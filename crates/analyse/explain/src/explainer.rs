@@ -6,7 +6,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use radar::capture::{CaptureError, CaptureReader};
+use capture::{CaptureError, CaptureReader};
 use units::Progress;
 
 use crate::connection::ConnectionSummary;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use radar::capture::{CaptureError, CaptureReader};
+use capture::{CaptureError, CaptureReader};
 use radar::compare::{self, CaptureContents, CaptureInput, CompareError, CompareOptions, Comparison, MissingPacket};
 use units::Progress;
 

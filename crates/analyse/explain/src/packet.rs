@@ -4,7 +4,7 @@ mod opening;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use radar::capture::CaptureRecord;
+use capture::CaptureRecord;
 use wire::ip;
 use wire::layers::{IpLayer, IpVersion};
 

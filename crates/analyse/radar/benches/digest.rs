@@ -1,9 +1,10 @@
 //! Cost of a packet to a meter, and of a loss to a collector.
 
+use capture::LinkType;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use radar::digest::{Digest, DigestShape};
 use radar::packet::{Flow, Packet, TcpFields};
-use radar::read::{self, LinkType};
+use radar::read;
 use radar::signature::{Fields, Signature};
 use std::hint::black_box;
 

@@ -5,11 +5,11 @@
 
 use std::io::{self, Cursor, Read};
 
+use capture::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 use radar::compare::{CaptureInput, CompareError, CompareOptions, Comparison, compare};
 use units::Unwatched;
 use wire::ip::Ecn;
 use wire::ipv4::{Ipv4Header, Station, UDP};
-use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 use wire::udp::UdpHeader;
 
 /// A datagram with a number in it.

@@ -28,13 +28,14 @@ mod culprits;
 mod thresholds;
 
 use std::collections::BTreeMap;
+use units::Timestamp;
 
 use consecutive::{FlowLossTrack, SequenceOrder};
 pub use culprits::{CauseCounts, Culprit, culprits};
 pub use thresholds::{CauseThresholds, ThresholdError};
 
 use crate::loss::{Loss, LossCause};
-use crate::packet::{Flow, Timestamp};
+use crate::packet::Flow;
 use crate::rolling::map_bytes;
 
 /// A loss with its cause.

@@ -33,11 +33,11 @@ use std::io::{self, Read};
 
 use units::Progress;
 
-use crate::capture::{CaptureError, CaptureReader, CaptureRecord};
 use crate::loss::Loss;
 use crate::packet::Flow;
 use crate::read::DEPTH;
 use crate::signature::Fields;
+use capture::{CaptureError, CaptureReader, CaptureRecord};
 use cutting::{CutForm, CutMisfits};
 use details::LossDetails;
 use merge::MergeResult;

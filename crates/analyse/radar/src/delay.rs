@@ -20,15 +20,16 @@ pub mod report;
 mod sides;
 
 use std::fmt;
+use units::Timestamp;
 
 use clock::offset::{OffsetBand, OffsetContradiction, OffsetDrift, OffsetFact, OffsetFacts, OffsetInterval};
 use units::Progress;
 
-use crate::capture::CaptureError;
 use crate::compare::{AttemptStop, CaptureContents, CaptureInput, CaptureRole, CompareOptions, ComparisonContext};
-use crate::packet::{Flow, Timestamp};
+use crate::packet::Flow;
 use crate::read::DEPTH;
 use crate::signature::Fields;
+use capture::CaptureError;
 use figures::DelayFigures;
 use matching::{FlowNumber, FlowTable, MatchedPacket, PacketMatch};
 use sides::{DirectionEvidence, HostSides};

@@ -3,7 +3,7 @@
 //! | file | what it is | li-thesis |
 //! | --- | --- | --- |
 //! | [`read`] | from the bytes of a frame to a packet | |
-//! | [`capture`], [`compare`] | capture files in and out; which packets of one are missing in another | §5.3 |
+//! | [`compare`] | which packets of one capture are missing in another | §5.3 |
 //! | `superframe` | frames of captures that were many packets on the wire | |
 //! | [`delay`] | how long packets were on their way between two captures, as intervals | |
 //! | [`packet`], [`signature`] | what a meter sees of a packet, and which part of that identifies it | §5.3.2 |
@@ -19,7 +19,6 @@
 //! | [`flowset`] | FlowRadar: every flow of a switch in fixed memory, decoded alone or with its neighbours | §4.4 |
 
 pub mod acl;
-pub mod capture;
 pub mod causes;
 pub mod clock_slack;
 pub mod compare;

@@ -1,10 +1,11 @@
 //! One lost packet, as the analysis wants it (li-thesis §5.5).
 
 use std::fmt;
+use units::Timestamp;
 
 use serde::Serialize;
 
-use crate::packet::{Flow, TcpFields, Timestamp};
+use crate::packet::{Flow, TcpFields};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {

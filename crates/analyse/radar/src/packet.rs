@@ -7,19 +7,6 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use serde::Serialize;
-
-/// Nanoseconds since 1970, or since the beginning of a simulation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Timestamp(pub u64);
-
-impl Timestamp {
-    /// Nanoseconds since an earlier time; zero if that is later.
-    pub fn since(self, earlier: Self) -> u64 {
-        self.0.saturating_sub(earlier.0)
-    }
-}
-
 /// Sender and receiver of a packet: the 5-tuple. Ports are zero where a packet has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {

@@ -6,52 +6,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::layers::{Fragment, IpLayer, IpVersion, Layers};
-use wire::{ethernet, ip};
+use capture::LinkType;
+use wire::ip;
+use wire::layers::{Fragment, IpLayer, IpVersion};
 
 use crate::packet::{Flow, Packet, TcpFields};
 use crate::signature::fold;
-
-/// Link layer with which a captured frame begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkType {
-    Ethernet,
-    /// No link header: the IP header comes first.
-    Ip,
-    /// Linux "cooked" captures of any interface, and their second version.
-    Cooked,
-    Cooked2,
-    /// Four bytes of a BSD loopback.
-    Loopback,
-}
-
-impl LinkType {
-    /// By its number in capture files.
-    pub(crate) fn from_number(number: u32) -> Option<Self> {
-        match number {
-            1 => Some(Self::Ethernet),
-            12 | 14 | 101 | 228 | 229 => Some(Self::Ip),
-            113 => Some(Self::Cooked),
-            276 => Some(Self::Cooked2),
-            0 | 108 => Some(Self::Loopback),
-            _ => None,
-        }
-    }
-
-    /// The IP packet in a frame.
-    #[inline]
-    pub fn inside(self, frame: &[u8]) -> Option<&[u8]> {
-        let protocol = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
-        let (kind, at) = match self {
-            Self::Ethernet => Layers::of(frame).map(|layers| (layers.ethertype, layers.network))?,
-            Self::Ip => return Some(frame),
-            Self::Loopback => return frame.get(4..),
-            Self::Cooked => (protocol(14)?, 16),
-            Self::Cooked2 => (protocol(0)?, 20),
-        };
-        matches!(kind, ethernet::IPV4 | ethernet::IPV6).then(|| &frame[at.min(frame.len())..])
-    }
-}
 
 /// Bytes of a packet that are read, from its IP header on. Meters that are compared must read the same number.
 pub const DEPTH: usize = 128;

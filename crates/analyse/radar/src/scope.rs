@@ -10,7 +10,7 @@ use wire::ip::ICMP_V6;
 use wire::layers::IpLayer;
 
 use crate::packet::Packet;
-use crate::read::LinkType;
+use capture::LinkType;
 
 const IGMP: u8 = 2;
 const OSPF: u8 = 89;

@@ -19,9 +19,10 @@
 //! [`digest`](crate::digest).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use units::Timestamp;
 
 use crate::loss::Loss;
-use crate::packet::{Flow, Packet, TcpFields, Timestamp};
+use crate::packet::{Flow, Packet, TcpFields};
 
 pub(crate) const LANES: usize = 10;
 /// Lanes that IPv4 needs.

@@ -4,7 +4,8 @@
 //! can decode, the slot says how many are missing.
 
 use crate::flowset::{FlowKey, Flowset, FlowsetShape};
-use crate::packet::{Flow, Timestamp};
+use crate::packet::Flow;
+use units::Timestamp;
 
 #[derive(Debug)]
 pub struct FlowsetSlots {

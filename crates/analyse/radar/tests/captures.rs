@@ -4,10 +4,10 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use capture::{CaptureReader, CaptureRecord, CaptureWriter};
 use proptest::prelude::*;
-use radar::capture::{CaptureReader, CaptureRecord, CaptureWriter};
 use radar::compare::{CaptureInput, CompareError, CompareOptions, Comparison, compare};
-use radar::packet::Timestamp;
+use units::Timestamp;
 use units::Unwatched;
 
 const START: u64 = 1_700_000_000_123_456_000;

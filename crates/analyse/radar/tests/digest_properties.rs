@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use units::Timestamp;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use radar::digest::{DecodedDigest, Digest, DigestShape};
-use radar::packet::{Flow, Packet, TcpFields, Timestamp};
+use radar::packet::{Flow, Packet, TcpFields};
 use radar::signature::{Fields, Signature};
 
 /// Few values for each field, so that packets are often alike, in all or in what the fields say.

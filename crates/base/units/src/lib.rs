@@ -25,6 +25,7 @@ pub mod samples;
 mod size;
 mod stream_ranges;
 mod time;
+mod timestamp;
 
 pub use binomial::{binomial, quantile_ranks};
 pub use buckets::LogBuckets;
@@ -40,3 +41,4 @@ pub use rate::Rate;
 pub use size::Bytes;
 pub use stream_ranges::{StreamRange, StreamRanges};
 pub use time::{Span, Time};
+pub use timestamp::Timestamp;

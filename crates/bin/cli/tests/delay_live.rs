@@ -12,13 +12,13 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use capture::{CaptureReader, CaptureRecord, CaptureWriter};
 use linux::net::Namespace;
-use radar::capture::{CaptureReader, CaptureRecord, CaptureWriter};
-use radar::packet::Timestamp;
 use radar_lab::processes::{Running, Said, finished, hitless};
 use radar_lab::{Lab, address};
 use serde_json::Value;
 use units::StopFlag;
+use units::Timestamp;
 
 const REQUESTS: u32 = 150;
 const FORTH: u64 = 3_000_000;

@@ -14,8 +14,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use capture::CaptureReader;
 use linux::net::Namespace;
-use radar::capture::CaptureReader;
 use serde_json::Value;
 
 const ADDRESSES: [&str; 2] = ["10.76.0.1", "10.76.0.2"];

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use radar::capture::{CaptureRecord, CaptureWriter};
-use radar::packet::Timestamp;
+use capture::{CaptureRecord, CaptureWriter};
+use units::Timestamp;
 
 const START: u64 = 1_700_000_000_000_000_000;
 const MS: u64 = 1_000_000;

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use radar::capture::{CaptureRecord, CaptureWriter};
-use radar::packet::Timestamp;
+use capture::{CaptureRecord, CaptureWriter};
 use serde_json::Value;
+use units::Timestamp;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Ipv4Header, Station};
 use wire::udp;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use capture::{CaptureRecord, CaptureWriter};
 use linux::clock::Clock;
-use radar::capture::{CaptureRecord, CaptureWriter};
-use radar::packet::Timestamp;
+use units::Timestamp;
 
 const HITLESS: &str = env!("CARGO_BIN_EXE_hitless");
 const START: u64 = 1_700_000_000_000_000_000;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use capture::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 use explain::evidence::EVENT_LINK;
 use linux::SystemError;
 use linux::capture::new_private_file;
@@ -18,7 +19,6 @@ use linux::poll::{self, Readiness};
 use serde::Serialize;
 use wire::ip;
 use wire::layers::Layers;
-use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
 use crate::pages::read_page;
 use crate::sockets::{SocketTable, TRACEPOINTS};

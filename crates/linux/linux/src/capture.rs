@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
+use capture::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
 /// Frames wait until they are this many bytes.
 const ROOM: usize = 1 << 16;
@@ -25,7 +25,7 @@ pub fn new_private_file(path: &Path) -> io::Result<File> {
 }
 
 /// The same where a regular file of that name is replaced, as a whole; a pipe or a device is written to.
-pub fn private_file(path: &Path) -> io::Result<File> {
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     match new_private_file(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         made => return made,

@@ -23,6 +23,7 @@ mod cut;
 pub mod digests;
 mod tag;
 
+use capture::LinkType;
 use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use std::time::Duration;
 use radar::digest::{Digest, DigestShape};
 use radar::meter::Meter;
 use radar::packet::Packet;
-use radar::read::{self, LinkType};
+use radar::read;
 use radar::segment::MeterReport;
 use radar::signature::Signature;
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Cursor, Read};
 
+use capture::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 use explain::ExplainOptions;
 use explain::answer::ExplainAnswer;
 use explain::terms::TimeCause;
@@ -9,7 +10,6 @@ use linux::SystemError;
 use load::RoundTrips;
 use sim::net::{HostLatency, PortCapture};
 use units::{Span, StopFlag, Time, Unwatched};
-use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
 use super::check::quantile;
 use super::loop_waits::LoopWaits;

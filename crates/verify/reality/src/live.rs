@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
+use capture::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 use emulator::DirectionConfig;
 use faults::FaultSchedule;
 use lab::stage::{self, Stage};
@@ -12,7 +13,6 @@ use linux::packet::PacketSocket;
 use linux::poll;
 use load::{Bulk, PingPong, RoundTrips};
 use units::StopFlag;
-use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
 use super::plan::{CheckCase, CheckPlan};
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use radar::capture::{CaptureError, CaptureReader};
+use capture::{CaptureError, CaptureReader};
 use units::Span;
 use wire::ip;
 use wire::layers::IpLayer;

@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
+use capture::pcapng::{EnhancedPacket, PcapngWriter};
 use linux::SystemError;
 use units::StopFlag;
-use wire::pcapng::{EnhancedPacket, PcapngWriter};
 
 use crate::ends::{AppPlan, EndTally, Meeting, run_end};
 use crate::script::{WireRule, WireScript};

@@ -5,11 +5,11 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
+use capture::pcapng::{EnhancedPacket, PcapngWriter};
 use explain::answer::{ConnectionAnswer, ExplainAnswer};
 use explain::evidence::{EVENT_LINK, KernelEvidence};
 use explain::{ExplainError, ExplainOptions, explain};
 use units::Unwatched;
-use wire::pcapng::{EnhancedPacket, PcapngWriter};
 
 pub(crate) const MSS: u32 = 1_448;
 pub(crate) const MS: u64 = 1_000_000;

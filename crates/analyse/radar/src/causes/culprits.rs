@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::CauseThresholds;
 use super::thresholds::ns;
 use crate::loss::LossCause;
-use crate::packet::Timestamp;
+use units::Timestamp;
 
 /// Number of losses by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,17 +8,18 @@
 //!   watch ──long frame──▶ survey ──▶ cut ──misfits──▶ cut by what was seen ──misfits──▶ refused
 //! ```
 
+use capture::LinkType;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::refusal::{CompareError, refusal};
 use super::side::{AttemptStop, CapturedPacket};
 use super::{CaptureRole, Comparison, ComparisonContext};
-use crate::capture::{CaptureError, CaptureReader};
 use crate::packet::{Flow, Packet, TcpFields};
-use crate::read::{DEPTH, LinkType, packet, packet_of_headers};
+use crate::read::{DEPTH, packet, packet_of_headers};
 use crate::superframe::sizes::{FrameCut, SegmentSizes};
 use crate::superframe::{ORDINARY_FRAME, SuperFrame, TransportPart};
+use capture::{CaptureError, CaptureReader};
 
 /// Rules by which frames become packets.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 //! best to the times of arrival.
 
 use std::collections::{BTreeMap, HashSet};
+use units::Timestamp;
 
 use super::difference::{SignatureKey, SignatureMap, flow_hash};
 use super::direction::CaptureDirections;
@@ -11,7 +12,7 @@ use super::merge::MergeResult;
 use super::side::{AttemptStop, CapturedPacket};
 use super::{CaptureRole, ComparisonContext, FlowLosses, MissingPacket, OutsideCounts};
 use crate::loss::Loss;
-use crate::packet::{Flow, TcpFields, Timestamp};
+use crate::packet::{Flow, TcpFields};
 use crate::signature::{Signature, fold};
 
 #[derive(Debug, Default)]

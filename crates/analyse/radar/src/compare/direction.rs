@@ -139,7 +139,7 @@ fn hash(flow: &Flow) -> u64 {
 mod tests {
     use super::*;
     use crate::loss::Loss;
-    use crate::packet::Timestamp;
+    use units::Timestamp;
 
     fn flow(src: u8, dst: u8) -> Flow {
         let address = |last| IpAddr::from([10, 0, 0, last]);

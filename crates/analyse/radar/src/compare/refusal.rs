@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::side::AttemptStop;
 use super::{CaptureContents, CaptureRole, CompareOptions, Comparison};
-use crate::capture::CaptureError;
+use capture::CaptureError;
 
 /// Reason why there is no result.
 #[derive(Debug)]

@@ -1,13 +1,15 @@
 //! One capture, read packet by packet.
 
+use capture::LinkType;
 use units::Progress;
+use units::Timestamp;
 
 use super::cutting::{CutForm, FrameCutter, FrameVerdict};
 use super::{CaptureContents, CaptureRole};
-use crate::capture::{CaptureError, CaptureReader, CaptureRecord};
-use crate::packet::{Packet, Timestamp};
-use crate::read::{DEPTH, LinkType};
+use crate::packet::Packet;
+use crate::read::DEPTH;
 use crate::scope::is_link_local;
+use capture::{CaptureError, CaptureReader, CaptureRecord};
 
 /// Reason why an attempt ends early.
 pub(crate) enum AttemptStop {

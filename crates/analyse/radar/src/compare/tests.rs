@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use units::Unwatched;
 
 use super::*;
-use crate::capture::CaptureWriter;
-use crate::packet::Timestamp;
-use crate::read::LinkType;
+use capture::CaptureWriter;
+use capture::LinkType;
+use units::Timestamp;
 
 const START: u64 = 1_700_000_000_000_000_000;
 const US: u64 = 1_000;

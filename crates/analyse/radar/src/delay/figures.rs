@@ -5,6 +5,7 @@
 //! its bucket for low ends, the upper edge for high ends: rounding widens an interval and never moves it off the truth.
 
 use std::collections::BTreeMap;
+use units::Timestamp;
 
 use clock::offset::OffsetBand;
 use units::LogBuckets;
@@ -12,7 +13,7 @@ use units::LogBuckets;
 use super::matching::{FlowNumber, FlowTable};
 use super::sides::HostSides;
 use super::{DelayDirection, PacketDelay};
-use crate::packet::{Flow, Timestamp};
+use crate::packet::Flow;
 
 /// Bits of a delay that buckets tell apart: 0.1 % for all packets, 3 % for a flow or a slot of time.
 const FINE: u32 = 10;

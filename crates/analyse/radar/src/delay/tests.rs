@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use units::Unwatched;
 
 use super::*;
-use crate::capture::{CaptureRecord, CaptureWriter};
-use crate::read::LinkType;
+use capture::LinkType;
+use capture::{CaptureRecord, CaptureWriter};
 
 const START: i64 = 1_700_000_000_000_000_000;
 const US: i64 = 1_000;

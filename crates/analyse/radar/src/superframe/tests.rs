@@ -1,5 +1,6 @@
 use super::*;
-use crate::read::{DEPTH, LinkType, packet, packet_of_headers};
+use crate::read::{DEPTH, packet, packet_of_headers};
+use capture::LinkType;
 
 /// A segment from its IP header on, with timestamps.
 #[derive(Clone, Copy, Debug)]

@@ -5,12 +5,13 @@
 
 mod captures;
 
+use capture::LinkType;
 use std::hint::black_box;
 
 use chart::table::{Align, Table, thousands};
 use radar::compare::{self, CaptureInput, CompareError, CompareOptions};
 use radar::digest::{Digest, DigestShape};
-use radar::read::{self, DEPTH, LinkType};
+use radar::read::{self, DEPTH};
 use radar::signature::{Fields, Signature};
 use serde::Serialize;
 

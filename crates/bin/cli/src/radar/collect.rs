@@ -12,7 +12,7 @@ use linux::poll::{self, Readiness};
 use meter::digests::collector::text::{json_loss, json_summary, json_trouble, loss_line, summary_text};
 use meter::digests::collector::{CollectorEvent, CollectorSummary};
 use meter::digests::{Collector, CollectorAddress, CollectorReports, ReportReceiver, queue};
-use radar::packet::Timestamp;
+use units::Timestamp;
 use units::{Bytes, StopFlag};
 
 use crate::args::CollectArgs;

@@ -1,12 +1,15 @@
 //! `hitless radar flows`: the packets of every flow, slot by slot, out of a capture or from an interface.
 
+use capture::LinkType;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
+use units::Timestamp;
 
+use capture::{CaptureError, CaptureReader};
 use chart::table::{Align, Table, thousands};
 use files::WholeFile;
 use link::standin::wire_socket;
@@ -14,11 +17,10 @@ use linux::clock::Clock;
 use linux::net::Netlink;
 use linux::packet::{PacketSocket, PacketSocketOptions};
 use linux::poll;
-use radar::capture::{CaptureError, CaptureReader};
 use radar::flowset::FlowsetShape;
 use radar::flowset::sizing::DecoderKind;
-use radar::packet::{Flow, Timestamp};
-use radar::read::{self, LinkType};
+use radar::packet::Flow;
+use radar::read;
 use radar::slots::{FlowsetSlot, FlowsetSlots};
 use serde::Serialize;
 use units::Prob;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use radar::capture::CaptureWriter;
+use capture::CaptureWriter;
 use radar::causes::classify;
 use radar::compare::report::{Captures, LossReport, OtherClock, refusal};
 use radar::compare::{self, CaptureInput, CompareError, CompareOptions, Comparison};

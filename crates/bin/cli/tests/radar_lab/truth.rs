@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use radar::capture::CaptureReader;
+use capture::CaptureReader;
 use radar::packet::Packet;
 use serde_json::Value;
 

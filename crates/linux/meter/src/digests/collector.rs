@@ -21,10 +21,11 @@ pub mod text;
 mod watched;
 
 use std::collections::BTreeMap;
+use units::Timestamp;
 
 use radar::causes::CauseCounts as Causes;
 use radar::digest::PackedDigest;
-use radar::packet::{Flow, Timestamp};
+use radar::packet::Flow;
 use radar::segment::{MeterReport, ReportError};
 
 use events::UnlistedEvents;

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{Cursor, Read};
 
+use capture::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 use explain::ExplainOptions;
 use explain::answer::ConnectionAnswer;
 use machine::{Machine, Port, Pull};
@@ -14,7 +15,6 @@ use report::claim::ClaimError;
 use tcp::{SegmentFlags, TcpCommand, TcpConfig, TcpConnection, TcpSegment, TcpSink, TcpTimer};
 use units::{Span, Time, Unwatched};
 use wire::ipv4::{self, Ipv4Header, Station};
-use wire::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 use wire::tcp::{TcpHeader, TcpOpening};
 
 const CLIENT: usize = 0;

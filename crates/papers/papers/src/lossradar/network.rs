@@ -8,11 +8,12 @@ mod capture;
 mod cause;
 mod partial;
 
-use radar::packet::{Flow, Timestamp};
+use radar::packet::Flow;
 use scenario::Scenario;
 use sim::net::metering::{MeteringResult as Metered, SegmentLoss, TrueDrop};
 use sim::net::{FaultyAction, FaultyRule, NetworkSetup};
 use sim::topology::{NodeId, Topology};
+use units::Timestamp;
 use units::{Span, Time};
 
 pub(super) use partial::compute as partial;

@@ -8,11 +8,11 @@
 
 use std::io::{self, Write};
 
+use capture::pcapng::{self, EnhancedPacket, PcapngWriter};
 use scenario::SweepPoint;
 use sim::net::{NetworkOutcome, PortCapture};
 use sim::topology::DirectedLink;
 use units::Time;
-use wire::pcapng::{self, EnhancedPacket, PcapngWriter};
 
 /// Room for every header.
 const SNAP: usize = 128;

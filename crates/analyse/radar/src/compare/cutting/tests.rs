@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use units::Unwatched;
 
 use super::*;
-use crate::capture::{CaptureRecord, CaptureWriter};
 use crate::compare::{CaptureInput, CompareError, CompareOptions, Comparison, compare};
-use crate::packet::Timestamp;
 use crate::superframe::tests::SampleSegment;
+use capture::{CaptureRecord, CaptureWriter};
+use units::Timestamp;
 
 const MSS: usize = 1_448;
 const START: u64 = 1_700_000_000_000_000_000;

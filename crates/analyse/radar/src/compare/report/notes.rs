@@ -4,8 +4,8 @@ use chart::table::thousands;
 
 use super::Captures;
 use super::text::{packets, percent, time};
-use crate::capture::CaptureError;
 use crate::compare::{CaptureContents, CaptureRole, CompareError, Comparison};
+use capture::CaptureError;
 
 /// The longest frame of any Ethernet, jumbo frames included.
 const LONGEST: u32 = 9_022;

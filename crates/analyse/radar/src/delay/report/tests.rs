@@ -1,9 +1,10 @@
 use clock::offset::{OffsetContradiction, OffsetFact, OffsetInterval};
+use units::Timestamp;
 
 use super::*;
 use crate::compare::CaptureContents;
 use crate::delay::{DelayError, DelayPercentiles, FlowDelays, TimeSlot, UnmeasuredCounts};
-use crate::packet::{Flow, Timestamp};
+use crate::packet::Flow;
 
 fn question() -> DelayQuestion {
     DelayQuestion { up: "up.pcap".into(), down: "down<1>.pcap".into(), drift_ppm: 200.0, has_clocks: false }

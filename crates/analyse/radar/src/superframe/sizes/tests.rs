@@ -1,6 +1,7 @@
 use super::*;
-use crate::read::{DEPTH, LinkType, packet};
+use crate::read::{DEPTH, packet};
 use crate::superframe::tests::SampleSegment;
+use capture::LinkType;
 
 const FULL: SampleSegment = SampleSegment { six: false, id: 1, seq: 0, flags: 0x10, payload: 1_448 };
 

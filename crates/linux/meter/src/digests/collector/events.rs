@@ -1,8 +1,9 @@
 //! Events that a collector reports. Packets are named one by one as long as people can read that; events that strangers can
 //! cause without end are counted.
 
-use radar::packet::{Flow, Timestamp};
+use radar::packet::Flow;
 use radar::signature::Fields;
+use units::Timestamp;
 
 /// Lost packets that are listed between two looks, of all segments; and ends that are heard for the first time.
 const MOST_LOST: u64 = 100_000;

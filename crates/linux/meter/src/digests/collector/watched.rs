@@ -1,11 +1,12 @@
 //! One segment under watch.
 
 use std::collections::BTreeMap;
+use units::Timestamp;
 
 use radar::causes::{CauseAnalyzer, CauseCounts as Causes, CauseThresholds, JudgedLoss};
 use radar::digest::PackedDigest;
 use radar::loss::{Loss, LossCause};
-use radar::packet::{Flow, Timestamp};
+use radar::packet::Flow;
 use radar::segment::{LostSignature, MeterReport, MeteredSegment, SegmentFinding};
 use radar::signature::Fields;
 

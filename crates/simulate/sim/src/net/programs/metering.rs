@@ -35,11 +35,12 @@ mod truth;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
+use units::Timestamp;
 
 use machine::{Conversation, DropReason, Forward, SwitchPort, SwitchProgram, Visit};
 use radar::digest::{Digest, DigestShape, UndecodedPackets};
 use radar::loss::Loss;
-use radar::packet::{Flow, Packet as Seen, Timestamp};
+use radar::packet::{Flow, Packet as Seen};
 use radar::signature::{Fields, Signature};
 use units::{Span, Time};
 

@@ -1,11 +1,12 @@
 use std::net::IpAddr;
+use units::Timestamp;
 
 use testkit::page::{assert_finite, assert_well_formed};
 
 use super::*;
 use crate::compare::{CaptureContents, Comparison, FlowLosses, MissingPacket};
 use crate::loss::{Loss, LossCause};
-use crate::packet::{Flow, Timestamp};
+use crate::packet::Flow;
 
 #[test]
 fn a_page_shows_losses_by_cause_and_flow_and_is_whole() {

@@ -11,9 +11,9 @@ use faults::Random;
 use radar::clock_slack::ClockSlack;
 use radar::digest::{Digest, DigestShape};
 use radar::loss::Loss;
-use radar::packet::Timestamp;
 use radar::rolling::{PacketDifference, RollingDifference};
 use radar::signature::Signature;
+use units::Timestamp;
 use units::{Span, Time};
 
 use super::{MeteringConfig, MeteringResult, Placement, SegmentLoss, UnnamedLosses};

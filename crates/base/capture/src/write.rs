@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use wire::pcapng::{EnhancedPacket, PcapngWriter};
+use crate::pcapng::{EnhancedPacket, PcapngWriter};
 
 use super::CaptureRecord;
 

@@ -2,8 +2,8 @@
 
 use super::buffer::Buffer;
 use super::{CaptureError, FrameSpan, LONGEST, ReadStop, stopped};
-use crate::packet::Timestamp;
-use crate::read::LinkType;
+use crate::LinkType;
+use units::Timestamp;
 
 const HEADER: usize = 24;
 

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use capture::pcapng::{EnhancedPacket, PcapngWriter};
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::pcapng::{PcapNgReader, PcapNgWriter};
 use pcap_file::{DataLink, Endianness};
 use proptest::prelude::*;
-use wire::pcapng::{EnhancedPacket, PcapngWriter};
 
 #[derive(Clone, Debug)]
 struct Packet {

@@ -3,8 +3,8 @@
 
 use super::buffer::Buffer;
 use super::{FrameSpan, LONGEST, ReadStop};
-use crate::packet::Timestamp;
-use crate::read::LinkType;
+use crate::LinkType;
+use units::Timestamp;
 
 pub(crate) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 const INTERFACE: u32 = 1;

@@ -10,6 +10,8 @@
 mod blocks;
 mod buffer;
 mod classic;
+mod link_type;
+pub mod pcapng;
 mod write;
 
 use std::fmt;
@@ -17,12 +19,12 @@ use std::io::{self, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::packet::Timestamp;
-use crate::read::LinkType;
 use blocks::Blocks;
 use buffer::Buffer;
 use classic::Classic;
+use units::Timestamp;
 
+pub use link_type::LinkType;
 pub use write::CaptureWriter;
 
 /// A frame as it was captured.
