@@ -30,7 +30,7 @@ mod listen;
 pub mod queue;
 mod redis;
 pub mod report_queue;
-pub(crate) mod report_receiver;
+pub mod report_receiver;
 mod run_length;
 mod seal;
 mod tcp;

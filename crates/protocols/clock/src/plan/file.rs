@@ -118,7 +118,7 @@ impl fmt::Display for PlanFileError {
 impl std::error::Error for PlanFileError {}
 
 impl PlanFile {
-    /// Reads the text of a file. Programs that act on a plan may rely on its tree: see [`Self::check_tree`].
+    /// Reads the text of a file. Programs that act on a plan may rely on its tree: a root, and one parent for every other node.
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
         let file = Self::from_json(text)?;
         file.check_tree().map_err(|error| error.located(text))?;
