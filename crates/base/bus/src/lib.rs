@@ -99,6 +99,14 @@ pub enum BusError {
     Key { key: String, why: String },
 }
 
+impl BusError {
+    /// Refuses an address that only a build with the feature `redis` opens.
+    pub fn without_redis(address: &str) -> Self {
+        let build = "cargo build --release --features redis";
+        Self::Address(format!("{address}: this build has no Redis; build it with: {build}"))
+    }
+}
+
 impl fmt::Display for BusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -125,7 +133,7 @@ pub fn open_with_ca(address: &str, ca: Option<&Path>) -> Result<Box<dyn Bus>, Bu
         #[cfg(feature = "redis")]
         (url, ca) => Ok(Box::new(RedisBus::open_with_ca(url, ca)?)),
         #[cfg(not(feature = "redis"))]
-        (url, _) => Err(BusError::Address(format!("{url}: this program was built without Redis; expected local"))),
+        (url, _) => Err(BusError::without_redis(url)),
     }
 }
 

@@ -9,12 +9,14 @@
 //! | `keys` | which keys there are; unknown ones are answered with the nearest |
 //! | `sweep` | lists to points |
 //! | `reader` | values to types; which keys were read |
+//! | `seeds` | seeds as ranges and lists |
 
 pub mod document;
 mod error;
 pub mod keys;
 mod place;
 pub mod reader;
+mod seeds;
 pub mod set;
 pub mod sweep;
 pub mod tree;
@@ -24,3 +26,4 @@ pub use error::{KeyError, SourceLocation};
 pub use keys::{KeyShape, Keys};
 pub use place::{LineIndex, TomlError, from_toml};
 pub use reader::{ReadResult, SettingsReader, UsedKeys};
+pub use seeds::Seeds;

@@ -1,4 +1,4 @@
-//! Rows as files: CSV (RFC 4180) and Parquet, from one list of columns. Parquet is a feature of this crate, on by default.
+//! Rows as files: CSV (RFC 4180) and Parquet, from one list of columns. Parquet is a feature.
 
 #[cfg(feature = "parquet")]
 mod parquet_file;
@@ -88,7 +88,10 @@ pub fn write_parquet<R>(
     #[cfg(not(feature = "parquet"))]
     {
         let _ = (layout, columns, rows, out);
-        Err(io::Error::new(io::ErrorKind::Unsupported, "this build cannot write Parquet"))
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this build writes no Parquet; build it with: cargo build --release --features parquet",
+        ))
     }
 }
 

@@ -1,50 +1,73 @@
 //! One table of commands and options: help, man page and completions all come from it.
 
+#[cfg(not(feature = "research"))]
+mod absent;
+#[cfg(feature = "research")]
 mod bench;
 mod clock;
 mod clock_live;
+#[cfg(feature = "research")]
+mod clock_simulate;
 mod connections;
 mod demo;
 mod fleet;
 mod link;
+#[cfg(feature = "research")]
 mod model;
 mod monitor;
+#[cfg(feature = "research")]
 mod packetdrill;
 mod rack;
 mod radar;
+#[cfg(feature = "research")]
 mod replay;
+#[cfg(feature = "research")]
+mod reproduce;
+#[cfg(feature = "research")]
+mod selftest;
+#[cfg(feature = "research")]
 mod sim;
 mod soak;
 mod wire;
 
 use std::fmt::Display;
-use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use serde::de::{Deserialize, Deserializer, Error};
-use units::{Prob, whole_within};
+use units::Prob;
 
-pub(crate) use bench::{
-    BenchArgs, BenchBusyArgs, BenchClockArgs, BenchCommand, BenchExplainArgs, BenchMeloArgs, BenchRadarArgs,
-    BenchRecordArgs, BenchSimArgs,
+#[cfg(not(feature = "research"))]
+pub(crate) use absent::{
+    AbsentArgs, BenchArgs, ClockSimulateArgs, ModelCommand, PacketdrillArgs, ReplayArgs, ReproduceArgs, SelftestArgs,
+    SimCommand,
 };
+#[cfg(feature = "research")]
+pub(crate) use bench::{
+    BenchArgs, BenchBusyArgs, BenchClockArgs, BenchCommand, BenchExplainArgs, BenchFleetArgs, BenchMeloArgs,
+    BenchRadarArgs, BenchRecordArgs, BenchSimArgs,
+};
+#[cfg(feature = "research")]
+pub(crate) use clock::ClockWiringArgs;
 pub(crate) use clock::{
-    ClockCheckArgs, ClockCommand, ClockDiffArgs, ClockGraphArgs, ClockPlanArgs, ClockSimulateArgs, ClockWiringArgs,
-    DomainsArg, HostsArg,
+    ClockCheckArgs, ClockCommand, ClockDiffArgs, ClockGraphArgs, ClockPlanArgs, DomainsArg, HostsArg,
 };
 pub(crate) use clock_live::{
     ClockDemoArgs, ClockLiveCommand, ClockNowArgs, ClockReplanArgs, ClockUpArgs, ClockUpOptions,
 };
-pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs, SelftestArgs};
+#[cfg(feature = "research")]
+pub(crate) use clock_simulate::ClockSimulateArgs;
+pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use fleet::{
-    BenchFleetArgs, FabricArgs, FleetCommand, FleetWatchArgs, NumberingArg, OrderBusArgs, PlanArgs, PolicyArg,
-    RepairedArgs, SimulateArgs, TopologyArgs, UpgradeArgs, YearArgs,
+    FabricArgs, FleetCommand, FleetWatchArgs, NumberingArg, OrderBusArgs, PlanArgs, PolicyArg, RepairedArgs,
+    SimulateArgs, TopologyArgs, UpgradeArgs, YearArgs,
 };
 pub(crate) use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
+#[cfg(feature = "research")]
 pub(crate) use model::{HpccArgs, MeloArgs, ModelCommand, Pl2Args, RdmaArgs};
 pub(crate) use monitor::{MonitorArgs, MonitorCommand};
+#[cfg(feature = "research")]
 pub(crate) use packetdrill::{AgainstArg, PacketdrillArgs};
 pub(crate) use rack::{
     RackCommand, RackDemoArgs, RackJoinArgs, RackJoinOptions, RackLeaveArgs, RackSoakArgs, RackSwitchArgs,
@@ -54,7 +77,13 @@ pub(crate) use radar::{
     AclArgs, ClockArgs, CollectArgs, DelayArgs, FieldArg, FlowsArgs, LossesArgs, MeterArgs, NatArg, OtherwiseArg,
     RadarCommand,
 };
+#[cfg(feature = "research")]
 pub(crate) use replay::{ReplayArgs, ReplayCommand, ReplayLogArgs, ReplayQueuesArgs};
+#[cfg(feature = "research")]
+pub(crate) use reproduce::{ReproduceArgs, ScaleArg, VerdictArg};
+#[cfg(feature = "research")]
+pub(crate) use selftest::SelftestArgs;
+#[cfg(feature = "research")]
 pub(crate) use sim::{
     CcArgs, CheckedCongestion, CompareArgs, LinkArgs, PfcArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand,
 };
@@ -139,11 +168,11 @@ pub(crate) enum Command {
     Copies(CopiesArgs),
 
     /// Compute without simulating: timeouts of RDMA flows, memory of NICs, HPCC, reservations in a rack.
-    #[command(subcommand)]
+    #[cfg_attr(feature = "research", command(subcommand))]
     Model(ModelCommand),
 
     /// Simulate.
-    #[command(subcommand)]
+    #[cfg_attr(feature = "research", command(subcommand))]
     Sim(SimCommand),
 
     /// Many links: a simulated year of them, what to do about those that corrupt now, and the loop that does it.
@@ -176,66 +205,6 @@ pub(crate) struct CopiesArgs {
     /// Loss to be reached.
     #[arg(long, value_name = "LOSS", default_value = "1e-8")]
     pub target: Prob,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ScaleArg {
-    /// A few minutes.
-    Quick,
-    /// The papers' numbers of trials, and enough of what is rare to count it; hours.
-    Full,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum VerdictArg {
-    Match,
-    Differs,
-    /// Too few values for a verdict.
-    TooFew,
-    Noted,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReproduceArgs {
-    #[arg(value_name = "PAPER[/CLAIM]", help = papers::help())]
-    pub what: String,
-
-    /// Amount of simulation or measurement behind each value.
-    #[arg(long, value_enum, default_value_t = ScaleArg::Quick)]
-    pub scale: ScaleArg,
-
-    /// Write a report here: one HTML file with a chart for every claim. Of `all`, a page with the verdict of every figure,
-    /// and a report for each paper beside it.
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-
-    /// Print only points with this verdict.
-    #[arg(long, value_name = "VERDICT", value_enum)]
-    pub only: Option<VerdictArg>,
-
-    /// Keep the results here: a JSON file for each paper, written anew after every claim.
-    #[arg(long, value_name = "DIR")]
-    pub save: Option<PathBuf>,
-
-    /// Take claims from the files of --save that the same program saved with the same scale and seed, and run the others.
-    #[arg(long, requires = "save")]
-    pub resume: bool,
-
-    /// With `list`: print the verdicts of the results saved here.
-    #[arg(long, value_name = "DIR")]
-    pub results: Option<PathBuf>,
-
-    /// With `list`: print Markdown, as docs/reproduce.md has it.
-    #[arg(long)]
-    pub markdown: bool,
-
-    /// Seed of everything random.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-
-    /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
-    #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
-    pub jobs: Option<u16>,
 }
 
 /// A value that a file has as text, read as the command line reads it.

@@ -5,7 +5,6 @@ mod clock;
 mod explain;
 mod fleet;
 mod melo;
-pub(crate) mod memory;
 mod radar;
 mod record;
 mod sim;

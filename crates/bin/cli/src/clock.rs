@@ -6,6 +6,7 @@ mod graph;
 mod live;
 mod plan;
 mod ptp4l;
+#[cfg(feature = "research")]
 mod simulate;
 
 use std::path::Path;
@@ -13,6 +14,8 @@ use std::process::ExitCode;
 
 use clock::plan::{PlanFile, PlanFileError};
 
+#[cfg(not(feature = "research"))]
+use crate::absent::simulate;
 use crate::args::ClockCommand;
 use crate::output::Failure;
 

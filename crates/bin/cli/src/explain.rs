@@ -1,6 +1,7 @@
 //! `hitless explain`: why connections took as long as they did.
 
 mod record;
+#[cfg(feature = "research")]
 mod selftest;
 
 use std::io::Write;
@@ -13,6 +14,8 @@ use explain::{ExplainError, ExplainOptions, Explanation, OpenCapture, OtherEndEr
 use radar::compare::CompareError;
 use radar::compare::report::{Captures, refusal};
 
+#[cfg(not(feature = "research"))]
+use crate::absent::selftest;
 use crate::args::{ExplainArgs, ExplainCaptureArgs, ExplainCommand};
 use crate::captures::{CaptureSource, ReadProgress, is_same_file};
 use crate::output::{CommandResult, Failure, print, say};

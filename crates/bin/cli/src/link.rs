@@ -2,6 +2,7 @@
 
 mod capture;
 mod clock_back;
+#[cfg(feature = "tui")]
 mod view;
 
 use std::io;
@@ -296,4 +297,20 @@ fn us(delay: Option<f64>) -> String {
 
 fn rate(bits_per_second: f64) -> String {
     format!("{:.1}M", bits_per_second / 1e6).parse::<Rate>().map_or("idle".to_owned(), |rate| format!("{rate}bit/s"))
+}
+
+/// Prints once what a build with screens shows again and again.
+#[cfg(not(feature = "tui"))]
+mod view {
+    use super::{describe, status};
+    use crate::args::WatchArgs;
+    use crate::output::{CommandResult, print};
+    use crate::refresh::refuse_screen;
+
+    pub(super) fn run(args: &WatchArgs, json: bool) -> CommandResult {
+        let WatchArgs { name, every: _ } = args;
+        refuse_screen(json, "link status")?;
+        let shown = status(name.as_deref())?;
+        print(json, &shown, || describe(&shown))
+    }
 }

@@ -5,6 +5,7 @@ mod join;
 mod members;
 mod soak;
 mod switch;
+#[cfg(feature = "tui")]
 mod view;
 
 use chart::table::{Align, Table, thousands};
@@ -161,4 +162,21 @@ fn counters(status: &SwitchStatus) -> String {
         }
     }
     table.to_string()
+}
+
+/// Prints once what a build with screens shows again and again.
+#[cfg(not(feature = "tui"))]
+mod view {
+    use super::describe;
+    use super::members::status;
+    use crate::args::WatchArgs;
+    use crate::output::{CommandResult, print};
+    use crate::refresh::refuse_screen;
+
+    pub(super) fn run(args: &WatchArgs, json: bool) -> CommandResult {
+        let WatchArgs { name, every: _ } = args;
+        refuse_screen(json, "rack status")?;
+        let shown = status(name.as_deref())?;
+        print(json, &shown, || describe(&shown))
+    }
 }

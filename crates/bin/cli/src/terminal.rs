@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use units::{Progress, StopFlag};
@@ -19,10 +19,12 @@ pub(crate) struct TerminalProgress {
 
 const SILENT_FOR: Duration = Duration::from_secs(2);
 /// The length of a bar that shows a share.
+#[cfg(feature = "research")]
 const SHARES: u64 = 10_000;
 
 impl TerminalProgress {
     /// Progress of one run of this many frames.
+    #[cfg(feature = "research")]
     pub(crate) fn of_frames(frames: u64) -> Self {
         Self::new(frames, "frames", true)
     }
@@ -38,6 +40,7 @@ impl TerminalProgress {
     }
 
     /// Progress of several runs, each with its share done.
+    #[cfg(feature = "research")]
     pub(crate) fn of_shares() -> Self {
         let terminal = Self::new(SHARES, "", false);
         if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {msg}, Ctrl-C shows what is known") {
@@ -47,13 +50,14 @@ impl TerminalProgress {
     }
 
     /// Shows the share of everything that is done, and a text beside the bar.
+    #[cfg(feature = "research")]
     pub(crate) fn show(&self, share: f64, text: String) {
         self.bar.set_position((share.clamp(0.0, 1.0) * SHARES as f64) as u64);
         self.bar.set_message(text);
     }
 
     /// The share that the bar is at.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "research"))]
     pub(crate) fn shown(&self) -> f64 {
         self.bar.position() as f64 / SHARES as f64
     }
@@ -78,6 +82,7 @@ impl TerminalProgress {
         &self.stop
     }
 
+    #[cfg(feature = "research")]
     pub(crate) fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
@@ -116,9 +121,10 @@ pub(crate) fn now() -> Instant {
 }
 
 /// Whole days since 1970-01-01, in UTC.
+#[cfg(feature = "research")]
 #[expect(clippy::disallowed_methods, reason = "the one place that may ask for the date")]
 pub(crate) fn days_since_1970() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
 }
 
 impl Progress for TerminalProgress {

@@ -28,6 +28,10 @@ pub mod collector;
 mod frame;
 mod listen;
 pub mod queue;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(not(feature = "redis"))]
+#[path = "digests/no_redis.rs"]
 mod redis;
 pub mod report_queue;
 pub mod report_receiver;
@@ -39,7 +43,8 @@ use std::fmt;
 use std::path::Path;
 
 use bus::BusError;
-use bus::redis::address::RedisAddress;
+
+use redis::RedisAddress;
 
 pub use collector::Collector;
 pub use frame::LONGEST;

@@ -44,7 +44,6 @@ mod meters;
 mod pl2;
 mod plan;
 mod profile;
-mod seeds;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -64,7 +63,7 @@ use units::{Rate, Span, Time};
 use wire::ethernet::MIN_FRAME;
 
 pub use error::ScenarioError;
-pub use seeds::Seeds;
+pub use settings::Seeds;
 pub use settings::SettingsDocument;
 
 /// Everything that one file asks for.

@@ -56,7 +56,7 @@ pub(crate) enum BenchCommand {
     Sim(BenchSimArgs),
 
     /// Measure the fleet's planner: seconds for a simulated year, a fast check, a plan at each event, and memory.
-    Fleet(super::BenchFleetArgs),
+    Fleet(BenchFleetArgs),
 
     /// Measure the time that a MELO receiver takes for a packet, by loss; below 20 ns is the target.
     Melo(BenchMeloArgs),
@@ -184,5 +184,20 @@ pub(crate) struct BenchMeloArgs {
 
     /// Rounds; figures are medians over them.
     #[arg(long, default_value_t = 5, value_parser = whole_within::<u32>(1..=1000))]
+    pub rounds: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchFleetArgs {
+    /// Pods of Facebook's fabric.
+    #[arg(long, default_value_t = 261, value_parser = whole_within::<u32>(1..))]
+    pub pods: u32,
+
+    /// Days to simulate.
+    #[arg(long, default_value_t = 365.0)]
+    pub days: f64,
+
+    /// Rounds; figures are medians over them.
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
     pub rounds: u32,
 }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use fleet::paths::Constraint;
 use fleet::trace::RepairTime;
 use fleet::upgrade::UpgradeOrder;
-use scenario::Seeds;
+use settings::Seeds;
 use units::{ParseError, Prob, whole_within};
 
 #[derive(Debug, Subcommand)]
@@ -264,21 +264,6 @@ pub(crate) struct TopologyArgs {
     /// File to write as CSV; `-` for standard output.
     #[arg(long, value_name = "FILE")]
     pub write: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchFleetArgs {
-    /// Pods of Facebook's fabric.
-    #[arg(long, default_value_t = 261, value_parser = whole_within::<u32>(1..))]
-    pub pods: u32,
-
-    /// Days to simulate.
-    #[arg(long, default_value_t = 365.0)]
-    pub days: f64,
-
-    /// Rounds; figures are medians over them.
-    #[arg(long, default_value_t = 3, value_parser = whole_within::<u32>(1..=1000))]
-    pub rounds: u32,
 }
 
 fn constraint(text: &str) -> Result<Constraint, ParseError> {

@@ -8,7 +8,7 @@ use super::replay::LevelArg;
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
 use results::congestion::{self, TrafficMix};
-use scenario::Seeds;
+use settings::Seeds;
 use sim::link::LinkSimMode;
 use units::{Bytes, Count, ParseError, Prob, Rate, Span, whole_within};
 

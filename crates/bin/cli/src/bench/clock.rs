@@ -105,7 +105,7 @@ pub(super) fn run(args: &BenchClockArgs, json: bool) -> CommandResult {
     times.sort_by(f64::total_cmp);
     answer.replan_ms_median = times.get(times.len() / 2).copied().unwrap_or_default();
     answer.replan_ms_max = times.last().copied().unwrap_or_default();
-    answer.peak_rss_bytes = super::memory::peak();
+    answer.peak_rss_bytes = crate::memory::peak();
     if !stop.is_stopped() {
         say(&format!("{SIMULATED_MS} ms of Jupiter, every wave"));
         answer.jupiter = Some(simulated()?);

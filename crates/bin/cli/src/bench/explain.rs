@@ -9,8 +9,8 @@ use explain::{ExplainError, ExplainOptions};
 use linux::clock::thread_time;
 use serde::Serialize;
 
-use super::memory;
 use crate::args::BenchExplainArgs;
+use crate::memory;
 use crate::output::{CommandResult, Failure, print};
 use crate::terminal::stop_on_ctrl_c;
 use capture::BenchCapture;

@@ -104,7 +104,7 @@ pub(super) fn run(args: &BenchFleetArgs, json: bool) -> CommandResult {
         };
         answer.years.extend(year(&setup, args.rounds, &stop));
     }
-    answer.peak_rss_bytes = crate::bench::memory::peak();
+    answer.peak_rss_bytes = crate::memory::peak();
     for share in CONSTRAINTS {
         say(&format!("events one by one at {} %", share * 100.0));
         answer.replans.extend(replans(&fabric, &trace, share, &stop));

@@ -15,8 +15,8 @@ use radar::read::{self, DEPTH};
 use radar::signature::{Fields, Signature};
 use serde::Serialize;
 
-use super::memory;
 use crate::args::BenchRadarArgs;
+use crate::memory;
 use crate::output::{CommandResult, Failure, print};
 use crate::terminal::{now, stop_on_ctrl_c};
 use captures::{BenchCaptures, frame};

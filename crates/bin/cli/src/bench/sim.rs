@@ -9,8 +9,8 @@ use sim::net::NetworkOutcome;
 use units::Progress;
 use units::samples::upper_median;
 
-use super::memory;
 use crate::args::BenchSimArgs;
+use crate::memory;
 use crate::output::{CommandResult, Failure, print, say};
 use crate::terminal::{now, stop_on_ctrl_c};
 use recorded::RecordingRow;

@@ -59,7 +59,7 @@ pub(super) fn write(path: &Path, format: SeriesFormat, fabric: &Fabric, samples:
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "parquet"))]
 mod tests {
     use fleet::LinkId;
     use fleet::ledger::{Ledger, LedgerTerms, PipeLayout};

@@ -120,7 +120,7 @@ impl SimulationContext<'_> {
         if !self.alone {
             self.terminal.part_done();
         }
-        Ok(Some(YearRun::new(seed, &setup, &outcome, seconds, crate::bench::memory::peak())))
+        Ok(Some(YearRun::new(seed, &setup, &outcome, seconds, crate::memory::peak())))
     }
 
     fn trace(&self, seed: Option<u64>) -> Result<Cow<'_, [CorruptionEvent]>, Failure> {

@@ -25,6 +25,7 @@ pub(super) enum MemberStatus {
 }
 
 impl MemberStatus {
+    #[cfg(feature = "tui")]
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Switch(status) => &status.name,

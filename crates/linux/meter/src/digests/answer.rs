@@ -12,7 +12,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bus::key::{OrderKey, nonce};
+#[cfg(feature = "redis")]
+use bus::key::OrderKey;
+use bus::key::nonce;
 
 /// Meters that are remembered; the one that was silent longest is forgotten first.
 const MOST_LIVES: usize = 4_096;
@@ -59,17 +61,20 @@ impl ReportAnswer {
     /// The longest that it can be on a connection, without length and tag.
     pub(crate) const LONGEST: usize = HEAD + LONGEST_REASON;
 
+    #[cfg(feature = "redis")]
     fn tag(&self, key: &OrderKey) -> u64 {
         key.tag("radar answer entry", &[&self.to_bytes()])
     }
 
     /// The form in which it is kept in Redis.
+    #[cfg(feature = "redis")]
     pub(crate) fn to_text(&self, key: Option<&OrderKey>) -> String {
         let tag = key.map_or("-".to_owned(), |key| self.tag(key).to_string());
         format!("{} {} {} {tag} {}", self.collector, self.taken, self.refused, self.reason)
     }
 
     /// `None` if it is none, or `Unsealed` if there is a key and the answer does not have its tag.
+    #[cfg(feature = "redis")]
     pub(crate) fn from_text(life: u64, text: &str, key: Option<&OrderKey>) -> Option<ReceivedAnswer> {
         let mut parts = text.splitn(5, ' ');
         let mut number = || parts.next()?.parse().ok();
@@ -150,6 +155,7 @@ impl ReportAnswers {
     }
 
     /// A report without our seal: of the meter itself, unless sealed ones have come of it.
+    #[cfg(feature = "redis")]
     pub(crate) fn note_forged(&self, life: u64, why: &str) {
         let is_known = self.lock().lives.get(&life).is_some_and(|(answer, _)| answer.taken > 0);
         if !is_known {
@@ -162,6 +168,7 @@ impl ReportAnswers {
     }
 
     /// Some of those that have changed since they were last asked for.
+    #[cfg(feature = "redis")]
     pub(crate) fn changed(&self, most: usize) -> Vec<ReportAnswer> {
         let books = &mut *self.lock();
         let lives: Vec<u64> = books.changed.iter().take(most).copied().collect();

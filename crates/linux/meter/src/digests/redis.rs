@@ -17,9 +17,10 @@ use super::seal::entry_tag;
 use super::{Envelope, LONGEST};
 use bus::BusError;
 use bus::key::OrderKey;
-use bus::redis::address::RedisAddress;
 use bus::redis::line::RedisConnection;
 use linux::clock::Clock;
+
+pub(super) use bus::redis::address::RedisAddress;
 
 const READ: &str = include_str!("redis/read.lua");
 const LAST: &str = include_str!("redis/last.lua");

@@ -52,6 +52,7 @@ impl ReportSession {
 }
 
 /// Tag of an entry in Redis.
+#[cfg(feature = "redis")]
 pub(crate) fn entry_tag(key: &OrderKey, life: u64, number: u64, report: &[u8]) -> u64 {
     key.tag("radar entry", &[&life.to_le_bytes(), &number.to_le_bytes(), report])
 }
