@@ -5,7 +5,7 @@ mod html;
 mod markdown;
 
 use chart::table::{Align, Table};
-use report::claim::{ClaimError, PointKind, Verdict, VerdictTally};
+use report::claim::{Band, Claim, ClaimError, PaperValue, PointKind, PointResult, Verdict, VerdictTally};
 use serde::Serialize;
 
 use crate::saved::SavedResults;
@@ -28,8 +28,23 @@ pub struct PaperOverview {
     /// Results that its verdicts come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results: Option<ResultsOrigin>,
+    /// Rows of those results that differ from the paper.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differing: Vec<DifferingRow>,
     #[serde(skip)]
     tally: VerdictTally,
+}
+
+/// A row whose value lies outside its band, with the reason that its file gives.
+#[derive(Clone, Debug, Serialize)]
+pub struct DifferingRow {
+    /// The claim's id and the point's.
+    pub id: String,
+    pub kind: PointKind,
+    pub paper: PaperValue,
+    pub ours: Option<f64>,
+    pub band: Option<Band>,
+    pub why: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -96,8 +111,8 @@ impl Overview {
 
 impl PaperOverview {
     fn new(paper: Paper, saved: Option<&SavedResults>) -> Result<Self, ClaimError> {
-        let claims = paper.claims()?.claims;
-        let claims = claims.iter().map(|claim| ClaimOverview {
+        let all = paper.claims()?.claims;
+        let claims = all.iter().map(|claim| ClaimOverview {
             id: claim.id.clone(),
             title: claim.title.clone(),
             paper: claim.paper.clone(),
@@ -115,6 +130,7 @@ impl PaperOverview {
             claims: claims.collect(),
             figures: paper.figures()?.into_iter().map(figure).collect(),
             results: saved.map(ResultsOrigin::new),
+            differing: saved.map(|results| differing(results, &all)).unwrap_or_default(),
             tally: saved.map(SavedResults::tally).unwrap_or_default(),
         })
     }
@@ -171,6 +187,28 @@ impl FigureOverview {
     fn said(&self) -> String {
         if self.verdict.is_none() { String::new() } else { self.tally.to_string() }
     }
+}
+
+/// Reasons are those of the claims' files: a result keeps the one of the day on which it was saved.
+fn differing(saved: &SavedResults, claims: &[Claim]) -> Vec<DifferingRow> {
+    let reason = |id: &str| {
+        let point = claims.iter().find_map(|claim| {
+            let rest = id.strip_prefix(&claim.id)?.strip_prefix('.')?;
+            claim.point.iter().find(|point| point.id == rest)
+        });
+        point.map(|point| point.why.clone()).filter(|why| !why.is_empty())
+    };
+    let points = saved.claims.iter().flat_map(|claim| &claim.points);
+    let differing = points.filter(|point| point.verdict == Verdict::Differs);
+    let row = |point: &PointResult| DifferingRow {
+        id: point.id.clone(),
+        kind: point.kind,
+        paper: point.paper.clone(),
+        ours: point.ours,
+        band: point.band,
+        why: reason(&point.id).unwrap_or_else(|| point.why.clone()),
+    };
+    differing.map(row).collect()
 }
 
 impl ResultsOrigin {

@@ -263,6 +263,19 @@ fn what_was_kept_is_of_the_kinds_and_bands_of_today() {
 }
 
 #[test]
+fn no_row_differs_without_a_reason_in_its_file() {
+    let overview = Overview::new(&kept_results()).unwrap();
+    let rows: Vec<&crate::overview::DifferingRow> = overview.papers.iter().flat_map(|paper| &paper.differing).collect();
+    assert!(rows.len() > 100, "{} rows", rows.len());
+    let silent: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.why.is_empty() || row.why.starts_with("95 %"))
+        .map(|row| row.id.as_str())
+        .collect();
+    assert!(silent.is_empty(), "give these points a `why`, or say `Open:` and what was tried: {silent:?}");
+}
+
+#[test]
 fn the_documentation_counts_what_was_kept() {
     let overview = Overview::new(&kept_results()).unwrap();
     let docs = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reproduce.md"));

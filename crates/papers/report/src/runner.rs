@@ -87,14 +87,11 @@ mod tests {
 
     #[test]
     fn the_documentation_lists_every_measure() {
-        let docs = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reproduce.md"));
+        let docs = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/claims.md"));
         let docs = format!("{docs}\n");
         let tables = [markdown(link::MEASURES), markdown(network::MEASURES), markdown(fleet::MEASURES)];
         for table in tables {
-            assert!(
-                docs.contains(&format!("| --- | --- | --- |\n{table}\n")),
-                "docs/reproduce.md should have\n{table}"
-            );
+            assert!(docs.contains(&format!("| --- | --- | --- |\n{table}\n")), "docs/claims.md should have\n{table}");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The tables of docs/reproduce.md.
 
-use report::claim::{PointKind, Verdict};
+use report::claim::{PointKind, Verdict, number};
 
-use super::{FigureOverview, Overview, PaperOverview};
+use super::{DifferingRow, FigureOverview, Overview, PaperOverview};
 
 impl Overview {
-    /// Counts by kind and verdict for each paper, and every figure with its claims or the reason why there is none.
+    /// Counts by kind and verdict for each paper; every figure with its claims or the reason why there is none; every row that differs,
+    /// with its reason.
     pub fn markdown(&self) -> String {
         let head = "| paper | claims: match | differ | too few | arithmetic | model checks | calibrated | noted | scale, seed, commit, date |\n\
                     | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
@@ -53,9 +54,27 @@ impl PaperOverview {
         let beyond =
             if beyond.is_empty() { String::new() } else { format!("\nNot in the paper: {}.\n", beyond.join(", ")) };
         format!(
-            "**{}**\n\n| figure | shows | claims, or why there is none | verdict |\n| --- | --- | --- | --- |\n{rows}{beyond}\n",
-            self.name
+            "### {}\n\n| figure | shows | claims, or why there is none | verdict |\n| --- | --- | --- | --- |\n{rows}{beyond}\n{}",
+            self.name,
+            self.differing_table()
         )
+    }
+
+    fn differing_table(&self) -> String {
+        if self.differing.is_empty() {
+            return String::new();
+        }
+        let rows: String = self.differing.iter().map(DifferingRow::row).collect();
+        format!("| row that differs | paper | ours | band | why |\n| --- | --- | --- | --- | --- |\n{rows}\n")
+    }
+}
+
+impl DifferingRow {
+    fn row(&self) -> String {
+        let ours = self.ours.map_or_else(|| "-".into(), number);
+        let band = self.band.map(|band| band.to_string()).unwrap_or_default();
+        let cells = [self.id.clone(), self.paper.to_string(), ours, band, self.why.clone()];
+        format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
     }
 }
 

@@ -33,7 +33,7 @@ pub fn names<'a, T: 'a>(measures: impl Iterator<Item = &'a Measure<T>>) -> Strin
     }
 }
 
-/// The rows of a table in Markdown, as docs/reproduce.md has them.
+/// The rows of a table in Markdown, as docs/claims.md has them.
 #[cfg(test)]
 pub(crate) fn markdown<T>(measures: &[Measure<T>]) -> String {
     let row = |measure: &Measure<T>| format!("| `{}` | {} | {} |\n", measure.name, measure.unit, measure.about);
