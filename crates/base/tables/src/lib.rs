@@ -76,6 +76,11 @@ pub fn write_csv<R>(columns: &[Column<'_, R>], rows: &[R], out: &mut impl Write)
     rows.iter().try_for_each(|row| line(columns.iter().map(|column| column.csv(row)).collect()))
 }
 
+/// True in a build with the feature `parquet`.
+pub const WRITES_PARQUET: bool = cfg!(feature = "parquet");
+/// Refusal of a Parquet file by a build without that feature.
+pub const NO_PARQUET: &str = "this build writes no Parquet; build it with: cargo build --release --features parquet";
+
 /// Writes rows as Parquet. A build without the feature `parquet` reports [`io::ErrorKind::Unsupported`].
 pub fn write_parquet<R>(
     layout: ParquetLayout,
@@ -88,10 +93,7 @@ pub fn write_parquet<R>(
     #[cfg(not(feature = "parquet"))]
     {
         let _ = (layout, columns, rows, out);
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "this build writes no Parquet; build it with: cargo build --release --features parquet",
-        ))
+        Err(io::Error::new(io::ErrorKind::Unsupported, NO_PARQUET))
     }
 }
 

@@ -15,8 +15,8 @@ macro_rules! absent {
             }
         )*
 
-        #[cfg(test)]
-        const COMMANDS: &[&str] = &[$($command),*];
+        /// Names of the commands that are absent.
+        pub(crate) const COMMANDS: &[&str] = &[$($command),*];
     };
 }
 

@@ -11,6 +11,7 @@ mod clock_simulate;
 mod connections;
 mod demo;
 mod fleet;
+mod groups;
 mod link;
 #[cfg(feature = "research")]
 mod model;
@@ -63,6 +64,7 @@ pub(crate) use fleet::{
     FabricArgs, FleetCommand, FleetWatchArgs, NumberingArg, OrderBusArgs, PlanArgs, PolicyArg, RepairedArgs,
     SimulateArgs, TopologyArgs, UpgradeArgs, YearArgs,
 };
+pub(crate) use groups::parse;
 pub(crate) use link::{ActivateArgs, CaptureArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs, WatchArgs};
 #[cfg(feature = "research")]
 pub(crate) use model::{HpccArgs, MeloArgs, ModelCommand, Pl2Args, RdmaArgs};
@@ -104,29 +106,30 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// See it: kernel TCP over a corrupting wire, without protection and with it, in about a minute.
+    /// Send TCP over a corrupting wire, plain and protected.
     ///
-    /// Needs no root where user namespaces are allowed, changes nothing on this machine and leaves nothing behind.
+    /// The TCP is the kernel's. Takes about a minute, and needs no root where user namespaces are allowed. Changes nothing on this
+    /// machine and leaves nothing behind.
     Demo(DemoArgs),
 
-    /// Try it for long: iperf3, memcached and an HTTP server through a protected link that loses frames in bursts.
+    /// Use a protected link for long, or break it on purpose.
     ///
-    /// All that can be compared with what was sent is. Uses those of the programs that are installed, changes
-    /// nothing on this machine and leaves nothing behind. Exit code 1 if something is found wrong.
+    /// iperf3, memcached and an HTTP server use a link that loses frames in bursts, as far as they are installed. What arrives is
+    /// compared with what was sent. Changes nothing on this machine and leaves nothing behind. Exit code 1 if something is wrong.
     #[command(allow_negative_numbers = true)]
     Soak(SoakArgs),
 
-    /// Protect a real link.
+    /// Hide the losses of a real link from all that uses it.
     #[command(subcommand)]
     Link(LinkCommand),
 
-    /// Find ports that receive corrupted frames: watch counters, notify other hosts, protect links.
+    /// Find ports that receive corrupted frames, and protect their links.
     ///
-    /// Observes only, unless --action says otherwise; needs no root for that.
+    /// Watches counters and notifies other hosts. Observes only, unless --action says otherwise; needs no root for that.
     #[command(allow_negative_numbers = true)]
     Monitor(Box<MonitorArgs>),
 
-    /// Find lost packets and say why they were lost.
+    /// Name lost packets, and say why they were lost.
     #[command(subcommand)]
     Radar(RadarCommand),
 
@@ -136,60 +139,60 @@ pub(crate) enum Command {
     /// understood is not applicable, never passed. Exit code 1 if a script failed, 2 if a file cannot be read.
     Packetdrill(PacketdrillArgs),
 
-    /// Say of any capture why its TCP connections took as long as they did.
+    /// Say why the TCP connections of a capture took as long as they did.
     ///
     /// Reads pcap and pcapng, also in gzip, taken at either end or between. Every nanosecond of a connection gets a cause; stalls,
     /// losses and timeouts are named, and what would help.
     Explain(Box<ExplainArgs>),
 
-    /// Run TCP connections again that a simulation recorded, each alone, segment by segment.
+    /// Run recorded TCP connections again, segment by segment.
     ///
-    /// Says whether each is exact, by the log's own digest, or where it differs. Exit code 1 if one differs, 2 if a log is damaged.
+    /// A simulation has recorded them.     /// Says whether each is exact, by the log's own digest, or where it differs. Exit code 1 if one differs, 2 if a log is damaged.
     /// `hitless replay queues` replays the queues of switches.
     Replay(Box<ReplayArgs>),
 
-    /// Measure what protection costs and gains on this machine, beside plain cables and other congestion controls.
+    /// Measure what protection costs and gains on this machine.
     ///
-    /// Brings its own traffic; nothing else need be installed.
+    /// Compares it with plain cables and other congestion controls. Brings its own traffic; nothing else need be installed.
     Bench(BenchArgs),
 
-    /// A rack of hosts: be its switch, or see what incast does to it.
+    /// End incast in a rack: hosts reserve before they send.
     #[command(subcommand)]
     Rack(RackCommand),
 
-    /// A corrupting wire between two interfaces, to try things with.
+    /// Emulate a corrupting wire between two interfaces.
     #[command(allow_negative_numbers = true)]
     Wire(Box<WireArgs>),
 
-    /// Compute the number of copies of a retransmission that reaches a target loss.
+    /// Compute the copies of a retransmission that reach a target loss.
     ///
     /// LinkGuardian's Eq. 2: the smallest N with actual^(N+1) <= target.
     #[command(allow_negative_numbers = true)]
     Copies(CopiesArgs),
 
-    /// Compute without simulating: timeouts of RDMA flows, memory of NICs, HPCC, reservations in a rack.
+    /// Compute RDMA timeouts, NIC memory, HPCC and racks.
     #[cfg_attr(feature = "research", command(subcommand))]
     Model(ModelCommand),
 
-    /// Simulate.
+    /// Simulate a link, a network, or congestion controls.
     #[cfg_attr(feature = "research", command(subcommand))]
     Sim(SimCommand),
 
-    /// Many links: a simulated year of them, what to do about those that corrupt now, and the loop that does it.
+    /// Plan repairs of many links, now or for a simulated year.
     #[command(subcommand)]
     Fleet(FleetCommand),
 
-    /// Clocks that know how wrong they are: plans that survive any single failure.
+    /// Plan and run clocks that know how wrong they may be.
     #[command(subcommand)]
     Clock(ClockCommand),
 
-    /// Run a paper's experiments again and hold our results against its claims.
+    /// Hold our results against the claims of nine papers.
     Reproduce(ReproduceArgs),
 
     /// Print a completion script for a shell.
     Completions { shell: clap_complete::Shell },
 
-    /// Print the manual page, or that of one command.
+    /// Print the manual page of hitless or of one command.
     Man {
         /// A command such as `sim-link`; the overview if left out.
         command: Option<String>,

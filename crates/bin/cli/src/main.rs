@@ -43,11 +43,10 @@ use std::process::ExitCode;
 #[cfg(not(feature = "research"))]
 use absent::{bench, model, packetdrill, replay, reproduce, sim};
 use args::{Cli, Command};
-use clap::Parser;
 use output::Failure;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse() {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error),
     };

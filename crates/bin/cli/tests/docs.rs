@@ -21,9 +21,13 @@ impl CommandHelp {
         let output = Command::new(env!("CARGO_BIN_EXE_hitless")).args(path).arg("--help").output().unwrap();
         assert!(output.status.success(), "{path:?}");
         let text = String::from_utf8(output.stdout).unwrap();
-        let commands =
-            text.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-        let commands = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+        // The program's own commands are in groups, those of others in one list.
+        let lists: Vec<&str> = match path {
+            [] => text.split("\n\n").skip(2).take_while(|part| !part.starts_with("Options:")).collect(),
+            _ => text.split("\nCommands:\n").skip(1).filter_map(|rest| rest.split("\n\n").next()).collect(),
+        };
+        let commands = lists.iter().flat_map(|list| list.lines());
+        let commands = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
         let commands = commands.filter(|name| !matches!(*name, "" | "help"));
         let options = text.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
         let is_option = |word: &&str| word.is_empty() || word.starts_with('-');

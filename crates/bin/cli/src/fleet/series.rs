@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fleet::Fabric;
 use fleet::simulate::{FleetEvent, FleetSample};
-use tables::{Column, ParquetLayout, write_csv, write_parquet};
+use tables::{Column, ParquetLayout, WRITES_PARQUET, write_csv, write_parquet};
 
 use crate::output::CommandResult;
 use crate::results::write_file;
@@ -49,6 +49,11 @@ impl SeriesFormat {
             "parquet" => Some(Self::Parquet),
             _ => None,
         }
+    }
+
+    /// True if this build writes it.
+    pub(super) fn is_written(self) -> bool {
+        self != Self::Parquet || WRITES_PARQUET
     }
 }
 

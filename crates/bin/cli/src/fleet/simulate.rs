@@ -76,6 +76,9 @@ pub(super) fn run(args: &SimulateArgs, json: bool) -> CommandResult {
 fn check_out(out: Option<&Path>, runs: usize) -> Result<(), Failure> {
     let Some(out) = out else { return Ok(()) };
     match SeriesFormat::of(out) {
+        Some(format) if !format.is_written() => {
+            Err(Failure::Usage(format!("--out {}: {}", out.display(), tables::NO_PARQUET)))
+        }
         Some(_) if runs == 1 => Ok(()),
         Some(_) => Err(Failure::Usage(format!("--out {}: expected a folder, for {runs} runs", out.display()))),
         None if out.extension().is_some() && !out.is_dir() => Err(Failure::Usage(format!(
@@ -187,8 +190,8 @@ impl SimulationContext<'_> {
             return vec![(out.clone(), format)];
         }
         let name = seed.map_or("trace".to_owned(), |seed| format!("seed-{seed}"));
-        [(SeriesFormat::Csv, "csv"), (SeriesFormat::Parquet, "parquet")]
-            .map(|(format, end)| (out.join(format!("{name}.{end}")), format))
-            .to_vec()
+        let formats = [(SeriesFormat::Csv, "csv"), (SeriesFormat::Parquet, "parquet")];
+        let formats = formats.into_iter().filter(|(format, _)| format.is_written());
+        formats.map(|(format, end)| (out.join(format!("{name}.{end}")), format)).collect()
     }
 }

@@ -7,19 +7,21 @@ use std::path::Path;
 use files::whole_file;
 use scenario::SweepPoint;
 use sim::net::NetworkOutcome;
-use tables::{ParquetLayout, write_csv, write_parquet};
+use tables::{ParquetLayout, WRITES_PARQUET, write_csv, write_parquet};
 
 use super::{columns, losses, pcapng};
 
 const FLOWS: ParquetLayout = ParquetLayout { record: "flow", rows_per_group: 1 << 18 };
 
 /// Writes everything that a run has to say into a folder, which is made if it is not there. Files of a former run with
-/// the same names are replaced.
+/// the same names are replaced. A build without Parquet writes flows as CSV only.
 pub fn write_run(folder: &Path, point: &SweepPoint, outcome: &NetworkOutcome) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let flows = columns::flows(point);
     whole_file(&folder.join("flows.csv"), |out| write_csv(&flows, &outcome.flows, out))?;
-    whole_file(&folder.join("flows.parquet"), |out| write_parquet(FLOWS, &flows, &outcome.flows, out))?;
+    if WRITES_PARQUET {
+        whole_file(&folder.join("flows.parquet"), |out| write_parquet(FLOWS, &flows, &outcome.flows, out))?;
+    }
     if point.is_sampled() {
         whole_file(&folder.join("samples.csv"), |out| write_csv(&columns::samples(point), &outcome.samples, out))?;
     }
