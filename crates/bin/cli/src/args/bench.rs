@@ -133,6 +133,10 @@ pub(crate) struct BenchExplainArgs {
     #[arg(long, default_value_t = 1_000, value_parser = whole_within::<u64>(1..=50_000))]
     pub open: u64,
 
+    /// Make each packet the lone SYN of a connection, as a scan does.
+    #[arg(long, conflicts_with = "open")]
+    pub scan: bool,
+
     /// Folder for the capture; the folder for temporary files if not given.
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,

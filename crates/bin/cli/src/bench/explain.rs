@@ -13,7 +13,7 @@ use crate::args::BenchExplainArgs;
 use crate::memory;
 use crate::output::{CommandResult, Failure, print};
 use crate::terminal::stop_on_ctrl_c;
-use capture::BenchCapture;
+use capture::{BenchCapture, BenchContent};
 
 #[derive(Debug, Serialize)]
 struct ExplainBenchResult {
@@ -34,7 +34,8 @@ pub(super) fn run(args: &BenchExplainArgs, json: bool) -> CommandResult {
     let stop = stop_on_ctrl_c();
     let folder = args.folder.clone().unwrap_or_else(std::env::temp_dir);
     let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", folder.display()));
-    let written = BenchCapture::write(&folder, args.packets.0.max(1_000), args.open, &stop).map_err(outside)?;
+    let content = BenchContent { packets: args.packets.0.max(1_000), open: args.open, is_scan: args.scan };
+    let written = BenchCapture::write(&folder, content, &stop).map_err(outside)?;
     let Some(capture) = written else { return Err(Failure::Interrupted) };
     let options = ExplainOptions::default();
     let (mut seconds, mut losses) = (Vec::new(), 0);
@@ -48,8 +49,9 @@ pub(super) fn run(args: &BenchExplainArgs, json: bool) -> CommandResult {
         seconds.push((thread_time() - begun).as_secs_f64());
         let answer = explanation.answer();
         losses = answer.connections.iter().map(|connection| connection.losses.len() as u64).sum();
-        if answer.connections.len() as u64 != capture.connections {
-            let found = answer.connections.len();
+        let of_scans: u64 = answer.scans.iter().map(|scan| scan.connections).sum();
+        let found = answer.connections.len() as u64 + of_scans;
+        if found != capture.connections {
             return Err(Failure::Outside(format!("found {found} of {} connections", capture.connections)));
         }
     }

@@ -77,6 +77,22 @@ fn script(is_lossy: bool) -> Vec<ScriptPacket> {
     packets
 }
 
+/// A connection whose SYN nobody answers.
+fn lone_syn() -> Vec<ScriptPacket> {
+    vec![ScriptPacket { after: 0, from_client: true, seq: u32::MAX, ack: 0, flags: SYN, len: 0, sack: None }]
+}
+
+/// Content of a capture.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BenchContent {
+    /// The least number of packets.
+    pub packets: u64,
+    /// Connections that are open at a time.
+    pub open: u64,
+    /// Each connection is a lone SYN.
+    pub is_scan: bool,
+}
+
 /// A file that is gone when this is.
 #[derive(Debug)]
 pub(super) struct BenchCapture {
@@ -94,15 +110,15 @@ impl Drop for BenchCapture {
 }
 
 impl BenchCapture {
-    /// Writes a capture of at least `packets` packets, with `open` connections open at a time. `None` if it was
-    /// stopped.
-    pub(super) fn write(folder: &Path, packets: u64, open: u64, stop: &StopFlag) -> io::Result<Option<Self>> {
+    /// Writes a capture; `None` if it was stopped.
+    pub(super) fn write(folder: &Path, content: BenchContent, stop: &StopFlag) -> io::Result<Option<Self>> {
+        let BenchContent { packets, open, is_scan } = content;
         let path = folder.join(format!("hitless-bench-explain-{}.pcap", std::process::id()));
         let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
         let mut capture = Self { path, packets: 0, connections: 0, open: 0 };
         let header = [0xa1b2_3c4d_u32, 2 | (4 << 16), 0, 0, 128, 1];
         header.iter().try_for_each(|word| out.write_all(&word.to_le_bytes()))?;
-        let scripts = [script(false), script(true)];
+        let scripts = if is_scan { [lone_syn(), lone_syn()] } else { [script(false), script(true)] };
         let script = |connection: u64| &scripts[usize::from(connection.is_multiple_of(LOSSY))];
         let lasts = scripts[0].last().map_or(RTT_NS, |last| last.after);
         let gap = (lasts / open.max(1)).max(1);
