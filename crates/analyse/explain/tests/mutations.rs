@@ -2,13 +2,11 @@
 //! check every sum for overflow.
 
 mod tape;
+#[path = "targets/explain.rs"]
+mod targets;
 
-use std::io::{Cursor, Read};
-
-use explain::answer::ExplainAnswer;
-use explain::{ExplainOptions, explain};
 use tape::{Client, MS, MSS, Server, Tape};
-use units::Unwatched;
+use targets::read_all;
 
 /// `HITLESS_FUZZ_ROUNDS=200000 cargo test -p hitless-explain --test mutations` goes on for longer.
 const ROUNDS: u64 = 4_000;
@@ -84,22 +82,6 @@ fn mutate(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
         }
     }
     [header, records.concat()].concat()
-}
-
-/// Explained alone and beside another capture, as text, JSON and a page.
-fn read_all(one: &[u8], other: &[u8]) -> Option<ExplainAnswer> {
-    let open = |bytes: &[u8]| {
-        let bytes = bytes.to_vec();
-        move || -> std::io::Result<Box<dyn Read>> { Ok(Box::new(Cursor::new(bytes.clone()))) }
-    };
-    let (one, other) = (open(one), open(other));
-    let mut explanation = explain(&one, &ExplainOptions::default(), &Unwatched).ok()?;
-    let _ = explanation.trace_slowest(1, &one, &ExplainOptions::default(), &Unwatched);
-    let _ = (explanation.text(), explanation.page("mutated"));
-    let answer = explanation.answer();
-    let _ = explanation.read_other_end(&one, &other, &Unwatched);
-    let _ = explanation.text();
-    Some(answer)
 }
 
 #[test]

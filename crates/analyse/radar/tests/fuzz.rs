@@ -1,59 +1,14 @@
 //! Arbitrary bytes as digests: no panic, no unbounded memory, no stall.
 //!
-//! Two targets, each a function of bytes. Their corpora are replayed, and then changed at random for a number of rounds;
+//! Two targets, each a function of bytes that `fuzz/` calls, too. Their corpora are replayed, and then changed at random for a number of rounds;
 //! `HITLESS_FUZZ_ROUNDS=10000000 cargo test --release -p hitless-radar --test fuzz` goes on for longer.
+
+#[path = "targets/digest.rs"]
+mod digest;
 
 use std::path::PathBuf;
 
-use radar::digest::{DecodedDigest, Digest};
 use testkit::fuzz;
-
-/// Checks that bytes that can be read are written the same again, and that decoding them comes to an end.
-fn form(bytes: &[u8]) {
-    let Ok(digest) = Digest::from_bytes(bytes) else { return };
-    assert_eq!(Digest::from_bytes(&digest.to_bytes()).as_ref(), Ok(&digest));
-    decode(digest);
-}
-
-fn decode(mut digest: Digest) {
-    let cells = digest.shape().cells();
-    let estimate = digest.estimate();
-    assert!(estimate.is_finite() && estimate >= 0.0, "{estimate}");
-    let DecodedDigest { lost, extra, left } = digest.decode();
-    assert!(lost.len() + extra.len() <= cells);
-    for (signature, _) in lost.iter().chain(&extra) {
-        let loss = signature.loss(None);
-        assert_eq!(loss.flow.src.is_ipv4(), loss.ip_id.is_some());
-    }
-    // A digest that nobody filled may be decoded to its end though its count of packets is wrong.
-    assert!(left.is_none_or(|left| left.net == digest.packets()));
-}
-
-/// Cells that nobody filled in a digest that is well formed: fields, lanes and size, seed and count of packets, cells.
-fn cells(bytes: &[u8]) {
-    let Some((&[fields, lanes_low, lanes_high, size], rest)) = bytes.split_first_chunk() else { return };
-    let (size, sparse) = (3 + size % 118, lanes_high & 0x80);
-    let lanes = [lanes_low, lanes_high & 0b11 | sparse];
-    let mut made = [b"HLRD", &[1, fields & 31][..], &lanes, &u32::from(size).to_le_bytes()].concat();
-    let numbers = 16;
-    made.extend(rest.iter().chain(std::iter::repeat(&0)).take(numbers));
-    let body = rest.get(numbers..).unwrap_or_default();
-    let cell =
-        8 * (2 + usize::from(sparse != 0) + u16::from_le_bytes([lanes[0], lanes[1] & 0b11]).count_ones() as usize);
-    let most = usize::from(size);
-    let count = if sparse == 0 { most } else { most.min(body.len() / cell) };
-    made.extend(body.iter().chain(std::iter::repeat(&0)).take(count * cell));
-    made.extend(crc32fast::hash(&made).to_le_bytes());
-    let read = Digest::from_bytes(&made);
-    assert!(sparse != 0 || read.is_ok(), "{read:?}");
-    form(&made);
-    if let Ok(mut digest) = read {
-        let other = digest.clone();
-        digest.subtract(&other).unwrap();
-        assert_eq!(digest.decode(), DecodedDigest::default(), "less itself it is empty");
-        decode(other);
-    }
-}
 
 fn corpus(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests/corpus", name].iter().collect()
@@ -61,10 +16,10 @@ fn corpus(name: &str) -> PathBuf {
 
 #[test]
 fn forms() {
-    fuzz(&corpus("form"), 2_000, 100_000, form);
+    fuzz(&corpus("form"), 2_000, 100_000, digest::form);
 }
 
 #[test]
 fn digests_of_arbitrary_cells() {
-    fuzz(&corpus("cells"), 2_000, 100_000, cells);
+    fuzz(&corpus("cells"), 2_000, 100_000, digest::cells);
 }

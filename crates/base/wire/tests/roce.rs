@@ -1,12 +1,15 @@
 //! RoCEv2 out of frames: no bytes cause a panic, and the parser reads what we emit.
 
 mod roce_frames;
+#[path = "targets/roce.rs"]
+mod targets;
 
 use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
 use roce_frames::{Around, Shape, around, carries, frame, header, malformed, pad};
+use targets::holds;
 use wire::roce::{MalformedRoce, Opcode, ParsedRoce, icrc_is_valid, parse};
 
 fn any_shape() -> impl Strategy<Value = Shape> {
@@ -16,21 +19,6 @@ fn any_shape() -> impl Strategy<Value = Shape> {
 
 fn any_opcode() -> impl Strategy<Value = Opcode> {
     (0..Opcode::ALL.len()).prop_map(|at| Opcode::ALL[at])
-}
-
-/// Nothing that the parser returns may contradict the bytes, for any bytes.
-fn holds(bytes: &[u8]) {
-    let parsed = parse(bytes);
-    let check = icrc_is_valid(bytes);
-    match parsed {
-        Ok(ParsedRoce::Foreign) => assert_eq!(check, None),
-        Ok(ParsedRoce::Reliable { header, payload }) => {
-            assert!(14 + 20 + 8 + header.size() + payload <= bytes.len());
-            assert!(header.psn < 1 << 24 && header.queue_pair < 1 << 24 && header.pad < 4);
-        }
-        Ok(ParsedRoce::Other { opcode }) => assert_eq!(Opcode::from_code(opcode), None),
-        Err(malformed) => assert!(!malformed.to_string().is_empty()),
-    }
 }
 
 proptest! {

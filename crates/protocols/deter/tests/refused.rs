@@ -1,5 +1,8 @@
 //! Logs that are damaged are refused with the place; a replay that differs says so.
 
+#[path = "targets/log.rs"]
+mod targets;
+
 use deter::{ConnectionLog, ConnectionRecorder, LogFault, LogHeader, LogLevel, LogSide, record_trial, replay};
 use machine::{Machine, Port};
 use tcp::{TcpCommand, TcpConfig, TcpConnection, TcpSink};
@@ -60,6 +63,20 @@ fn parts_of_two_logs_are_no_log() {
     }
     let twice = [one.clone(), one.clone()].concat();
     assert_eq!(ConnectionLog::read(&twice).unwrap_err().at, one.len());
+}
+
+#[test]
+fn a_log_with_a_wrong_byte_is_refused_or_replayed() {
+    let log = record_trial(1, LogLevel::Times).unwrap();
+    targets::log(&log);
+    for at in 0..log.len() {
+        for wrong in [0x01, 0x80, 0xff] {
+            let mut changed = log.clone();
+            changed[at] ^= wrong;
+            targets::log(&changed);
+        }
+        targets::log(&log[..at]);
+    }
 }
 
 #[test]

@@ -1,94 +1,17 @@
 //! Arbitrary bytes: no panic, no unbounded memory, no stall.
 //!
-//! Two targets, each a function of bytes. Their corpora are replayed, and then changed at random for a
-//! number of rounds; `HITLESS_FUZZ_ROUNDS=10000000 cargo test --release -p hitless-guard --test fuzz`
-//! goes on for longer.
+//! Two targets, each a function of bytes that `fuzz/` calls, too. Their corpora are replayed, and then changed at random for a
+//! number of rounds; `HITLESS_FUZZ_ROUNDS=10000000 cargo test --release -p hitless-guard --test fuzz` goes on for longer.
 
 mod common;
+#[path = "targets/header.rs"]
+mod header;
+#[path = "targets/pair.rs"]
+mod pair;
 
 use std::path::PathBuf;
 
-use common::*;
-use guard::{Endpoint, EndpointCommand, LinkPacket};
-use testkit::{Duo, Fate, Side, fuzz};
-use units::{Bytes, Span};
-use wire::link::{Class, LinkHeader, MAX_HEADER};
-
-/// Checks that a header that parses is written again as the same bytes; anything else is refused.
-fn header(bytes: &[u8]) {
-    if let Ok((header, len)) = LinkHeader::parse(bytes) {
-        let mut again = [0; MAX_HEADER];
-        assert_eq!(header.emit(&mut again), len);
-        assert_eq!(again[..len], bytes[..len]);
-    }
-}
-
-/// A pair of ends whose wire carries foreign bytes among their own frames. For any such bytes, the ends
-/// stay within their bounds, and once they are left alone everything waiting gets through.
-fn pair(bytes: &[u8]) {
-    let Some((&[setup, feed @ ..], mut rest)) = bytes.split_at_checked(4).map(|(head, rest)| {
-        let head: &[u8; 4] = head.try_into().unwrap();
-        (head, rest)
-    }) else {
-        return;
-    };
-    let class = Class::ALL[usize::from(setup & 1)];
-    let mut params = params(class);
-    params.patience = Span::from_us(30);
-    params.window_frames = 64;
-    if setup & 2 != 0 {
-        params.classes = Class::ALL.to_vec();
-    }
-    let mut link: Link = if setup & 4 != 0 {
-        established(&params)
-    } else {
-        Duo::new(Endpoint::new(params.clone(), 1), Endpoint::new(params.clone(), 2), SLOT, FLIGHT)
-    };
-    for (side, frames) in Side::BOTH.into_iter().zip(feed) {
-        send(&mut link, side, class, 0..u32::from(frames % 32));
-    }
-    let mut arrives = |_: Side, _: &LinkPacket<Numbered>| Fate::Arrives;
-    while let Some((&op, tail)) = rest.split_first() {
-        rest = tail;
-        let side = Side::BOTH[usize::from(op & 1)];
-        match op >> 1 & 7 {
-            0 => link.command(side, EndpointCommand::Activate),
-            1 => link.command(side, EndpointCommand::Deactivate),
-            2 => send(&mut link, side, class, 100..100 + u32::from(op >> 4)),
-            3 => (0..op >> 4).for_each(|_| {
-                link.step(&mut |_, _| Fate::Lost);
-            }),
-            4 => (0..op >> 4).for_each(|_| {
-                link.step(&mut arrives);
-            }),
-            7 => link.inject(side, LinkPacket::bare(Numbered(8_888))),
-            5 => {
-                if let Ok((header, len)) = LinkHeader::parse(rest) {
-                    rest = &rest[len..];
-                    link.inject(side, LinkPacket { header, body: (op & 0x80 != 0).then_some(Numbered(9_999)) });
-                }
-            }
-            _ => {
-                let len = rest.len().min(usize::from(op >> 4) * 2);
-                let (bytes, tail) = rest.split_at(len);
-                rest = tail;
-                let bad = link.machine(side).counters().rx_bad;
-                link.act(side, |machine, now, out| machine.on_bytes(now, bytes, |_| Numbered(7_777), out));
-                if LinkHeader::parse(bytes).is_err() {
-                    assert_eq!(link.machine(side).counters().rx_bad, bad + 1, "dropped, counted, nothing else");
-                }
-            }
-        }
-    }
-    let deadline = link.now + Span::from_ms(5);
-    link.run(deadline, &mut arrives);
-    for side in Side::BOTH {
-        assert_eq!(link.waiting(side), 0, "stalled in {:?}", link.machine(side).state());
-        assert!(link.machine(side).rx_peak() <= params.ordering.limit);
-        assert!(link.machine(side).tx_peak() <= params.window_bytes + params.window_bytes);
-        assert_eq!(link.machine(side).tx_buffered(), Bytes::ZERO, "never acknowledged");
-    }
-}
+use testkit::fuzz;
 
 fn corpus(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests/corpus", name].iter().collect()
@@ -96,10 +19,10 @@ fn corpus(name: &str) -> PathBuf {
 
 #[test]
 fn headers() {
-    fuzz(&corpus("header"), 600, 200_000, header);
+    fuzz(&corpus("header"), 600, 200_000, header::header);
 }
 
 #[test]
 fn pairs() {
-    fuzz(&corpus("pair"), 600, 10_000, pair);
+    fuzz(&corpus("pair"), 600, 10_000, pair::pair);
 }
