@@ -107,6 +107,11 @@ impl DocPage {
         self.prose.push((line, prose));
     }
 
+    /// A complaint about a line of the page.
+    pub(crate) fn place(&self, line: usize, said: &str) -> String {
+        format!("{}:{line}: {said}", self.path.display())
+    }
+
     /// Rows of tables that have another number of cells than their head.
     pub fn broken_rows(&self) -> impl Iterator<Item = &PageRow> {
         self.rows.iter().filter(|row| row.cells != row.expected)
@@ -142,8 +147,8 @@ impl DocPage {
         self.lines.iter().map(|(line, text)| (*line, text.as_str()))
     }
 
-    /// Words of its prose, of its tables, and of its code where that is part of a sentence. What a program has written, behind
-    /// a line that says so, does not count.
+    /// Words of its prose, of its tables, and of its code where that is part of a sentence. The part behind a line
+    /// `<!-- generated` is a program's and does not count.
     pub fn words(&self) -> usize {
         let written = self.lines().take_while(|(_, text)| !text.starts_with(GENERATED));
         written.map(|(_, text)| text.split_whitespace().count()).sum::<usize>()

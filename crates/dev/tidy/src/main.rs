@@ -7,9 +7,11 @@ use std::process::ExitCode;
 
 use tidy::docs::{DocPage, read_pages};
 use tidy::duplicates::duplicates;
+use tidy::manifests::{read_packages, unused_dependencies};
 use tidy::measure::{Measures, files_without_docs, long_files, long_functions};
 use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
 use tidy::prose::{DocLine, doc_lines, sample};
+use tidy::references::{broken_names, broken_paths};
 use tidy::source::{SourceFile, parse_workspace, read_workspace};
 use tidy::walks::{Jumps, Walk, walks};
 
@@ -32,7 +34,7 @@ fn main() -> io::Result<ExitCode> {
     let files = parse_workspace(&texts);
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let lines = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => [table(&files), pages()?].concat(),
+        [] => [table(&files), longest(&files), pages(&files)?].concat(),
         ["--types"] => shared_types(&files),
         ["--unused"] => unused_public(&files).iter().map(described).collect(),
         ["--long"] => long(&files),
@@ -157,14 +159,33 @@ fn long(files: &[SourceFile<'_>]) -> Vec<String> {
     functions.chain(long).chain(silent).collect()
 }
 
-/// Words of the pages, and rows of tables that are broken.
-fn pages() -> io::Result<Vec<String>> {
-    let pages = read_pages(&tidy::root())?;
+/// The longest function and the longest file.
+fn longest(files: &[SourceFile<'_>]) -> Vec<String> {
+    let function = long_functions(files, 0).into_iter().next();
+    let function = function.map(|found| format!("longest function: {} lines, {}", found.1.lines, described(&found)));
+    let file = long_files(files, 0).into_iter().next();
+    let file = file.map(|file| format!("longest file: {} lines, {}", file.length(), file.path.display()));
+    function.into_iter().chain(file).collect()
+}
+
+/// Unused dependencies, words of the pages, and what in them leads nowhere.
+fn pages(files: &[SourceFile<'_>]) -> io::Result<Vec<String>> {
+    let root = tidy::root();
+    let unused = unused_dependencies(&read_packages(&root, files)?, files).len();
+    let pages = read_pages(&root)?;
+    let paths = broken_paths(&root, &pages, files).len();
+    let names = broken_names(&root, &pages, files)?.len();
     let in_docs = pages.iter().filter(|page| page.path.starts_with("docs"));
     let words: usize = in_docs.map(DocPage::words).sum();
     let readme = pages.iter().find(|page| page.path.as_os_str() == "README.md").map_or(0, DocPage::words);
     let broken = pages.iter().map(|page| page.broken_rows().count()).sum::<usize>();
-    Ok(vec![format!("words in docs: {words}, in README.md: {readme}"), format!("broken rows of tables: {broken}")])
+    Ok(vec![
+        format!("unused dependencies: {unused}"),
+        format!("words in docs: {words}, in README.md: {readme}"),
+        format!("broken rows of tables: {broken}"),
+        format!("broken paths in pages: {paths}"),
+        format!("broken names in pages: {names}"),
+    ])
 }
 
 fn walk_lines(files: &[SourceFile<'_>]) -> io::Result<Vec<String>> {

@@ -2,15 +2,17 @@
 //!
 //! Lower a limit when you can; to raise one needs a reason in the commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::LazyLock;
 
 use tidy::docs::{DocPage, read_pages};
 use tidy::duplicates::duplicates;
+use tidy::manifests::{CratePackage, read_packages, unused_dependencies};
 use tidy::measure::{files_without_docs, long_files, long_functions};
 use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
 use tidy::prose::doc_lines;
+use tidy::references::{broken_names, broken_paths};
 use tidy::source::{SourceFile, SourceText, parse_workspace, read_workspace};
 use tidy::walks::{Jumps, walks};
 
@@ -25,6 +27,8 @@ const ODD_OPENINGS: f64 = 1.0;
 /// Words of the pages in docs/, without what a program has written.
 const WORDS_OF_DOCS: usize = 45_000;
 const WORDS_OF_README: usize = 900;
+/// Words before the generated reference.
+const WORDS_OF_REPRODUCE: usize = 1_200;
 /// Walks of ARCHITECTURE.md, in order.
 const WALKS: &str = "abcdefghi";
 /// Jumps that a reader of a walk has to make, at most: crate switches and revisits of files.
@@ -51,16 +55,6 @@ const WITHOUT_REDIS: [&str; 5] = ["base", "protocols", "analyse", "simulate", "p
 
 static TEXTS: LazyLock<Vec<SourceText>> = LazyLock::new(|| read_workspace(&tidy::root()).unwrap());
 static FILES: LazyLock<Vec<SourceFile<'static>>> = LazyLock::new(|| parse_workspace(&TEXTS));
-
-/// Rules, units and other files beside the code, in one text.
-static CONTRIB: LazyLock<String> = LazyLock::new(|| text_below(&tidy::root().join("contrib")));
-
-fn text_below(folder: &std::path::Path) -> String {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .map(|path| if path.is_dir() { text_below(&path) } else { fs::read_to_string(path).unwrap_or_default() })
-        .collect()
-}
 
 /// Fails with a line for each of `found`, unless there is none.
 fn expect_none(found: Vec<String>, advice: &str) {
@@ -134,30 +128,8 @@ fn nothing_is_written_twice() {
     assert!(count <= DUPLICATES, "{count} pairs of equal runs; write the new one once:\n  {}", found.join("\n  "));
 }
 
-/// The names in a section of a manifest, with their specifications.
-fn dependencies(manifest: &str, section: &str) -> BTreeMap<String, String> {
-    let body = manifest.split(&format!("\n[{section}]\n")).nth(1).unwrap_or_default();
-    let body = body.split("\n[").next().unwrap_or_default();
-    let named = |line: &str| {
-        let end = line.find(['.', ' ', '=']).filter(|_| !line.starts_with('#'))?;
-        Some((line[..end].to_owned(), line[end..].to_owned()))
-    };
-    body.lines().filter_map(named).collect()
-}
-
-/// A crate of the workspace: its folder under `crates/`, and its manifest.
-struct Package {
-    folder: &'static str,
-    manifest: String,
-}
-
-fn packages() -> BTreeMap<&'static str, Package> {
-    let places: BTreeMap<_, _> = FILES.iter().map(|file| (file.package, file.folder)).collect();
-    let read = |(name, folder): (&'static str, &'static str)| {
-        let path = tidy::root().join("crates").join(folder).join(name).join("Cargo.toml");
-        (name, Package { folder, manifest: fs::read_to_string(path).unwrap() })
-    };
-    places.into_iter().map(read).collect()
+fn packages() -> BTreeMap<&'static str, CratePackage<'static>> {
+    read_packages(&tidy::root(), &FILES).unwrap()
 }
 
 fn may_use(folder: &str) -> &'static [&'static str] {
@@ -173,15 +145,15 @@ fn may_use(folder: &str) -> &'static [&'static str] {
 fn a_folder_uses_only_those_that_it_may() {
     let packages = packages();
     let mut wrong = Vec::new();
-    for (from, package) in &packages {
-        for (to, specification) in dependencies(&package.manifest, "dependencies") {
-            let Some(used) = packages.get(to.as_str()) else { continue };
+    for package in packages.values() {
+        for (to, specification) in package.dependencies("dependencies") {
+            let Some(used) = packages.get(to) else { continue };
             // The test kit is a tool of tests; where it is optional, tests of others ask for it.
             let is_allowed =
                 to == "testkit" || used.folder == package.folder || may_use(package.folder).contains(&used.folder);
             let has_redis = to == "bus" && specification.contains("redis");
             if !is_allowed || has_redis && WITHOUT_REDIS.contains(&package.folder) {
-                wrong.push(format!("crates/{}/{from}/Cargo.toml: {to}{specification}", package.folder));
+                wrong.push(format!("{}: {to}{specification}", package.path()));
             }
         }
     }
@@ -198,24 +170,29 @@ fn every_folder_says_what_lives_there() {
 
 #[test]
 fn every_dependency_is_used() {
-    let mut unused = Vec::new();
-    for (name, package) in packages() {
-        let named =
-            |section: &str| dependencies(&package.manifest, section).into_keys().map(|key| key.replace('-', "_"));
-        let uses = |word: &str, tests: bool| {
-            let files = FILES.iter().filter(|file| file.package == name);
-            files.filter(|file| tests || !file.is_test()).any(|file| file.names(word))
-        };
-        // What is optional may only pass a feature on.
-        let is_feature = |word: &str| package.manifest.contains(&format!("dep:{}", word.replace('_', "-")));
-        let of_code = named("dependencies").filter(|word| !uses(word, false) && !is_feature(word));
-        unused.extend(of_code.map(|word| format!("crates/{}/{name}/Cargo.toml: {word}", package.folder)));
-        // A crate names itself to test with a feature on; the test kit reports skips without being named.
-        let is_tool = |word: &str| word == "testkit" || word == format!("hitless_{name}");
-        let of_tests = named("dev-dependencies").filter(|word| !uses(word, true) && !is_tool(word));
-        unused.extend(of_tests.map(|word| format!("crates/{}/{name}/Cargo.toml: {word} (for tests)", package.folder)));
-    }
+    let unused = unused_dependencies(&packages(), &FILES);
     expect_none(unused, "nothing in these crates names these dependencies: take them out");
+}
+
+/// The crates that a page names in code style, from `opening` up to the next closing word.
+fn named_after(page: &str, opening: &str, closing: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(tidy::root().join(page)).unwrap();
+    let list = text.split_once(opening).and_then(|(_, rest)| rest.split_once(closing));
+    let list = list.unwrap_or_else(|| panic!("{page} has no sentence {opening:?} … {closing:?}")).0;
+    list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn unsafe_is_where_the_pages_say() {
+    let files = FILES.iter().filter(|file| file.names("unsafe"));
+    let used: BTreeSet<String> = files.map(|file| file.package.to_owned()).collect();
+    let packages = packages();
+    let allowed = packages.values().filter(|package| package.allows_unsafe()).map(|package| package.name.to_owned());
+    assert_eq!(allowed.collect::<BTreeSet<_>>(), used, "crates whose lints allow `unsafe`, and those that use it");
+    let said = named_after("CONTRIBUTING.md", "9. `unsafe` only in", "in the modules");
+    assert_eq!(said, used, "rule 9 of CONTRIBUTING.md, and the crates that use `unsafe`");
+    let said = named_after("ARCHITECTURE.md", "(forbidden everywhere except in", "and there");
+    assert_eq!(said, used, "ARCHITECTURE.md, and the crates that use `unsafe`");
 }
 
 #[test]
@@ -252,22 +229,8 @@ fn rows_of_tables_have_as_many_cells_as_their_heads() {
 #[test]
 fn paths_in_pages_exist() {
     let root = tidy::root();
-    let exists = |page: &DocPage, path: &str| {
-        let beside = root.join(&page.path).parent().unwrap().join(path);
-        let of_packages = packages().into_iter().map(|(name, of)| root.join("crates").join(of.folder).join(name));
-        // Source files are named from wherever the sentence is.
-        beside.exists()
-            || [root.clone(), root.join("docs")].into_iter().chain(of_packages).any(|root| root.join(path).exists())
-            || FILES.iter().any(|file| file.path.ends_with(path))
-    };
-    let pages = read_pages(&root).unwrap();
-    // What has changed names files as they were then.
-    let pages = pages.iter().filter(|page| !page.path.ends_with("CHANGELOG.md"));
-    let missing = pages.flat_map(|page| {
-        let missing = page.paths().filter(|(_, path)| !exists(page, path));
-        missing.map(|(line, path)| format!("{}:{line}: {path}", page.path.display())).collect::<Vec<_>>()
-    });
-    expect_none(missing.collect(), "these pages name files that do not exist");
+    let broken = broken_paths(&root, &read_pages(&root).unwrap(), &FILES);
+    expect_none(broken, "these pages name files that do not exist");
 }
 
 /// The pages in docs/ that `page` does not link to.
@@ -289,22 +252,9 @@ fn every_page_is_listed() {
 
 #[test]
 fn names_of_rust_in_pages_exist() {
-    let crates: Vec<&str> = packages().into_keys().collect();
-    let modules = |name: &str| FILES.iter().any(|file| file.path.with_extension("").ends_with(name));
-    let exists = |name: &str| {
-        let known = |segment: &str| {
-            let is_of_libraries = ["std", "core", "alloc"].contains(&segment);
-            is_of_libraries || crates.contains(&segment) || modules(segment) || FILES.iter().any(|it| it.names(segment))
-        };
-        name.starts_with("std::") || name.split("::").all(known) || CONTRIB.contains(name)
-    };
-    let pages = read_pages(&tidy::root()).unwrap();
-    let pages = pages.iter().filter(|page| !page.path.ends_with("CHANGELOG.md"));
-    let missing = pages.flat_map(|page| {
-        let missing = page.rust_names().filter(|(_, name)| !exists(name));
-        missing.map(|(line, name)| format!("{}:{line}: {name}", page.path.display())).collect::<Vec<_>>()
-    });
-    expect_none(missing.collect(), "these pages name crates, modules or types that do not exist");
+    let root = tidy::root();
+    let broken = broken_names(&root, &read_pages(&root).unwrap(), &FILES).unwrap();
+    expect_none(broken, "these pages name crates, modules or types that do not exist");
 }
 
 #[test]
@@ -334,6 +284,8 @@ fn pages_are_short() {
     let pages = read_pages(&tidy::root()).unwrap();
     let words: usize = pages.iter().filter(|page| page.path.starts_with("docs")).map(DocPage::words).sum();
     assert!(words <= WORDS_OF_DOCS, "{words} words in docs/, at most {WORDS_OF_DOCS}");
-    let readme = pages.iter().find(|page| page.path.as_os_str() == "README.md").unwrap().words();
-    assert!(readme <= WORDS_OF_README, "{readme} words in README.md, at most {WORDS_OF_README}");
+    for (path, limit) in [("README.md", WORDS_OF_README), ("docs/reproduce.md", WORDS_OF_REPRODUCE)] {
+        let words = pages.iter().find(|page| page.path.as_os_str() == path).unwrap().words();
+        assert!(words <= limit, "{words} words in {path}, at most {limit}");
+    }
 }
