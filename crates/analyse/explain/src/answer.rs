@@ -1,4 +1,4 @@
-//! The explanation as JSON has it.
+//! Explanation as JSON.
 
 use serde::Serialize;
 

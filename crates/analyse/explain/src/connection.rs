@@ -31,9 +31,9 @@ const LONGEST_ANSWER: u64 = 1 << 50;
 /// The time between a packet towards an end and that end's answer, measured one packet at a time.
 #[derive(Clone, Copy, Debug, Default)]
 struct AnswerTime {
-    /// Acknowledging this position would be the answer to a packet of this time.
+    /// Position whose acknowledgement is the answer, and the time of the packet that it answers.
     awaited: Option<(u64, u64)>,
-    /// So would echoing this timestamp, of the other end's.
+    /// Timestamp of the other end whose echo also counts as the answer.
     awaited_echo: Option<(u32, u64)>,
     /// The last timestamp that went to this end.
     last_stamp: u32,

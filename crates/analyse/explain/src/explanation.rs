@@ -68,7 +68,7 @@ pub fn explain(
 #[derive(Debug)]
 pub struct OtherEndError {
     pub error: CompareError,
-    /// The capture of the other end was looked for in the first.
+    /// True if the error came while packets of the other end were looked for in the first capture.
     pub on_way_back: bool,
 }
 

@@ -9,17 +9,17 @@ const WIDEST: i16 = 512;
 /// Open gaps of one sender.
 const MOST_GAPS: usize = 64;
 
-/// Numbers that were passed over.
+/// A gap in the identifications of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdGap {
     first: u16,
     count: u16,
-    /// Gaps in the numbers that are known to be data which was missed elsewhere.
+    /// Gaps in the identifications that data missed elsewhere accounts for.
     explained: u16,
     /// Time of the packet behind the gap, and the position up to which its sender had sent until then.
     pub at: u64,
     pub position: u64,
-    /// Data that was missing before: a copy of it may be what is missing now.
+    /// Data that was missing before the gap: the gap may be a copy of it.
     pub hole: Option<(u64, u32)>,
     /// Number of identifications that may be copies of data that was missing before. The others are new data.
     copies: u16,

@@ -67,16 +67,18 @@ impl<'f> Paths<'f> {
         self.enabled[link.index()]
     }
 
-    /// Ways to the top now, with every link, and how many must stay.
+    /// Number of paths to the top over links in service.
     #[inline]
     pub fn ways(&self, switch: SwitchId) -> u64 {
         self.ways[switch.index()]
     }
 
+    /// Number of paths to the top with every link in service.
     pub fn full(&self, switch: SwitchId) -> u64 {
         self.full[switch.index()]
     }
 
+    /// Number of paths to the top that must stay.
     #[inline]
     pub fn need(&self, switch: SwitchId) -> u64 {
         self.need[switch.index()]

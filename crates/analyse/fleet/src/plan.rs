@@ -53,7 +53,7 @@ impl PlanTerms<'_> {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// To be disabled now; the worst first, as in the next two.
+    /// Links to disable now; the highest loss first, as in the next two lists.
     pub disable: Vec<ToDisable>,
     /// To stay under protection.
     pub protect: Vec<ToKeep>,

@@ -96,7 +96,7 @@ impl ProtectionTable {
     /// The one that comes with the program.
     ///
     /// # Panics
-    /// If that is no table, which a test excludes.
+    /// If the table that is part of the program cannot be read, which a test excludes.
     pub fn measured() -> Self {
         Self::parse(include_str!("../data/protection.toml")).expect("the table that is part of the program")
     }

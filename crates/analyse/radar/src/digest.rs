@@ -332,7 +332,7 @@ impl Digest {
         Some(UndecodedPackets { net: self.packets, lost: least(1), extra: least(-1) })
     }
 
-    /// Packets in a difference, about: going by how many cells are empty.
+    /// Estimates the number of packets in a difference from the share of empty cells.
     pub fn estimate(&self) -> f64 {
         let empty = self.cells.iter().filter(|cell| cell.count == 0 && cell.check == 0).count();
         let cells = self.cells.len() as f64;

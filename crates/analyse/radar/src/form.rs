@@ -8,7 +8,7 @@ pub(crate) const VERSION: u8 = 1;
 /// Bytes that are none of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormError {
-    /// They do not begin like one.
+    /// Bytes that do not begin like a digest.
     Foreign,
     /// The version is not one that we know.
     Version(u8),

@@ -1,7 +1,7 @@
 //! Rolling difference between two meters while both go on: li-thesis §5.8.
 //!
-//! Packets that are on their way when a batch ends are missing in it downstream and too many in the next. So the difference
-//! rolls on: a decoded packet waits, and is called lost when its time is over and no counterpart came.
+//! A packet that is on its way when a batch ends is missing downstream in that batch and surplus in the next. So the difference
+//! continues over batches: a decoded packet waits for its counterpart, and counts as lost when its time is over.
 //!
 //! ```text
 //!   + upstream ─┐                         ┌─ counterpart comes ──▶ nothing happened

@@ -12,9 +12,9 @@ const PACKET: u32 = 2;
 const SIMPLE: u32 = 3;
 const ENHANCED: u32 = 6;
 
-/// Type and length before a block's body.
+/// Length of the type and length fields before a block's body.
 const HEAD: usize = 8;
-/// The length once more behind it.
+/// Length of the repeated length field behind the body.
 const TAIL: usize = 4;
 /// Bytes before the frame in enhanced and obsolete packet blocks, and in simple ones.
 const BEFORE: usize = HEAD + 20;

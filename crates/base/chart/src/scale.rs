@@ -115,7 +115,7 @@ impl Scale {
         Self { kind: AxisKind::Rarity, low, high: 1.0 - rarest, from, to }
     }
 
-    /// Values beyond an end are drawn at that end.
+    /// Place of a value on the axis; values beyond an end are drawn at that end.
     pub fn at(&self, value: f64) -> f64 {
         let (low, high) = (self.position(self.low), self.position(self.high));
         let share = (self.position(value) - low) / (high - low);
@@ -146,7 +146,7 @@ impl Scale {
         }
     }
 
-    /// Decades and the ends, or finer where that would be too few.
+    /// Ticks at decades and at the ends; finer ones if these are too few.
     fn log_ticks(&self) -> Vec<f64> {
         let exponents = || (self.low.log10() - 1.0).floor() as i32..=(self.high.log10() + 1.0).ceil() as i32;
         let decades: Vec<f64> = exponents().map(|e| 10f64.powi(e)).filter(|value| self.holds(*value)).collect();

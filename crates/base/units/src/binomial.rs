@@ -27,7 +27,7 @@ pub fn quantile_ranks(n: usize, share: f64) -> (Option<usize>, Option<usize>) {
     (low.checked_sub(1), (high <= n).then(|| high.saturating_sub(1)))
 }
 
-/// The least number up to `end` for which `is`, false up to some point and true from there on, is true.
+/// Smallest number below `end` for which `is` holds, or `end`. `is` must hold for every number above one for which it holds.
 fn first(end: usize, is: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut to) = (0, end);
     while from < to {

@@ -38,7 +38,7 @@ macro_rules! options {
         }
 
         impl $name {
-            /// These options, and where they say nothing, the other ones.
+            /// Fills options that are not set from `other`.
             #[must_use]
             $public fn or(self, other: Self) -> Self {
                 Self { $($field: $crate::Merge::merge(self.$field, other.$field),)* }

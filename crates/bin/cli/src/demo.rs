@@ -107,7 +107,7 @@ impl DemoProgress {
         Self { bar, terminal }
     }
 
-    /// A step begins; where there is no terminal, `line` is printed.
+    /// Announces a step; without a terminal, prints `line`.
     pub(crate) fn show(&self, step: u32, steps: u32, text: &str, line: Option<&str>) {
         self.bar.set_length(u64::from(steps));
         self.bar.set_position(u64::from(step));

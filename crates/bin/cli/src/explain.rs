@@ -21,7 +21,7 @@ use crate::captures::{CaptureSource, ReadProgress, is_same_file};
 use crate::output::{CommandResult, Failure, print, say};
 use crate::results::write_file;
 
-/// Connections that a page has charts of, unless --slowest says otherwise.
+/// Number of connections with charts on a page, without `--slowest`.
 const CHARTED: usize = 10;
 
 pub(crate) fn run(args: &ExplainArgs, json: bool) -> Result<ExitCode, Failure> {

@@ -115,7 +115,7 @@ impl SharedPage {
     }
 }
 
-/// A file that has a whole page.
+/// Accepts a regular file of at least one page.
 fn whole(file: File) -> io::Result<File> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() < PAGE as u64 {

@@ -58,7 +58,7 @@ impl StreamSocket {
         Ok(Self { fd: self.fd.try_clone()? })
     }
 
-    /// No call waits for longer; it fails with `EAGAIN` then, a connect with `EINPROGRESS`.
+    /// Limits how long a call may wait. After that it fails with `EAGAIN`, a connect with `EINPROGRESS`.
     pub fn limit_waiting(&self, most: Duration) -> io::Result<()> {
         let most = libc::timeval { tv_sec: most.as_secs() as i64, tv_usec: i64::from(most.subsec_micros()) };
         set(&self.fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &most)?;

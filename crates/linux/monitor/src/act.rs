@@ -1,7 +1,7 @@
 //! Actions on a corrupting port: LinkGuardian (SIGCOMM'23) App. C, *Notification and Activation*, and the way back, which
 //! the paper leaves out.
 //!
-//! The receiver sees corruption; the sender can do something about it. Over a bus of many hosts the monitor of the
+//! The receiver sees corruption; the sender can protect the link. Over a bus of many hosts the monitor of the
 //! *sending* host acts, on messages about a port at the other end of one of its own cables. A monitor without such a bus
 //! asks the link of the receiving interface, and the link's own handshake brings the sender along.
 //!

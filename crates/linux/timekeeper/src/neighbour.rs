@@ -20,12 +20,12 @@ impl LocalFrame {
     }
 }
 
-/// Frames that must say the same before a neighbour is believed to have a later root's time, and the time over which they must
-/// come, in halves of an interval. A single other frame from it begins the count anew.
+/// Number of agreeing frames, and their time span in half intervals, before a later root is believed. A frame that disagrees
+/// restarts the count.
 const LATER_FRAMES: u32 = 3;
 const LATER_HALVES: u64 = 3;
 
-/// A neighbour, as frames on the link to it tell.
+/// State of a neighbour, from the frames on the link to it.
 #[derive(Clone, Debug)]
 pub(crate) struct NeighbourState {
     pub(crate) name: String,

@@ -91,7 +91,7 @@ pub struct VerdictCount {
 }
 
 impl Overview {
-    /// Combines saved results. If a paper was saved at both scales, the larger one is shown.
+    /// Combines saved results. Shows the larger scale of a paper that was saved at both.
     pub fn new(saved: &[SavedResults]) -> Result<Self, ClaimError> {
         let of = |paper: Paper| saved.iter().find(|results| results.run.paper == paper.name);
         let papers = PAPERS.into_iter().map(|paper| PaperOverview::new(paper, of(paper)));

@@ -216,7 +216,7 @@ pub enum ChartKind {
 pub enum RunScale {
     /// A few minutes on two cores for everything.
     Quick,
-    /// The papers' numbers of trials; of what is rare, enough to count. Hours.
+    /// Number of trials as in the papers; for rare events, enough to count them. Takes hours.
     Full,
 }
 

@@ -19,8 +19,8 @@
 //! have been yet, and of neighbours that the node does not listen to, are counted and otherwise ignored. Which root is believed
 //! where there are two, and how that ends with one, is in `terms`.
 //!
-//! `now` is the node's own oscillator, and everything here is measured by it. What ε bounds is the difference to the clock of
-//! the root *of the node's term*. A change of root moves the time itself, by no more than ε of the new root at that moment;
+//! `now` is the node's own oscillator, and everything here is measured by it. ε bounds the difference to the clock of the
+//! root *of the node's term*. A change of root moves the time itself, by no more than ε of the new root at that moment;
 //! the sum of these travels with the messages ([`ClockNode::handover`]), and nodes allow for it when they hear of a new root.
 //!
 //! This is no `machine::Machine`: that has up to 256 ports whose wires ask for frames when they are free. Here one message

@@ -172,7 +172,7 @@ impl<B: FrameBody> Sender<B> {
         seq
     }
 
-    /// A report of the receiver's. The number of frames that it found missing for the first time.
+    /// Takes a report of the receiver. Returns the number of frames that it reports missing for the first time.
     pub(crate) fn on_feedback<O>(&mut self, feedback: &Feedback, out: &mut O) -> Result<u32, ImpossibleAck>
     where
         O: Out<Endpoint<B>>,

@@ -348,7 +348,7 @@ impl Lifecycle {
         SessionStep::Agreed
     }
 
-    /// A frame of an epoch that is not ours. Says so, unless it is merely late.
+    /// Takes a frame of an epoch that is not ours. Tells the peer so, unless the frame is merely late.
     pub(crate) fn on_strange_frame(&mut self, now: Time, epoch: Epoch) {
         let just_ended = self.peer != 0 && epoch == self.epoch();
         if self.state == SessionState::Dormant && !just_ended {

@@ -1,8 +1,8 @@
 //! Grants of a host: one list for all messages that it receives.
 //!
 //! Only messages longer than their unasked part are listed. A message is *active* while it is among the first `at_once`
-//! that are not granted to their end; each active message has up to `window` bytes granted and not yet arrived. All of a
-//! message granted, the next becomes active.
+//! that are not granted to their end; each active message has up to `window` bytes granted and not yet arrived. Once all of a
+//! message is granted, the next becomes active.
 //!
 //! An end that is to send a grant because another's message moved on is in the list of [`GrantScheduler::next_woken`];
 //! the driver of the ends pulls it.

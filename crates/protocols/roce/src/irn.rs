@@ -14,7 +14,7 @@
 //!
 //! The next recovery begins at una again, and sends once more what the last one sent and the receiver has not reported
 //! yet, although fills may still be on their way. A packet that is lost twice waits for that, or for the timeout. The
-//! timeout is short while few packets are outstanding: then no other can follow whose arrival would show the loss.
+//! timeout is short while few packets are outstanding: no later packet may follow whose arrival would show the loss.
 //!
 //! Invariant: bitmaps hold bits only for places of the current window.
 

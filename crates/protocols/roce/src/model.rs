@@ -20,7 +20,7 @@
 //! - Theorem 6 and 7 are for one link; Theorem 10 with no dummy has an L. Here L counts always.
 //! - Approximations hold where few links corrupt. With ω = 1 a packet and its retransmission meet all L links again:
 //!   P_twice is L² β², not L β².
-//! - E(1/S) is the chance that a packet is a tail if the flow is drawn first. Of all packets on a link, 1/E(S) are tails.
+//! - E(1/S) is the chance that a packet is a tail if the flow is drawn first. The share of tails among all packets on a link is 1/E(S).
 //!   "Per packet" is the paper's; "per flow" is what somebody who waits for flows meets.
 //! - Dummies cost E(1/S)·62/1086 of a flow's bytes on average over flows, and 62/1086/E(S) of a link's.
 //! - A tail is as long as any other packet in the paper; in truth it is shorter, and suffers less ([`FrameLengths::tail`]).

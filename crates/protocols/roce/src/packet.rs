@@ -72,7 +72,7 @@ pub enum RoceOperation {
     Notification,
 }
 
-/// Meaning of an acknowledge packet; the only NAK is the one that a lost packet causes.
+/// Meaning of an acknowledge packet. The only NAK modelled is that of a lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckSyndrome {
     /// Everything up to and including this PSN arrived.

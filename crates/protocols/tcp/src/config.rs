@@ -135,8 +135,8 @@ impl TcpConfig {
         Self { detection, gentle_marks: true, timer_slack, prr_follows_advances: current, socket, ..Self::default() }
     }
 
-    /// With an application that reads whatever arrives and writes ahead of what is sent, and windows that end with
-    /// `receive_buffer`. Reports of gaps are not held back: a kernel does that until something else wakes it, and beside
+    /// Adds a socket with an application that reads whatever arrives and writes ahead of what is sent, and windows that end
+    /// with `receive_buffer`. Reports of gaps are not held back: a kernel does that until something else wakes it, and beside
     /// traffic something soon does. Nothing changes without a socket.
     #[must_use]
     pub fn reading(self) -> Self {

@@ -18,7 +18,7 @@ const PERSIST: u32 = 16;
 
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// The segment that left last of all that arrived: when, and where in the stream.
+    /// Send time and position of the arrived segment that was sent last.
     sent_at: Time,
     start: u64,
     /// Round trip of that segment.

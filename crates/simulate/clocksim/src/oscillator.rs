@@ -13,9 +13,9 @@ use units::{Span, Time};
 
 /// Greatest deviation of an oscillator, in parts per million (§3.6.1).
 const TOLERANCE_PPM: i64 = 100;
-/// Binary digits of a frequency behind the point.
+/// Fractional bits of a frequency.
 const DIGITS: u32 = 40;
-/// Steps of a walk between two ticks, at most.
+/// Largest step of a random walk between two ticks.
 const STEP_PPM: f64 = 20.0;
 
 /// Model of the differences of frequencies, and of their changes.

@@ -125,9 +125,9 @@ pub struct ReplayReport {
 /// Connections that were drawn, recorded and replayed.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct TrialCounts {
-    /// At level `times`: all of them.
+    /// Connections at level `times`: all of them.
     pub times: u64,
-    /// At level `decisions`: all but BBR's.
+    /// Connections at level `decisions`: those without BBR.
     pub decisions: u64,
 }
 

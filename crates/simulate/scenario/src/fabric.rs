@@ -266,7 +266,7 @@ fn marking(table: &SettingsReader<'_>) -> ReadResult<Option<Marking>> {
     }))
 }
 
-/// A bit for each class whose packets are marked.
+/// Bit mask of the classes whose packets are marked.
 fn marked_classes(table: &SettingsReader<'_>) -> ReadResult<u8> {
     let Some(classes) = table.several("classes")? else { return Ok(u8::MAX) };
     let bit = |class: &String| match class.parse() {

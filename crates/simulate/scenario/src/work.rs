@@ -298,7 +298,7 @@ impl WorkloadReader<'_> {
         Ok(())
     }
 
-    /// The one size of all flows.
+    /// Reads the size that all flows have.
     fn bytes(&self) -> ReadResult<u64> {
         let size: Bytes = self.table.needed("size", self.table.parsed("size")?, "a size such as 24387 or 1MB")?;
         self.check_size("size", size)?;

@@ -63,7 +63,7 @@ pub(crate) trait OnWire {
 /// Interface of a link protocol's machine to an event loop.
 pub(crate) trait LinkMachine: Machine<Note = EndpointNote, Frame: OnWire<Body = Self::Inner>> {
     fn is_calm(&self) -> bool;
-    /// Equal for two calm states that will treat the next frame alike.
+    /// Digest of the state. Two calm states with one digest treat the next frame alike.
     fn fingerprint(&self, now: Time) -> u64;
     fn is_drained(&self) -> bool;
     fn counters(&self) -> Counters;

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! This process reads all clocks from their pages the whole time. It knows the oscillator of each root, and so the true time,
-//! and counts every reading whose interval does not contain it as wrong. After each kill it is the controller: it starts
-//! again what it killed, and gives everybody the plan again, or after the death of a root one with the root that took over.
-//! Then the root is stopped for moments, and plans for the old root, the new one and others are given by hand.
+//! and counts every reading whose interval does not contain it as wrong. It is the controller, too. After each kill it restarts
+//! the victim and sends everybody the plan; after a root's death, a plan with the new root. At the end it stops the root for
+//! moments, and hands out plans for the old root, the new one and others.
 
 mod forge;
 mod judge;

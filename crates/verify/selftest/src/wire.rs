@@ -79,7 +79,7 @@ pub(crate) struct TestWire {
     /// Packets by the time at which they are due; the number keeps the order of those that are due at once.
     on_way: BTreeMap<(Duration, u64), (usize, Vec<u8>)>,
     carried: u64,
-    /// Packets do not overtake each other, unless the script says so.
+    /// Delivery time of the last packet each way: packets do not overtake each other, unless the script says so.
     last_due: [Duration; 2],
     record: WireRecord,
 }

@@ -180,7 +180,7 @@ impl TrackedSender {
         if self.window() < 4 * u64::from(self.mss) { TimerReason::SmallWindow } else { TimerReason::FewDupacks }
     }
 
-    /// Takes note of what was decided.
+    /// Records a decision to send a copy.
     pub(crate) fn on_trigger(&mut self, trigger: CopyTrigger) {
         if trigger.is_late {
             self.late_after = self.late_after.max(self.dup_acks);

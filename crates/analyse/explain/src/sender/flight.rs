@@ -184,7 +184,7 @@ impl TrackedSender {
         }
     }
 
-    /// Data sent again: hands out each segment as it was before.
+    /// Records a retransmission; calls `each` with every segment that it repeats, as it was before.
     pub(crate) fn on_copy(&mut self, payload: Payload, late: bool, mut each: impl FnMut(&FlightSegment)) {
         let end = payload.start + u64::from(payload.len);
         let mut position = payload.start;

@@ -130,7 +130,7 @@ impl KnapsackTor {
     }
 }
 
-/// The most that fits if links could be cut, rounded up.
+/// Upper bound on the penalty that fits: the optimum if parts of links could be taken.
 fn relaxed(items: &[KnapsackItem], spare: u64) -> Penalty {
     const ROUNDING: f64 = 1.0 + 1e-9;
     let mut by_value: Vec<&KnapsackItem> = items.iter().collect();

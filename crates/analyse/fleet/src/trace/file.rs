@@ -68,7 +68,7 @@ fn rows(text: &str, names: &SwitchNames<'_>) -> Result<Vec<CorruptionEvent>, Lin
     Ok(trace)
 }
 
-/// To the nearest millisecond, so that what was written comes back.
+/// Reads hours, rounded to the nearest millisecond, so that a written trace is read as it was.
 fn hours(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(hours) if (0.0..=MOST_HOURS).contains(&hours) => {

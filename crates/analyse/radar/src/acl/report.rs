@@ -13,7 +13,7 @@ use crate::packet::Flow;
 #[derive(Debug, Default)]
 pub struct LostFlows {
     flows: Vec<Flow>,
-    /// Lost for another cause than a blackhole.
+    /// Packets lost for another cause than a blackhole.
     other_causes: u64,
     /// Lost packets whose addresses or ports were rewritten.
     unknown: u64,

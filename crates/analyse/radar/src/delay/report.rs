@@ -44,7 +44,7 @@ impl DelayReport {
         DelayAnswer::of(self)
     }
 
-    /// The text, with at most `top` flows.
+    /// Report as text, with at most `top` flows.
     pub fn text(&self, top: usize) -> String {
         text::describe(self, top)
     }

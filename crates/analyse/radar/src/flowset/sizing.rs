@@ -125,7 +125,7 @@ fn normal_tail(deviations: f64) -> f64 {
     if deviations >= 0.0 { tail } else { 1.0 - tail }
 }
 
-/// The least number from which on something holds; the most if it never does.
+/// Smallest number between `from` and `most` for which `holds` is true; `most` if there is none.
 fn least(from: u64, most: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (from, most);
     while low < high {

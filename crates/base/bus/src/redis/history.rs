@@ -19,7 +19,7 @@ const LONGEST_BLOCK: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// Position up to which the history was read: this entry, with this number.
+/// Last entry of the history that was read, and its number.
 #[derive(Clone, Debug)]
 pub(super) struct HistoryPosition {
     id: String,

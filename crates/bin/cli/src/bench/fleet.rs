@@ -172,7 +172,7 @@ fn checks(fabric: &Fabric) -> Vec<FastCheckTiming> {
         .collect()
 }
 
-/// Every corruption and repair of some weeks as messages to a watcher that acts. `None` if it was called off.
+/// Sends every corruption and repair of some weeks to a watcher that acts. Returns `None` if the user stopped the run.
 fn replans(fabric: &Fabric, trace: &[CorruptionEvent], share: f64, stop: &StopFlag) -> Option<ReplanTiming> {
     let protections = Protections::measured();
     let terms = plan::PlanTerms { budget: PROMPT, ..terms(constraint(share), &protections, None) };

@@ -47,7 +47,7 @@ impl LinkEnds {
         Ok(netlink.link(&self.wire.name)?.filter(|link| !is_stand_in(link)))
     }
 
-    /// The stand-in, or what has its own name if it was never written down by its index.
+    /// Finds the stand-in by its recorded index; without a record, by its own name.
     pub(crate) fn stand_in(&self, netlink: &Netlink) -> net::Result<Option<InterfaceInfo>> {
         match self.stand_in.index {
             Some(_) => self.stand_in.same(netlink),

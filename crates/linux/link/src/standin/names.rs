@@ -18,7 +18,7 @@ use daemon::RunDirectory;
 use linux::net::{self, InterfaceInfo, Netlink, StandInMark, wire_name};
 
 impl StandIn {
-    /// Lets nothing pass the wire that knows it by its name, until [`StandIn::open_wire_to_host`].
+    /// Blocks frames between the wire and the host, so that no rule by name misses one, until [`StandIn::open_wire_to_host`].
     pub(super) fn close_wire_to_host(&mut self, interface: &str) -> Result<(), SystemError> {
         self.note_filter(interface)?;
         self.netlink.drop_all_on_ingress(self.wire_index)?;

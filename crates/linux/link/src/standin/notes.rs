@@ -342,7 +342,7 @@ impl ChangeNotes {
     }
 }
 
-/// Takes down what a daemon that is gone left behind. False if there is nothing.
+/// Reverts the changes that a dead daemon left behind. Returns `false` if there are none.
 pub fn clean_up(directory: &RunDirectory, name: &str) -> Result<bool, SystemError> {
     let mut notes = ChangeNotes::read(directory, name)?;
     if notes.changes.is_empty() {

@@ -91,7 +91,7 @@ const ELEMENTS: u16 = 3;
 const ELEMENT_KEY: u16 = 1;
 
 const SET_HAS_INTERVALS: u32 = 4;
-/// Types of a set's key, of which several stand side by side in six bits each.
+/// Bits of one type in a set's key; a key of several fields has one type beside the other.
 const TYPE_BITS: u32 = 6;
 const TYPE_INDEX: u32 = 20;
 const TYPE_NAME: u32 = 41;

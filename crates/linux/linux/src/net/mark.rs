@@ -1,4 +1,4 @@
-//! The mark of an interface that stands in for another: its alias, which says for which one.
+//! Mark of a stand-in interface: an alias that names the interface it stands in for.
 //!
 //! ```text
 //!   hitless stand-in for eth1 (interface 7, own name hit0)

@@ -28,7 +28,7 @@ const HEAD: usize = 32;
 pub(crate) struct ReportAnswer {
     /// The run of the collector.
     pub collector: u64,
-    /// The run of the meter.
+    /// Run of the meter that is answered.
     pub life: u64,
     pub taken: u64,
     pub refused: u64,

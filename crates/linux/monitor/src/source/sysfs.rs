@@ -202,7 +202,7 @@ mod tests {
         (readings, troubles)
     }
 
-    /// An interface as the kernel shows it.
+    /// Writes the files of an interface as the kernel has them.
     fn interface(folder: &Folder, name: &str, files: &[(&str, &str)]) {
         let usual = [
             ("ifindex", "7\n"),

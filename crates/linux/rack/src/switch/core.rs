@@ -49,7 +49,7 @@ units::counters! {
     unlearned,
     /// Messages of hosts that reserve.
     messages,
-    /// Frames without a reservation that they needed: cut and sent back, or dropped.
+    /// Frames that lacked a required reservation: cut and sent back, or dropped.
     policed,
     /// Frames that were to leave here, answers to messages included.
     offered,

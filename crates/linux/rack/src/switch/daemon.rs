@@ -19,7 +19,7 @@ use super::{PortConfig, RING_FRAMES, RackSwitch, SwitchConfig, SwitchRequest, Sw
 use crate::control::{self, RackRole};
 use crate::metrics::serve_status;
 
-/// Bytes that may be on their way out of an interface; the port's own buffer is before it.
+/// Bytes that a socket may hold for its interface, beside the port's own buffer.
 const SEND_BUFFER: usize = 4 << 20;
 
 /// The ports on these interfaces: what each can do, and its socket, in the namespace of the calling thread. All are opened

@@ -52,8 +52,8 @@ impl std::fmt::Debug for RackSwitch {
 }
 
 impl RackSwitch {
-    /// `sockets` are on the interfaces of the ports, in their order. An error says which parameter of the reservations
-    /// makes no sense.
+    /// `sockets` are on the interfaces of the ports, in their order. An error names the parameter of the reservations that
+    /// cannot be used.
     pub fn new(config: SwitchConfig, sockets: Vec<PacketSocket>) -> Result<Self, RackParamError> {
         let ports = config.ports.len();
         let mut core = SwitchCore::new(&config.ports, config.aging);

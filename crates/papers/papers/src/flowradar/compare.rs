@@ -129,7 +129,7 @@ fn pair(flows: u64, shape: FlowsetShape, seed: u64) -> Vec<Flowset> {
     vec![of(0), of(1)]
 }
 
-/// Flows that two such switches together do not know.
+/// Number of flows that two such switches together do not know.
 fn pair_left(flows: u64, shape: FlowsetShape, seed: u64) -> u64 {
     let neighbours = [vec![1], vec![0]];
     let ways = CandidateSwitches::Neighbours(&neighbours);
@@ -138,7 +138,7 @@ fn pair_left(flows: u64, shape: FlowsetShape, seed: u64) -> u64 {
     (0..2).map(|at| network.flows_left(at)).max().unwrap_or(flows)
 }
 
-/// True if all of some pairs are decoded.
+/// True if two switches know all flows together, in each of some trials.
 fn pairs_decode(flows: u64, rows: u8, cells: usize, trials: u64, effort: &Effort<'_>) -> bool {
     let filter = FlowsetShape::for_flows(flows, SUCCESS, rows, DecoderKind::Single, 0);
     let shape = FlowsetShape::new(rows, cells, filter.filter_hashes(), filter.filter_bits(), 0);

@@ -1,7 +1,7 @@
 //! fr.counters: CounterDecode as the thesis has it, by a switch's own equations alone (§4.4.2, Algorithm 9).
 //!
-//! A cell is an equation, a flow an unknown. How many flows the equations determine depends on places alone, and so does how
-//! many rounds a solver takes: flows are drawn as rows of places here, without a flowset around them.
+//! A cell is an equation, a flow an unknown. The cells of the flows alone decide how many flows the equations determine and how
+//! many rounds a solver takes, so this file draws the cells of each flow and builds no flowset.
 
 use chart::{Axis, Chart, Line, LinesChart};
 use faults::Random;

@@ -11,7 +11,7 @@ const NS_PER_LEVEL: u32 = 5;
 /// Maximum drift between two clocks.
 const DRIFT_PPM: u32 = 200;
 
-/// µs without a message when nothing fails, after a failure, and after the root's failure (§3.4.1, §3.4.2).
+/// Longest time without a message, in µs: when nothing fails, after a failure, and after the root's failure (§3.4.1, §3.4.2).
 const WITHOUT_MESSAGE_US: [u32; 3] = [90, 270, 365];
 
 /// ε of the deepest node, as the thesis adds it up.

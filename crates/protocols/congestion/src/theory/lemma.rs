@@ -55,7 +55,7 @@ impl RateNetwork {
         self.paths.iter().zip(rates).map(|(path, rate)| rate / most(path)).collect()
     }
 
-    /// (i): no resource is loaded beyond its capacity, to a share of `tolerance`.
+    /// Condition (i): no resource is loaded beyond its capacity by more than the share `tolerance`.
     pub fn is_feasible(&self, rates: &[f64], tolerance: f64) -> bool {
         self.utilizations(rates).iter().all(|used| *used <= 1.0 + tolerance)
     }

@@ -21,7 +21,7 @@ use crate::packet::FrameBody;
 
 #[derive(Debug)]
 enum BlockSlot<B> {
-    /// Handed up, or given up.
+    /// The frame was handed up, or given up.
     Done,
     Missing {
         since: Time,

@@ -1,7 +1,7 @@
 //! A connection's bitmap: blocks of the pool in a row, reached only at both ends.
 //!
-//! MELO §3.2.3, Fig. 3(c). A bit says whether a packet arrived; the bitmap reaches from the first that is missing to the
-//! last that anything is known of. Which bit of its block a PSN has, its lowest bits say, so blocks need no address:
+//! MELO §3.2.3, Fig. 3(c). A bit says whether a packet arrived. The bitmap reaches from the first missing packet to the last
+//! known one. The lowest bits of a PSN select the bit in its block, so blocks need no address:
 //!
 //! ```text
 //!        start                        end

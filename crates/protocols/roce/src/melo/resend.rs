@@ -20,7 +20,7 @@ pub struct Resend<S: BlockPointer = u8> {
 }
 
 impl<S: BlockPointer> Resend<S> {
-    /// Bytes on the chip for each connection: PSNs, pointers.
+    /// Bytes of PSNs and of pointers that each connection takes on the chip.
     pub(crate) const BYTES: [u32; 2] = [Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
 
     /// Nothing to send again; the first packet will have the PSN `first`.

@@ -26,9 +26,9 @@ impl Cost {
 /// The cost of a setting, counted in two ways.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// Cost by the paper's count: on one corrupting link, and of tails on average over flows, E(1/S).
+    /// Cost as the paper counts it: on one corrupting link, with the share of tails averaged over flows, E(1/S).
     pub paper: Cost,
-    /// On a path, L links of which the share ω corrupts; of all bytes sent.
+    /// Cost on a path of L links, of which the share ω corrupts, per byte sent.
     pub path: Cost,
 }
 

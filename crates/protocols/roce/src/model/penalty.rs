@@ -44,7 +44,7 @@ impl PenaltyTiming {
     }
 }
 
-/// Between flows of `mean` bytes on one of `queue_pairs`, where they fill this share of a host's link.
+/// Mean gap between flows of `mean` bytes on one of `queue_pairs`, if the flows fill the share `load` of a host's link.
 pub fn gap_between_flows(mean: Bytes, rate: Rate, load: Prob, queue_pairs: u32) -> Span {
     rate.span_of(mean).scale(f64::from(queue_pairs) / load.get())
 }

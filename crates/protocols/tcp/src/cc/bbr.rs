@@ -193,7 +193,7 @@ impl Bbr {
         }
     }
 
-    /// If it was long enough.
+    /// Leaves ProbeRTT once it has lasted long enough.
     fn leave_probe_rtt(&mut self, now: Time) {
         let BbrMode::ProbeRtt { low_since: Some(since), .. } = self.mode else { return };
         if now.since(since) <= PROBE_RTT_TIME {
@@ -336,7 +336,7 @@ impl CongestionControl for Bbr {
         self.on_recovered(now);
     }
 
-    /// No faster than the path is known to be: there is nothing to catch up with.
+    /// Restarts at the known rate of the path: after idling there is no backlog to catch up with.
     fn on_idle_restart(&mut self, now: Time) {
         self.idle_restart = true;
         self.aggregation.restart(now);

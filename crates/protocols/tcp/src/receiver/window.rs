@@ -229,7 +229,7 @@ impl ReceiveSocket {
 pub(super) struct StreamPlace {
     /// Payload in order.
     pub delivered: u64,
-    /// The next position expected, and the one that the last acknowledgement expected.
+    /// Next expected position; `acknowledged` is that of the last acknowledgement.
     pub next: u64,
     pub acknowledged: u64,
 }

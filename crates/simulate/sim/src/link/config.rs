@@ -129,7 +129,7 @@ pub struct LinkSimConfig {
     /// Copies of a retransmission; from the loss and the target if not given, and then at most 8.
     pub copies: Option<u8>,
     pub control_copies: u8,
-    /// Dummies sent at once; from the length of bursts if not given.
+    /// Number of dummies sent together; without it, computed from the length of bursts.
     pub dummy_copies: Option<u8>,
     pub asks: u8,
     pub backpressure: bool,

@@ -65,7 +65,7 @@ pub struct LinkOutcome {
     pub events: u64,
     pub wall_seconds: f64,
     pub seed: u64,
-    /// The run was ended before its time.
+    /// True if the run was interrupted.
     pub interrupted: bool,
     /// Counters of the nodes A. Acknowledgements of skipped frames are not included.
     #[serde(serialize_with = "by_name")]

@@ -111,15 +111,13 @@ impl Shortcut {
         since == self.period
     }
 
-    /// Takes note of a calm frame. True once the state is worth looking at: the last loss has been noticed,
-    /// and frames that entered before the calm and may take longer to leave have left.
+    /// Counts a calm frame. True once the last loss is noticed and all slower frames from before the calm have left.
     pub(super) fn is_settled(&mut self, held: Bytes) -> bool {
         self.calm += 1;
         self.calm >= self.settle + 2 * held.get() / u64::from(self.data)
     }
 
-    /// Takes note of the state at a settled frame. The number of frames after which everything repeats, if
-    /// it does.
+    /// Records the state at a settled frame. Returns the number of frames after which everything repeats, if it does.
     pub(super) fn period(&mut self, state: u64, transit: Span) -> Option<usize> {
         let state = state ^ transit.as_ps().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let period = self.states.iter().rposition(|seen| *seen == state).map(|at| self.states.len() - at);

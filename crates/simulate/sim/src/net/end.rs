@@ -48,8 +48,9 @@ units::counters! {
     /// Retransmissions that turned out to be unnecessary.
     undone,
     naks,
-    /// Empty messages sent behind a tail, and tail packets sent twice.
+    /// Empty messages sent behind a tail.
     dummies,
+    /// Tail packets sent twice.
     tails_repeated,
     /// Packets that were placed before one that was sent earlier (selective retransmission).
     out_of_order,

@@ -97,7 +97,7 @@ impl Flows {
         self.vacant.push(id);
     }
 
-    /// Lets a flow share a connection that stands.
+    /// Adds a flow to an established connection.
     pub(super) fn join(&mut self, id: ConnectionId, row: FlowRow) {
         let connection = &mut self.connections[id];
         if connection.under_way {

@@ -189,8 +189,9 @@ pub(super) struct SimHost {
     pub lanes: Vec<SendLine>,
     /// The machine between these lines and the port.
     pub rack: Option<Box<RackNic>>,
-    /// `reserves`: the host reserves. `filled`: contexts whose line has got an end that the interface has not heard of.
+    /// True if the host reserves.
     pub reserves: bool,
+    /// Contexts whose line has an end that the interface has not heard of.
     pub filled: Vec<u8>,
     /// True once the host neither sends nor receives.
     pub dead: bool,
@@ -348,12 +349,12 @@ impl SimHost {
         self.batches_waiting.pop_front().unwrap_or_default()
     }
 
-    /// A list that is empty again.
+    /// Keeps an emptied list for reuse.
     pub(super) fn put_back(&mut self, list: Vec<PacketId>) {
         self.spare.push(list);
     }
 
-    /// A packet comes in that the interface handles itself, one by one and in order. When it will be done.
+    /// Takes a packet that the interface handles itself, in order of arrival. Returns the time at which it is done.
     pub(super) fn pipe(&mut self, now: Time) -> Time {
         if self.in_pipeline == 0 || self.latency.is_per_packet() {
             self.pipeline = self.latency.draw(&mut self.random);

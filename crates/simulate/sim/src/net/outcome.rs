@@ -85,7 +85,7 @@ pub struct PortCapture {
     /// The number of its connection, in the order of their starts; each flow has its own, but for queue pairs that are
     /// shared.
     pub flow: u32,
-    /// True if it goes from the host that began the flow to the other.
+    /// True in the direction from the host that began the flow.
     pub forward: bool,
     pub packet: SimPacket,
     /// The message that it is, or the mark that it has, where hosts reserve.

@@ -1,7 +1,7 @@
 //! The sending side of one direction of a link.
 //!
-//! Most ports have one queue and nobody who could stop them. Such a port is *express*: when a packet joins its queue,
-//! the time at which it will have left is known, so it is on its way at once, and one event takes it over a whole hop.
+//! Most ports have one queue and are never paused. Such a port is *express*: the departure time of a packet is known when it
+//! joins the queue, so it is sent at once, and one event takes it over a whole hop.
 //! A port with priorities, one that may be paused and one under a link protocol keep their packets and decide when
 //! the wire is free.
 //!

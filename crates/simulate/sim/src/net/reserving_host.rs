@@ -329,7 +329,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         RackHandle { packet: id, len: packet.len, class: packet.class, from, to: host }
     }
 
-    /// A message has come to the interface: its thread has it a little later.
+    /// Takes a message at the interface; the thread that asked gets it a little later.
     fn answer_comes(&mut self, now: Time, host: HostId, id: PacketId) {
         let Some(nic) = &mut self.hosts[host].rack else { return };
         let driver = &mut nic.driver;

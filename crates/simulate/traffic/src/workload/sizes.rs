@@ -212,7 +212,7 @@ fn next_knot(line: &str, last: Option<&Knot>) -> Result<Knot, String> {
     }
 }
 
-/// The integral of 1/⌈x/packet⌉ from zero to `bytes`: whole packets make a harmonic sum.
+/// Integral of 1/⌈x/packet⌉ from zero to `bytes`, as a harmonic sum over whole packets.
 fn inverse_packets_up_to(bytes: f64, packet: f64) -> f64 {
     let whole = (bytes / packet).floor();
     packet * harmonic(whole) + (bytes - whole * packet) / (whole + 1.0)

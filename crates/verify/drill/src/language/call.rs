@@ -15,7 +15,7 @@ pub(crate) enum SocketOption {
     Cork,
     MaxSegment,
     UserTimeout,
-    /// Reads report how much still waits.
+    /// `TCP_INQ`: reads report how many bytes still wait.
     Inq,
     TypeOfService,
     MtuDiscovery,

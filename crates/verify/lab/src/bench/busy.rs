@@ -121,7 +121,7 @@ impl BusyBench<'_> {
         self.stop.is_stopped()
     }
 
-    /// Waits for so long at most, and not at all once it is stopped.
+    /// Waits until `holds`, for at most `within`; returns at once when the run is stopped.
     fn wait_until(&self, within: Duration, holds: impl Fn() -> bool) -> bool {
         let until = self.clock.elapsed() + within;
         while !holds() {

@@ -35,7 +35,7 @@ struct SimulatedCase<'a> {
     stop: &'a StopFlag,
 }
 
-/// `None` if it was stopped.
+/// Runs the demonstration in the simulator. Returns `None` if the user stopped it.
 pub fn run(plan: &DemoPlan, stop: &StopFlag) -> Option<DemoResult> {
     let rate = plan.rate.unwrap_or(Rate::gbps(10));
     let figures = |case: DemoCase| {
@@ -127,7 +127,7 @@ impl SimulatedCase<'_> {
         Some((round, trips))
     }
 
-    /// `None` if it was stopped.
+    /// Simulates one network. Returns `None` if the user stopped it.
     fn simulate(&self, traffic: Vec<TrafficSetup>, until: Time) -> Option<NetworkOutcome> {
         let faults = FaultSchedule::always(LossModel::PerFrame(self.loss));
         let config = LinkSimConfig {

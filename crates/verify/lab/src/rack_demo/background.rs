@@ -69,10 +69,10 @@ pub(super) struct BackgroundPlan {
     pub case: RackCase,
     /// Rate of every port.
     pub rate: Rate,
-    /// TCP flows are measured after this.
+    /// Time before the measurement of TCP flows begins.
     pub warmup: Duration,
     pub measure: Duration,
-    /// Senders let the daemons of their hosts go first, which elsewhere have processors of their own, or a priority.
+    /// Senders yield to their hosts' daemons; on real hosts those have their own processors or a higher priority.
     pub give_way: bool,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn predicted(looks: &[SoakSnapshot], loss: f64) -> f64 {
     looks.windows(2).map(between).sum()
 }
 
-/// The most that is to be expected where `mean` are, by Poisson.
+/// Upper bound on a Poisson count with this mean.
 fn most(mean: f64) -> u64 {
     let (mut count, mut chance) = (0, (-mean).exp());
     let mut sum = chance;

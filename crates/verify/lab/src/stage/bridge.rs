@@ -126,7 +126,7 @@ pub struct BridgedStage {
 }
 
 impl BridgedStage {
-    /// Call it in a namespace that may be changed.
+    /// Builds the stage in the current namespace, which it changes.
     pub fn new(hosts: usize, mtu: u32, kind: BridgeKind) -> net::Result<Self> {
         let CabledHosts { hosts, between, middle, ports } = CabledHosts::new(hosts, mtu)?;
         let bridge = WitnessedBridge::new(&middle, &ports, mtu, kind)?;

@@ -309,8 +309,8 @@ impl FlowCase {
         CorruptionSeverity::Packets(Prob::literal(self.beta)).bit_errors(&FrameLengths::of_mtu(MTU)).unwrap_or_default()
     }
 
-    /// The share of flows with a timeout that the model expects, with the lengths that packets really have. What a clean
-    /// direction carries has no bytes that could be corrupted.
+    /// Share of flows with a timeout that the model expects, with the true lengths of packets. Packets in a clean direction count as
+    /// zero bytes, because none of theirs can be corrupted.
     pub(super) fn exact(&self) -> f64 {
         self.exact_with(&self.setting)
     }

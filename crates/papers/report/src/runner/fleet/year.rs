@@ -16,13 +16,13 @@ pub(crate) struct Years {
     pub losses: u64,
     pub plain: FleetOutcome,
     pub guarded: FleetOutcome,
-    /// With what the authors measured of protection; only of a year that is looked at closely.
+    /// Outcome with the protection that the authors measured; only for a year that is studied closely.
     authors: Option<FleetOutcome>,
-    /// Only of a year that is looked at closely.
+    /// States after events; only for a year that is studied closely.
     pub samples: Vec<Moments>,
 }
 
-/// After an event, by policy where they differ.
+/// State after an event; pairs hold one value per policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moments {
     pub day: f64,
@@ -95,12 +95,12 @@ impl Years {
         format!("{:.1} % of the time", 100.0 * without / all)
     }
 
-    /// The decrease of the least capacity that this share of events does not exceed.
+    /// Quantile, over events, of the decrease of the least capacity.
     pub(crate) fn cost(&self, quantile: f64) -> f64 {
         at(&self.sorted(Moments::cost), quantile)
     }
 
-    /// Gains by the share of events that do not exceed them.
+    /// Distribution of gains: each gain with the share of events that do not exceed it.
     pub(crate) fn gains(&self) -> Vec<(f64, f64)> {
         shares(&self.sorted(Moments::gain))
     }

@@ -18,7 +18,7 @@ pub struct RackTotals {
     /// Bound of a queue, and packets that joined a longer one.
     pub bound: u64,
     pub violations: u64,
-    /// Unreserved packets beyond their share of a port.
+    /// Unreserved packets that exceeded their share of a port.
     pub policed: u64,
     /// For how long the fullest port is still reserved, in µs, and how far a counter is from zero.
     pub reserved_left: f64,

@@ -10,7 +10,7 @@ use units::{Span, Time};
 const ROUNDS: u8 = 5;
 /// Segments after which an epoch is too old to show bursts.
 const MAX_EPOCH_SEGMENTS: u64 = 1 << 20;
-/// No more is added to the window than passes in this time.
+/// Caps the extra window at what is delivered in this time.
 const MAX_HOLD: Span = Span::from_ms(100);
 
 #[derive(Clone, Debug, Default)]

@@ -100,7 +100,7 @@ impl ClockNetwork<'_> {
         Ok(clock.elapsed().as_secs_f64() * 1e3)
     }
 
-    /// True if there is one root, by this plan, and all others hear it, by their parents or backup parents.
+    /// True if there is one root and every other node hears it through its parent or backup parent.
     fn has_one_root(&self) -> bool {
         let statuses: Vec<ClockStatus> = (0..NODES).filter_map(|node| self.status(node)).collect();
         let is_root = |status: &&ClockStatus| matches!(status.state, ClockState::Root | ClockState::Elected);

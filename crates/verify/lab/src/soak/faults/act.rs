@@ -24,7 +24,7 @@ use units::StopFlag;
 
 /// A fault with all that belongs to it; no other begins when less than this is left.
 const ONE_FAULT: Duration = Duration::from_secs(3);
-/// Time for the ends to find each other at first, on a machine that may be busy.
+/// Time limit for the first handshake, on a machine that may be busy.
 const FIRST: Duration = Duration::from_secs(30);
 /// Time for the link to be protected again after a fault, and after both daemons were restarted because it was not.
 const RECOVERY: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The bad days themselves: each is done to one end, and undone where the world would undo it.
+//! Faults: each is applied to one end, and reverted where a real one would end.
 
 use std::io::{IoSlice, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -328,7 +328,7 @@ fn put(wire: &mut PacketSocket, frame: &[u8]) -> Result<(), SystemError> {
     }
 }
 
-/// A byte now and then, never all of a request.
+/// Sends a request byte by byte and never completes it.
 fn dawdle(mut stream: impl Write, request: &[u8], over: &StopFlag) {
     for byte in request.iter().cycle() {
         if over.is_stopped() || stream.write_all(&[*byte]).is_err() {

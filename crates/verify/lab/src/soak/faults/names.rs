@@ -15,8 +15,9 @@ use units::StopFlag;
 
 /// Names to which the wire and the stand-in are renamed.
 const OTHER_NAMES: [&str; 2] = ["wire9", "other0"];
-/// Ports that the rules drop, by a chain of all packets and by one that hangs on the interface; and one that is open.
+/// Ports that rules drop: by a chain for all packets, and by a chain of the interface.
 const DROPPED: [u16; 2] = [7_703, 7_705];
+/// Port that no rule drops.
 const OPEN: u16 = 7_707;
 const KNOCK_EVERY: Duration = Duration::from_millis(2);
 
