@@ -17,12 +17,17 @@ pub struct FileError {
     pub problem: String,
 }
 
+/// One line, also where the file has line breaks or other control characters in its names.
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            Some(line) => write!(f, "{}:{line}: {}", self.file, self.problem),
-            None => write!(f, "{}: {}", self.file, self.problem),
+            Some(line) => write!(f, "{}:{line}: ", self.file)?,
+            None => write!(f, "{}: ", self.file)?,
         }
+        self.problem.chars().try_for_each(|letter| match letter {
+            control if control.is_control() => write!(f, "{}", control.escape_default()),
+            plain => write!(f, "{plain}"),
+        })
     }
 }
 
