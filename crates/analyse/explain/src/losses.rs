@@ -11,7 +11,7 @@ pub(crate) struct LossNote {
     pub repaired_by: RepairKind,
     pub repaired_at: u64,
     pub seen_by: LossWitness,
-    /// The original had arrived: sent again for nothing.
+    /// True if the original had arrived, so that the retransmission was unnecessary.
     pub is_spurious: bool,
 }
 

@@ -38,7 +38,7 @@ pub struct LedgerTerms {
 /// Layout of a switch's ports on pipes. Ports are numbered as a switch's links are: those down first, then those up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeLayout {
-    /// Ports of a pipe, at least one.
+    /// Number of ports in a pipe, at least one.
     pub ports: u32,
     pub numbering: PipeNumbering,
 }

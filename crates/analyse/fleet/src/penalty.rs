@@ -1,8 +1,8 @@
 //! Losses added up exactly.
 //!
 //! CorrOpt's *penalty* of a network is the sum of the losses of its links. They range from 1e-2 down to 1e-18 and come
-//! and go a hundred thousand times a year: a floating-point sum would keep the rounding of every large one that ever
-//! passed through it, which is more than all the small ones together. So they are whole numbers of 1e-30.
+//! and go a hundred thousand times a year. A floating-point sum would keep a rounding error of every large loss, and these
+//! errors exceed all small losses together. So losses are whole multiples of 1e-30.
 
 use std::iter::Sum;
 use std::ops::{Add, Sub};

@@ -94,7 +94,7 @@ impl LocalBus {
 }
 
 impl LocalBusShared {
-    /// Locks the state. A thread that panicked leaves it sound, because no change is half done under the lock.
+    /// Locks the state. A panic elsewhere leaves it valid, because no change is half done while the lock is held.
     fn lock(&self) -> MutexGuard<'_, LocalBusState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -64,7 +64,7 @@ impl Area {
     /// Units that [`Area::foot`] takes below.
     pub const FOOT: f64 = 2.0 * LINE + 8.0;
 
-    /// Beside the widest of these ticks.
+    /// Frame with room on its left for the widest of these ticks.
     pub(super) fn beside<'a>(ticks: impl IntoIterator<Item = &'a (f64, String)>, top: f64, bottom: f64) -> Self {
         let widest = ticks.into_iter().map(|(_, text)| width_of(text)).fold(0.0, f64::max);
         Self { left: (widest + GAP).clamp(20.0, WIDTH / 3.0), right: Self::RIGHT, top, bottom }

@@ -92,7 +92,7 @@ pub trait SwitchProgram {
     ) {
     }
 
-    /// A frame has come by this link to the host that it is for. Only if the program watches hosts.
+    /// Called when a frame reaches its destination host over this link, if the program watches hosts.
     #[inline]
     fn on_host_receives(&mut self, _now: Time, _link: u32, _frame: &mut Self::Frame, _tag: &mut Self::Tag) {}
 

@@ -248,7 +248,7 @@ fn folders() -> Vec<PathBuf> {
     build.into_iter().chain([env::temp_dir()]).collect()
 }
 
-/// Files of runs that are over.
+/// Removes the files of runs that are over.
 fn remove_ended(current: &ParentProcess) {
     for folder in folders() {
         let Ok(entries) = fs::read_dir(folder) else { continue };

@@ -55,7 +55,7 @@ pub struct FrameQueue {
 struct FlowQueue {
     frames: VecDeque<(Time, PoolFrame)>,
     bytes: u64,
-    /// Bytes that it may still send in this turn.
+    /// Bytes that the flow may still send in this turn.
     credit: i64,
     listed: bool,
     delay: CodelState,
@@ -205,7 +205,7 @@ impl FrameQueue {
     }
 }
 
-/// State of CoDel: the time for which a queue has been too long, and the time at which it is to lose the next frame.
+/// State of CoDel: since when a queue has been too long, and when it drops the next frame.
 #[derive(Debug, Default)]
 struct CodelState {
     /// Time at which it will have been too long for too long.

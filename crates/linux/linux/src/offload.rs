@@ -61,7 +61,7 @@ impl VnetHeader {
     pub(crate) const GSO_TCPV6: u8 = 4;
     /// Datagrams to be split into datagrams (USO).
     pub(crate) const GSO_UDP_L4: u8 = 5;
-    /// Beside a TCP type: CWR belongs on the first segment only.
+    /// Flag beside a TCP type: only the first segment keeps CWR.
     pub(crate) const GSO_ECN: u8 = 0x80;
 
     /// Fields are in the host's own order, as with every interface that was not asked for another.

@@ -25,7 +25,7 @@ pub fn wait<const N: usize>(fds: &[(RawFd, bool); N], most: Duration) -> io::Res
     Ok(polled.map(readiness))
 }
 
-/// The same for any number of them.
+/// Waits for any number of descriptors.
 pub fn wait_for_any(fds: &[(RawFd, bool)], most: Duration) -> io::Result<Vec<Readiness>> {
     let mut polled: Vec<libc::pollfd> = fds.iter().copied().map(interest).collect();
     wait_for(&mut polled, most)?;

@@ -38,7 +38,7 @@ pub struct StampedFrame {
     pub len: usize,
     /// Sent by this host itself.
     pub outgoing: bool,
-    /// Nanoseconds since 1970; none if the kernel gave no stamp.
+    /// Nanoseconds since 1970; `None` if the kernel gave no stamp.
     pub at: Option<u64>,
 }
 

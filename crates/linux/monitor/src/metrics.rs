@@ -43,7 +43,7 @@ pub struct MonitorMetrics {
     pub source_errors: BTreeMap<String, u64>,
     pub outbox: OutboxStatus,
     pub actions: BTreeMap<(ActionKind, ActionOutcome), u64>,
-    /// Troubles of the monitor itself, in one line each, by the place where they were noticed.
+    /// Problems of the monitor itself, one line each, by the part that noticed them.
     pub troubles: BTreeMap<ErrorOrigin, BTreeSet<String>>,
 }
 

@@ -13,7 +13,7 @@ const BILLION: i128 = 1_000_000_000;
 pub(crate) struct Oscillator {
     raw_start: u64,
     local_start: u64,
-    /// Frequency by which it is faster than the machine's, in 2⁻³².
+    /// Relative frequency offset from the machine's clock, in units of 2⁻³².
     pub(crate) faster_q32: i64,
 }
 

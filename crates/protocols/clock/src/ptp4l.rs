@@ -26,7 +26,7 @@ use crate::plan::ClockPlan;
 pub enum Ptp4lVersion {
     /// 3.1, as in Debian 12.
     V3,
-    /// 4 and later: roles have other names.
+    /// Version 4 and later, which name roles differently.
     V4,
 }
 

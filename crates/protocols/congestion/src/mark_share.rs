@@ -33,7 +33,7 @@ impl MarkShare {
         Self { alpha: Self::ONE, shift: shift.min(10), delivered: 0, marked: 0 }
     }
 
-    /// Sets α as it is after a while, in units of 1 / 1,024.
+    /// Sets the initial α, in units of 1 / 1,024.
     #[must_use]
     pub fn starting_at(self, alpha: u32) -> Self {
         Self { alpha: alpha.min(Self::ONE), ..self }

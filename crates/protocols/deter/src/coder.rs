@@ -9,7 +9,7 @@ const LEAST: u16 = 24;
 const NARROW: u32 = 1 << 24;
 /// A probability follows by a part that falls with what was seen, down to 2⁻⁶.
 const MOST_SEEN: u8 = 64;
-/// Bits of the longest number's length.
+/// Bits that encode the length of a number.
 const LENGTH_BITS: usize = 6;
 
 /// Estimated probability that the answer is no.

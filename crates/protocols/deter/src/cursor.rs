@@ -14,7 +14,7 @@ use crate::sampling::SendTimeSample;
 use crate::times::TimesModel;
 use crate::{LogLevel, LogSide, LoggedHandshake};
 
-/// A call that was made.
+/// A recorded call of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoggedCall {
     /// The peer's frame of this number, marked like this if not as it left.

@@ -63,7 +63,7 @@ impl ConnectionRecorder {
         (self.level == LogLevel::Decisions).then_some(decisions)
     }
 
-    /// The owner of an end asked for something.
+    /// Records a command from the owner of an end.
     pub fn command(&mut self, side: LogSide, now: Time, command: TcpCommand) {
         put_command(&mut self.ends[side as usize].columns.calls, command);
         self.call(side, now, CallToken::Command);

@@ -405,7 +405,7 @@ impl Lifecycle {
         SessionStep::Nothing
     }
 
-    /// The peer has been silent for too long: start over.
+    /// Starts over after the peer has been silent for too long.
     pub(crate) fn on_silence(&mut self) -> SessionStep {
         match self.state {
             SessionState::Active => {

@@ -64,7 +64,7 @@ impl MessageReceiver {
         self.grants.remove(self.key);
     }
 
-    /// `data`: position, length, and length of the message.
+    /// Takes data: its position, its length, and the length of the message.
     pub(super) fn on_data<O: Out<ReceiverDriven>>(
         &mut self,
         now: Time,

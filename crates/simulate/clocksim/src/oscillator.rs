@@ -69,7 +69,7 @@ impl fmt::Display for DriftModel {
     }
 }
 
-/// All oscillators, since the last tick.
+/// State of all oscillators at the last tick.
 #[derive(Debug)]
 pub(crate) struct Oscillators {
     model: DriftModel,

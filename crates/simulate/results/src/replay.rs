@@ -38,7 +38,7 @@ pub struct LogFolder {
 }
 
 impl LogFolder {
-    /// Makes the folders above it. The folder itself is there when all logs are: see [`Self::finish`].
+    /// Creates the parent folders. The folder itself appears when all logs are complete: see [`Self::finish`].
     pub fn new(path: &Path) -> io::Result<Self> {
         let above = path.parent().unwrap_or(path);
         fs::create_dir_all(above)

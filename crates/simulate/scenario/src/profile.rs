@@ -105,7 +105,7 @@ fn fill(table: &mut TreeNode, defaults: &TreeNode) {
     }
 }
 
-/// Frames the packets of all traffic as the profile has them.
+/// Sets the frame sizes of all traffic to those of the profile.
 pub(crate) fn frame(profile: NetworkProfile, traffic: &mut [TrafficTemplate]) {
     if profile != NetworkProfile::HpccNs3 {
         return;

@@ -45,7 +45,7 @@ pub(crate) trait OnWire {
     /// The frame of the layer above that this carries, if any.
     fn body(&self) -> Option<&Self::Body>;
 
-    /// All frames of the layer above that are gone if this is.
+    /// Frames of the layer above that are lost with this one.
     fn handles(&self) -> &[Self::Body];
 
     /// True if it carries nothing and is sent only while the wire has nothing else to do.
@@ -105,7 +105,7 @@ pub(crate) trait LinkProtocol: Sized {
     /// Makes both ends of a link.
     fn pair(&self, site: LinkSite) -> EndpointPair<Self::Machine>;
 
-    /// Command that switches it on, if it was not on from the start.
+    /// Command that activates the protocol, if it starts inactive.
     fn activation() -> Option<<Self::Machine as Machine>::Command> {
         None
     }

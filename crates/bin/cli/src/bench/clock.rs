@@ -152,7 +152,7 @@ fn fabrics() -> Vec<(String, Result<Graph, GraphError>, &'static str)> {
     fabrics
 }
 
-/// The plan, and its best time in milliseconds.
+/// Computes a plan several times. Returns it with the best time in milliseconds.
 fn best(graph: &Graph, rounds: u32) -> Result<(ClockPlan, f64), Failure> {
     let mut best = f64::INFINITY;
     let mut made = None;

@@ -16,7 +16,7 @@ use units::{Prob, Span};
 use crate::args::{FieldArg, MeterArgs, NatArg};
 use crate::output::{CommandResult, Failure, print, say};
 
-/// All meters of a segment must have the same.
+/// Seed of the hashes; the same in all meters of a segment.
 const SEED: u64 = 0x6869_746c_6573_7301;
 const SHORTEST_BATCH: Span = Span::from_ms(1);
 const LONGEST_BATCH: Span = Span::from_ms(60_000);

@@ -20,7 +20,7 @@ impl CopiesByLoss {
         Self { target, sent: 0, missing: 0 }
     }
 
-    /// Starts over for counters that begin again.
+    /// Starts over after the counters were reset.
     pub(crate) fn start_over(self) -> Self {
         Self::new(self.target)
     }

@@ -67,8 +67,8 @@ impl<E: Executor> PortActor<E> {
         true
     }
 
-    /// The last order that was obeyed. One with an incarnation from the future, which an earlier version took, must not
-    /// keep others from being heard; that it switched the port off is still true.
+    /// Last order that was obeyed. One with an incarnation from the future, which earlier versions accepted, must not block
+    /// later orders; the port that it switched off still counts as off.
     fn obeyed(&self, now: Moment, port: &str) -> Option<ObeyedOrder> {
         let obeyed = self.kept.memory.orders.get(port).copied()?;
         let is_possible = obeyed.life <= Message::latest_life(now);

@@ -12,7 +12,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// All that have a physical port.
+    /// Selects all interfaces with a physical port.
     pub fn physical() -> Self {
         Self::default()
     }

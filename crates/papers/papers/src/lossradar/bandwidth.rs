@@ -18,8 +18,9 @@ const MIRRORED: f64 = 10.0;
 /// Batches in a second, each with a digest of each of two meters.
 const BATCHES: f64 = 100.0;
 const METERS: f64 = 2.0;
-/// A signature as it is at least (§5.3.2), and with what the analysis wants; and a count that makes the latter's number.
+/// Bits of the smallest signature (§5.3.2).
 const BASIC_BITS: f64 = 120.0;
+/// Bits of a signature with the fields that the analysis needs, and of the counter beside it.
 const SIGNATURE_BITS: f64 = BASIC_BITS + 16.0;
 const COUNT_BITS: f64 = 16.0;
 /// Bytes of a cell.

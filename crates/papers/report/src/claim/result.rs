@@ -140,7 +140,7 @@ pub struct PointResult {
 }
 
 impl PointResult {
-    /// `ours` is `None` if the scale has too little of it.
+    /// Judges a point. `ours` is `None` if the scale has too few trials.
     pub fn judge(claim: &Claim, point: &ClaimPoint, ours: Option<&MeasuredValue>) -> Self {
         let result = Self {
             id: format!("{}.{}", claim.id, point.id),

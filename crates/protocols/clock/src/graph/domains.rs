@@ -41,7 +41,7 @@ pub enum DomainError {
     Everything(String),
     /// Two domains have the same name.
     Twice(String),
-    /// No node has a name with this prefix.
+    /// Prefix that no name of a node has.
     NoSuchGroup(String),
 }
 

@@ -20,7 +20,7 @@ const NEAR: usize = 16_384;
 #[derive(Clone, Debug)]
 pub(super) struct Sides {
     children: Vec<GraphNode>,
-    /// By child, the one that speaks for its group, and whether it is on the other side.
+    /// Representative of the group of each child, and whether the child is on the other side.
     group: Vec<(u32, bool)>,
     competes: Vec<bool>,
 }

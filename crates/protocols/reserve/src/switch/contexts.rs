@@ -174,7 +174,7 @@ impl ContextTable {
         self.cuts.touch(once, context as usize, |cut| *cut = false);
     }
 
-    /// An unsolicited frame was refused or not; whether it has to be cut, itself or because one before it was.
+    /// Records whether an unsolicited frame was refused. Returns `true` if it must be cut, because it or one before it was refused.
     #[inline]
     pub(super) fn cut(&mut self, once: Touch<CutContexts>, context: u32, refused: bool) -> bool {
         self.cuts.touch(once, context as usize, |cut| {

@@ -55,7 +55,7 @@ pub struct Charge {
     pub(crate) from: u16,
     pub(crate) to: u16,
     pub(crate) units: u32,
-    /// The run of the switch that charged it; 0 if nothing was charged. Another run does not count it down.
+    /// Run of the switch that charged the frame; 0 if nothing was charged. A later run does not count it down.
     pub(crate) epoch: u16,
 }
 

@@ -35,7 +35,7 @@ impl BitRing {
         self.words[word] |= bit;
     }
 
-    /// Clears the bit; whether it was set.
+    /// Clears the bit. Returns `true` if it was set.
     #[inline]
     pub(super) fn take(&mut self, place: u64) -> bool {
         let (word, bit) = self.at(place);

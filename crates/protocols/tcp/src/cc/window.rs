@@ -10,8 +10,8 @@
 //!         any ──timeout─▶ Loss     ──repaired──▶ Open
 //! ```
 //!
-//! A reduction lasts until its stage is left: the window does not grow in Cwr and Recovery, and what happens there
-//! calls for no second one. In Loss the window grows by slow start, from one segment beside what is still in
+//! A reduction lasts until its stage is left: in Cwr and Recovery the window does not grow, and is not reduced a second
+//! time. In Loss the window grows by slow start, from one segment beside what is still in
 //! flight. The window falls at once. To let the flight glide down to it over a round trip (RFC 6937) is the
 //! connection's business, in Recovery; in Cwr nothing leaves until the flight has fallen.
 

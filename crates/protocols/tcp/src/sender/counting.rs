@@ -195,7 +195,7 @@ impl TcpSender {
         }
     }
 
-    /// `tcp_dupack_heuristics`: how far arrivals are ahead of the first segment.
+    /// Distance of arrivals from the first segment (`tcp_dupack_heuristics`).
     fn counted(&self) -> u64 {
         if self.uses_fack() {
             self.board.segments_below_sacked_end()

@@ -63,7 +63,7 @@ pub struct FlowSummary<'a, C> {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PauseSummary {
     pub pauses: u64,
-    /// Over all ports and classes.
+    /// Time that ports were paused, added up over all ports and classes.
     pub paused_seconds: f64,
     /// Share of the capacity of all ports that ports with a paused class could not use.
     pub silenced_share: f64,

@@ -31,7 +31,7 @@ pub enum PfcHeadroom {
 const RESERVE: Bytes = Bytes::new(4_000);
 
 impl Pfc {
-    /// The same for all ports.
+    /// Settings that are the same for all ports.
     pub fn new(alpha: f64, headroom: Bytes, hysteresis: Bytes) -> Self {
         Self { alpha, per_rate: false, headroom: PfcHeadroom::Fixed(headroom), hysteresis }
     }

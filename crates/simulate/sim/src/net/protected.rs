@@ -69,7 +69,7 @@ pub(crate) struct ProtectContext<'a> {
     pub packets: &'a mut Packets,
     pub queue: &'a mut EventQueue<NetworkEvent>,
     pub ends: &'a mut IndexVec<EndId, FlowEnd>,
-    /// True if packets are written on after the link has taken them, so that copies have to be known.
+    /// True if packets change after the link has taken them, so that the link must track copies.
     pub follows_copies: bool,
     pub actions: &'a mut LinkActions,
 }

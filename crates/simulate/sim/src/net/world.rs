@@ -89,8 +89,8 @@ impl<P: NetworkProgram> Network<'_, P> {
         Ok(self.conclude())
     }
 
-    /// Reads the packets that arrive next, so that they are in the cache when they do: reads that do not depend on each other
-    /// wait for memory together.
+    /// Prefetches the packets that arrive next. Independent reads wait for memory together, so their arrival finds them in the
+    /// cache.
     fn read_ahead(&self) {
         for event in self.queue.opened() {
             if let NetworkEvent::Arrive { packet, .. } = event {

@@ -366,7 +366,7 @@ impl<'a> ClockNetwork<'a> {
         }
     }
 
-    /// Starts again what was killed, and gives everybody a plan. `look` sees the pages before each change.
+    /// Restarts the killed daemons, and sends everybody a plan. `look` sees the pages before each change.
     pub(super) fn heal(&mut self, killed: &KillTargets, look: &dyn Fn()) -> Result<(), SystemError> {
         for cable in &killed.cables {
             self.stage.set_cable(*cable, true)?;

@@ -95,7 +95,7 @@ impl JudgedRuns {
     }
 }
 
-/// The most packets of one flow that a segment lost one after the other for congestion.
+/// Longest run of packets of one flow that a segment lost to congestion.
 fn longest_in_a_row(run: &LossRadarRun) -> usize {
     let mut segments: BTreeMap<u32, Vec<PacketKey>> = BTreeMap::new();
     for dropped in run.dropped().filter(|dropped| cause_of(dropped.why) == LossCause::Congestion) {

@@ -41,7 +41,7 @@ pub(super) struct KeptRsvs {
     next: Vec<u32>,
     lists: Vec<ContextList>,
     queues: Vec<OutputQueue>,
-    /// The outputs that anything waits for.
+    /// Bit mask of the outputs with waiting RSVs.
     waiting: u128,
 }
 
@@ -59,7 +59,7 @@ impl KeptRsvs {
         }
     }
 
-    /// The outputs that anything waits for.
+    /// Outputs with waiting RSVs.
     #[inline]
     pub(super) fn outputs(&self) -> impl Iterator<Item = u16> + use<> {
         let mut left = self.waiting;

@@ -24,7 +24,7 @@ const HEADERS: u32 = 14 + 20 + 8 + 16 + 4;
 const CONTROL: u32 = 64;
 const PORT: u16 = 4_800;
 
-/// Points of a distribution of sizes that levels are chosen by.
+/// Number of samples of a size distribution from which priority levels are chosen.
 const SIZES: usize = 2_000;
 
 impl SimTransport for ReceiverDriven {

@@ -138,7 +138,7 @@ impl TimeInterval {
         (self.from..=self.to).contains(&at)
     }
 
-    /// The same with a margin on either side.
+    /// This interval with a margin on either side.
     pub(crate) fn widened(self) -> Self {
         Self { from: self.from.saturating_sub(MARGIN), to: self.to + MARGIN }
     }
