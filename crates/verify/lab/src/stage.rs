@@ -167,6 +167,12 @@ impl Stage {
         self.middle().set_up(self.wire()[end], on)
     }
 
+    /// Waits until frames can leave the wire towards an end. Its port has no queue for as long as that end's interface is down, and
+    /// a busy kernel gives it one back seconds after the interface is up.
+    pub(crate) fn wait_for_port(&self, end: usize) -> net::Result<()> {
+        self.middle().wait_until_running(self.wire()[end])
+    }
+
     /// Deletes an end's interface, as a driver that is unloaded does.
     pub(crate) fn unplug(&self, end: usize) -> net::Result<()> {
         self.ends[end].with(|| {

@@ -183,7 +183,8 @@ impl FaultTargets<'_> {
                 self.wait_until_in_use(end);
             }
         }
-        Ok(self.on_wire(end, |netlink, index| netlink.wait_until_running(index))?)
+        self.on_wire(end, |netlink, index| netlink.wait_until_running(index))?;
+        Ok(self.stage.wait_for_port(end)?)
     }
 
     /// Waits until the daemon of an end serves its interface again, for some seconds at most: until then nobody does.

@@ -31,8 +31,9 @@ use units::StopFlag;
 pub(crate) const STAND_IN: &str = "hit0";
 /// `RestartSec` of the unit.
 const RESTART_AFTER: Duration = Duration::from_millis(50);
-/// `TimeoutStopSec` of the unit.
+/// `TimeoutStopSec` of the unit, and the same on a machine that may be busy.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 const POLL_EVERY: Duration = Duration::from_millis(25);
 /// Wrong arguments; the unit does not restart after it.
@@ -132,9 +133,9 @@ impl<'a> Supervisor<'a> {
         if let Some(child) = &mut state.child {
             if let Ok(Some(status)) = child.try_wait() {
                 self.ended(&mut state, now, status);
-            } else if state.leaving.is_some_and(|since| now > since + STOP_WITHIN) {
-                let side = self.side();
-                state.problems.push(format!("the daemon on the {side} did not end within 5 s of SIGTERM"));
+            } else if state.leaving.is_some_and(|since| now > since + STOP_PATIENCE) {
+                let (side, seconds) = (self.side(), STOP_PATIENCE.as_secs());
+                state.problems.push(format!("the daemon on the {side} did not end within {seconds} s of SIGTERM"));
                 state.leaving = Some(now + Duration::from_hours(1));
                 state.signal(libc::SIGKILL);
             }
@@ -151,7 +152,12 @@ impl<'a> Supervisor<'a> {
     fn ended(&self, state: &mut SupervisorState, now: Duration, status: ExitStatus) {
         state.child = None;
         state.unserved.get_or_insert(now);
-        let asked = state.leaving.take().is_some();
+        let leaving = state.leaving.take();
+        let asked = leaving.is_some();
+        if let Some(took) = leaving.map(|since| now.saturating_sub(since)).filter(|took| *took > STOP_WITHIN) {
+            let (side, seconds) = (self.side(), took.as_secs_f64());
+            state.problems.push(format!("the daemon on the {side} ended only after {seconds:.1} s of SIGTERM"));
+        }
         let problem = format!("the daemon on the {} ended with exit code 2", self.side());
         // It is tried again ten times a second; once is enough.
         if status.code() == Some(USAGE) && !state.problems.iter().any(|known| known.starts_with(&problem)) {
