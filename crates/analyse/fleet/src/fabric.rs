@@ -12,7 +12,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `build`, `segments` | switches and wires to a fabric, checked: levels, segments, order |
-//! | `builders` | Facebook's fabric, fat-trees, leaf–spine |
+//! | `builders` | fabrics of the shapes of `topology`: Facebook's, fat-trees, Jupiter, leaf–spine |
 //! | `file`, `toml` | files that say which switches and links there are |
 //! | `table` | CSV, of links and of other things |
 //! | `graph` | the same files as graphs for clocks, with failure domains |

@@ -11,7 +11,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `build` | names and ends of links to a graph, checked |
-//! | `builders` | fat trees, Facebook's pods, Jupiter, the testbed of the thesis |
+//! | `builders` | graphs of the shapes of `topology`: fat trees, Facebook's pods, Jupiter, the testbed of the thesis |
 //! | `domains` | failure domains, and the sets of them that a node or a link belongs to |
 //! | `names` | from names to numbers |
 
@@ -24,10 +24,10 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub use build::GraphError;
-pub use builders::HostLinks;
 pub(crate) use domains::DomainSet;
 pub use domains::{DomainError, DomainId, FailureDomain};
 pub use names::{GraphNames, UnknownMember};
+pub use topology::HostLinks;
 
 use domains::Domains;
 

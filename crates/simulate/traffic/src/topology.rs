@@ -15,6 +15,7 @@ mod routes;
 
 use std::collections::BTreeSet;
 
+use ::topology::ShapeSize;
 use units::{Rate, Span, nearest};
 
 pub use error::TopologyError;
@@ -199,9 +200,10 @@ impl Topology {
 
     fn check_size(&self) -> Result<(), TopologyError> {
         let hosts = self.nodes.iter().filter(|node| node.kind == NodeKind::Host).count();
-        match self.nodes.len() {
+        let [hosts, nodes, links] = [hosts, self.nodes.len(), self.links.len()].map(|count| count as u128);
+        match nodes {
             0 => Err(TopologyError::Empty),
-            nodes => error::check_size(hosts as u128, (nodes - hosts) as u128, self.links.len() as u128),
+            _ => error::check_size(ShapeSize { hosts, switches: nodes - hosts, links }),
         }
     }
 

@@ -5,60 +5,63 @@ use faults::Random;
 use radar::flowset::network::{CandidateSwitches, FlowsetNetwork};
 use radar::flowset::{FlowKey, Flowset, FlowsetShape};
 use radar::packet::Flow;
+use topology::{HostLinks, NodeOrder, Pods, ShapeWiring};
 
 /// Hops at which a flow has a packet more or less than at the hop before: some are always on their way when a slot ends.
 pub(super) const DIFFERING: f64 = 0.01;
 
 /// Switches of a FatTree: ToRs first, then aggregation switches, then cores.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FatTreeFabric {
-    half: usize,
+    pods: Pods,
+    wiring: ShapeWiring,
 }
 
 impl FatTreeFabric {
+    /// The fabric of switches with k ports, an even number.
     pub(super) fn new(k: usize) -> Self {
-        Self { half: k / 2 }
+        let pods = Pods::fat_tree(k as u32, HostLinks::None).expect("an even number of ports");
+        Self { pods, wiring: pods.wiring(NodeOrder::Tiers) }
+    }
+
+    /// ToRs in each pod, and as many aggregation switches.
+    fn half(&self) -> usize {
+        self.pods.lower as usize
     }
 
     fn tors(&self) -> usize {
-        2 * self.half * self.half
+        self.pods.pods as usize * self.half()
     }
 
     pub(super) fn switches(&self) -> usize {
-        5 * self.half * self.half
+        self.wiring.nodes.len()
     }
 
     /// Flows in all that make `each` at each switch.
     fn flows(&self, each: u64) -> u64 {
-        each * (self.half * self.half) as u64
+        each * (self.half() * self.half()) as u64
     }
 
     fn agg(&self, pod: usize, number: usize) -> usize {
-        self.tors() + pod * self.half + number
+        self.wiring.number(2, pod as u32, number as u32) as usize
     }
 
     fn core(&self, agg: usize, number: usize) -> usize {
-        2 * self.tors() + agg * self.half + number
+        self.wiring.number(3, agg as u32, number as u32) as usize
     }
 
     pub(super) fn neighbours(&self) -> Vec<Vec<usize>> {
         let mut lists = vec![Vec::new(); self.switches()];
-        let mut link = |one: usize, two: usize| {
+        for [one, two] in self.wiring.links.iter().map(|ends| ends.map(|end| end as usize)) {
             lists[one].push(two);
             lists[two].push(one);
-        };
-        for pod in 0..2 * self.half {
-            for number in 0..self.half {
-                (0..self.half).for_each(|tor| link(pod * self.half + tor, self.agg(pod, number)));
-                (0..self.half).for_each(|core| link(self.agg(pod, number), self.core(number, core)));
-            }
         }
         lists
     }
 
     /// The switches that the nth flow passes.
     pub(super) fn path(&self, nth: u64) -> [usize; 5] {
-        let (half, tors) = (self.half, self.tors());
+        let (half, tors) = (self.half(), self.tors());
         let pairs = tors * (tors - half);
         let (pair, way) = (nth as usize % pairs, nth as usize / pairs % (half * half));
         let (from, other) = (pair / (tors - half), pair % (tors - half));

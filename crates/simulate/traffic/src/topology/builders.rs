@@ -1,8 +1,9 @@
-//! The topologies that papers use.
+//! The topologies that papers use: the shapes of the crate `topology`, with names, rates and delays.
 //!
 //! Hosts come first and are called `h0`, `h1`, … from the first rack to the last, so that a host's number is also its
 //! [`NodeId`]; switches follow, called after their role. Only [`Topology::testbed`] keeps the names of its figure.
 
+use ::topology::{HostLinks, LeafSpine, NodeOrder, Pods, ShapeNode, ShapeSize, ShapeWiring, SwitchChain};
 use units::{Rate, Span};
 
 use super::error::check_size;
@@ -21,58 +22,45 @@ const HPCC_TESTBED_UPLINK_DELAY: Span = Span::from_ns(725);
 impl Topology {
     /// LinkGuardian (SIGCOMM'23) §4, Fig. 7: h4 – sw2 – sw6 – h8, where sw2 – sw6 is the corrupting link.
     pub fn testbed(rate: Rate) -> Self {
-        let mut draft = TopologyDraft::default();
-        let [h4, h8] = ["h4", "h8"].map(|name| draft.node(name.to_string(), NodeKind::Host));
-        let [sw2, sw6] = ["sw2", "sw6"].map(|name| draft.switch(name));
-        for (a, b) in [(h4, sw2), (sw2, sw6), (sw6, h8)] {
-            draft.link(a, b, rate, TESTBED_DELAY);
+        let mut testbed = wired(&SwitchChain { switches: 2 }.wiring(), numbered, [(rate, TESTBED_DELAY); 2]);
+        for (node, name) in testbed.nodes.iter_mut().zip(["h4", "h8", "sw2", "sw6"]) {
+            name.clone_into(&mut node.name);
         }
-        draft.finish()
+        testbed
     }
 
     /// Two hosts and the wire between them.
     pub fn pair(rate: Rate, delay: Span) -> Self {
-        let mut draft = TopologyDraft::with_hosts(2);
-        draft.link(NodeId(0), NodeId(1), rate, delay);
-        draft.finish()
+        wired(&SwitchChain { switches: 0 }.wiring(), numbered, [(rate, delay); 2])
     }
 
     /// All hosts on the switch `sw0`.
     pub fn single_switch(hosts: u32, rate: Rate, delay: Span) -> Result<Self, TopologyError> {
         expect(hosts >= 1, "a switch with at least one host")?;
-        check_size(u128::from(hosts), 1, u128::from(hosts))?;
-        let mut draft = TopologyDraft::with_hosts(hosts);
-        let switch = draft.switch("sw0");
-        draft.attach(0..hosts, switch, rate, delay);
-        Ok(draft.finish())
+        let rack = LeafSpine { leaves: 1, spines: 0, hosts };
+        check_size(rack.size())?;
+        Ok(wired(&rack.wiring(), numbered, [(rate, delay); 2]))
     }
 
     /// h0 – sw0 – sw1 – … – h1: a path with several links that may corrupt.
     pub fn chain(switches: u32, rate: Rate, delay: Span) -> Result<Self, TopologyError> {
         expect(switches >= 1, "a chain of at least one switch")?;
-        check_size(2, u128::from(switches), u128::from(switches) + 1)?;
-        let mut draft = TopologyDraft::with_hosts(2);
-        let mut last = NodeId(0);
-        for number in 0..switches {
-            let switch = draft.switch(format!("sw{number}"));
-            draft.link(last, switch, rate, delay);
-            last = switch;
-        }
-        draft.link(last, NodeId(1), rate, delay);
-        Ok(draft.finish())
+        let chain = SwitchChain { switches };
+        check_size(chain.size())?;
+        Ok(wired(&chain.wiring(), numbered, [(rate, delay); 2]))
     }
 
     /// `pairs` hosts on the switch `left`, as many (numbered on) on `right`, and one link between the two. Each link
     /// has the delay.
     pub fn dumbbell(pairs: u32, edge: Rate, bottleneck: Rate, delay: Span) -> Result<Self, TopologyError> {
         expect(pairs >= 1, "a dumbbell of at least one pair")?;
-        check_size(2 * u128::from(pairs), 2, 2 * u128::from(pairs) + 1)?;
-        let mut draft = TopologyDraft::with_hosts(2 * pairs);
-        let [left, right] = ["left", "right"].map(|name| draft.switch(name));
-        draft.attach(0..pairs, left, edge, delay);
-        draft.attach(pairs..2 * pairs, right, edge, delay);
-        draft.link(left, right, bottleneck, delay);
-        Ok(draft.finish())
+        let racks = LeafSpine { leaves: 2, spines: 0, hosts: pairs };
+        let size = racks.size();
+        check_size(ShapeSize { links: size.links + 1, ..size })?;
+        let mut wiring = racks.wiring();
+        wiring.links.push([0, 1].map(|side| wiring.number(1, 0, side)));
+        let name = |node: ShapeNode| ["left", "right"][node.number as usize].to_owned();
+        Ok(wired(&wiring, name, [(edge, delay), (bottleneck, delay)]))
     }
 
     /// Every leaf linked to every spine.
@@ -88,39 +76,28 @@ impl Topology {
             leaves >= 1 && spines >= 1 && hosts_per_leaf >= 1,
             "at least one leaf, one spine and one host per leaf",
         )?;
-        let [l, s, h] = [leaves, spines, hosts_per_leaf].map(u128::from);
-        check_size(l * h, l + s, l * h + l * s)?;
-        let mut draft = TopologyDraft::with_hosts(leaves * hosts_per_leaf);
-        let leaf_ids: Vec<NodeId> = (0..leaves).map(|leaf| draft.switch(format!("leaf{leaf}"))).collect();
-        let spine_ids: Vec<NodeId> = (0..spines).map(|spine| draft.switch(format!("spine{spine}"))).collect();
-        for (number, leaf) in (0..).zip(&leaf_ids) {
-            draft.attach(number * hosts_per_leaf..(number + 1) * hosts_per_leaf, *leaf, host, delay);
-        }
-        for leaf in &leaf_ids {
-            for spine in &spine_ids {
-                draft.link(*leaf, *spine, fabric, delay);
-            }
-        }
-        Ok(draft.finish())
+        let shape = LeafSpine { leaves, spines, hosts: hosts_per_leaf };
+        check_size(shape.size())?;
+        let name = |node: ShapeNode| format!("{}{}", if node.tier == 1 { "leaf" } else { "spine" }, node.number);
+        Ok(wired(&shape.wiring(), name, [(host, delay), (fabric, delay)]))
     }
 
     /// Al-Fares et al. (SIGCOMM'08): k pods of k-port switches and k³/4 hosts, all links alike. Switches are
     /// `edge<pod>-<number>`, `agg<pod>-<number>` and `core<number>`.
     pub fn fat_tree(k: u32, rate: Rate, delay: Span) -> Result<Self, TopologyError> {
-        expect(k >= 2 && k.is_multiple_of(2), "an even number of ports per switch, at least 2")?;
-        let half = k / 2;
-        let [pods, h] = [k, half].map(u128::from);
-        check_size(pods * h * h, 2 * pods * h + h * h, 3 * pods * h * h)?;
-        let tiers = ThreeTiers { pods: k, edges: half, aggs: half, hosts_per_edge: half, cores_per_agg: half };
-        Ok(tiers.build("edge", rate, rate, delay))
+        let tree = Pods::fat_tree(k, HostLinks::Single);
+        let tree = tree.ok_or(TopologyError::Shape("an even number of ports per switch, at least 2"))?;
+        check_size(tree.size())?;
+        Ok(wired_pods(&tree, "edge", [(rate, delay); 2]))
     }
 
     /// HPCC (Li's thesis) §2.6.1: 5 pods of 4 ToRs and 4 aggregation switches, 16 cores, 16 hosts of 100G per rack,
     /// 400G between switches, 1 µs per link. The text gives the numbers; that each aggregation switch of a pod has
     /// four cores to itself is how the authors' simulation connects them. ToRs are `tor<pod>-<number>`.
     pub fn hpcc() -> Self {
-        let tiers = ThreeTiers { pods: 5, edges: 4, aggs: 4, hosts_per_edge: 16, cores_per_agg: 4 };
-        tiers.build("tor", Rate::gbps(100), Rate::gbps(400), Span::from_us(1))
+        let shape = Pods { pods: 5, lower: 4, upper: 4, tops: 4, hosts: 16, host_links: HostLinks::Single };
+        let delay = Span::from_us(1);
+        wired_pods(&shape, "tor", [(Rate::gbps(100), delay), (Rate::gbps(400), delay)])
     }
 
     /// HPCC's testbed (Li's thesis, §2.6.1): the switch `agg`, four ToRs each with one link of 100G to it, and 32 servers
@@ -130,17 +107,9 @@ impl Topology {
     /// Delays make the base RTT of a packet with 1,000 bytes of payload and its telemetry (1,124 bytes on the wire) that
     /// of the thesis, 5.4 µs in a rack and 8.5 µs across, with what switches take included.
     pub fn hpcc_testbed() -> Self {
-        const RACK: u32 = 16;
-        let mut draft = TopologyDraft::with_hosts(4 * RACK);
-        let tors: Vec<NodeId> = (0..4).map(|tor| draft.switch(format!("tor{tor}"))).collect();
-        let agg = draft.switch("agg");
-        for (rack, tor) in (0..).zip(&tors) {
-            draft.attach(rack * RACK..(rack + 1) * RACK, *tor, Rate::gbps(25), HPCC_TESTBED_HOST_DELAY);
-        }
-        for tor in tors {
-            draft.link(tor, agg, Rate::gbps(100), HPCC_TESTBED_UPLINK_DELAY);
-        }
-        draft.finish()
+        let name = |node: ShapeNode| if node.tier == 1 { format!("tor{}", node.number) } else { "agg".to_owned() };
+        let links = [(Rate::gbps(25), HPCC_TESTBED_HOST_DELAY), (Rate::gbps(100), HPCC_TESTBED_UPLINK_DELAY)];
+        wired(&LeafSpine { leaves: 4, spines: 1, hosts: 16 }.wiring(), name, links)
     }
 }
 
@@ -148,83 +117,36 @@ fn expect(holds: bool, expected: &'static str) -> Result<(), TopologyError> {
     if holds { Ok(()) } else { Err(TopologyError::Shape(expected)) }
 }
 
-/// Three tiers: within a pod every edge switch is linked to every aggregation switch; the n-th aggregation switch of
-/// every pod is linked to the n-th group of cores.
-struct ThreeTiers {
-    pods: u32,
-    edges: u32,
-    aggs: u32,
-    hosts_per_edge: u32,
-    cores_per_agg: u32,
+/// Name of a switch without a role.
+fn numbered(node: ShapeNode) -> String {
+    format!("sw{}", node.number)
 }
 
-impl ThreeTiers {
-    fn build(&self, edge_name: &str, host: Rate, fabric: Rate, delay: Span) -> Topology {
-        let mut draft = TopologyDraft::with_hosts(self.pods * self.edges * self.hosts_per_edge);
-        let edges = draft.tier(edge_name, self.pods, self.edges);
-        let aggs = draft.tier("agg", self.pods, self.aggs);
-        let cores: Vec<NodeId> =
-            (0..self.aggs * self.cores_per_agg).map(|core| draft.switch(format!("core{core}"))).collect();
-        for (rack, edge) in (0..).zip(edges.iter().flatten()) {
-            draft.attach(rack * self.hosts_per_edge..(rack + 1) * self.hosts_per_edge, *edge, host, delay);
-        }
-        for (edges, aggs) in edges.iter().zip(&aggs) {
-            for edge in edges {
-                aggs.iter().for_each(|agg| draft.link(*edge, *agg, fabric, delay));
-            }
-        }
-        for pod in &aggs {
-            for (agg, cores) in pod.iter().zip(cores.chunks(self.cores_per_agg as usize)) {
-                cores.iter().for_each(|core| draft.link(*agg, *core, fabric, delay));
-            }
-        }
-        draft.finish()
-    }
+/// Rates and delays of the links of hosts, and of those between switches.
+type LinkKinds = [(Rate, Span); 2];
+
+fn wired_pods(pods: &Pods, edge: &str, links: LinkKinds) -> Topology {
+    let name = |node: ShapeNode| match node.tier {
+        1 => format!("{edge}{}-{}", node.block, node.number),
+        2 => format!("agg{}-{}", node.block, node.number),
+        _ => format!("core{}", pods.top(node)),
+    };
+    wired(&pods.wiring(NodeOrder::Tiers), name, links)
 }
 
-/// A topology in the making; right by construction, so that it needs no check.
-#[derive(Default)]
-struct TopologyDraft {
-    nodes: Vec<TopologyNode>,
-    links: Vec<TopologyLink>,
-}
-
-impl TopologyDraft {
-    fn with_hosts(hosts: u32) -> Self {
-        let mut draft = Self::default();
-        for number in 0..hosts {
-            draft.node(format!("h{number}"), NodeKind::Host);
-        }
-        draft
-    }
-
-    fn node(&mut self, name: String, kind: NodeKind) -> NodeId {
-        self.nodes.push(TopologyNode { name, kind });
-        NodeId(self.nodes.len() as u32 - 1)
-    }
-
-    fn switch(&mut self, name: impl Into<String>) -> NodeId {
-        self.node(name.into(), NodeKind::Switch)
-    }
-
-    /// The switches of one role, by pod.
-    fn tier(&mut self, role: &str, pods: u32, per_pod: u32) -> Vec<Vec<NodeId>> {
-        (0..pods).map(|pod| (0..per_pod).map(|number| self.switch(format!("{role}{pod}-{number}"))).collect()).collect()
-    }
-
-    fn link(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Span) {
-        self.links.push(TopologyLink { a, b, rate, delay });
-    }
-
-    fn attach(&mut self, hosts: std::ops::Range<u32>, switch: NodeId, rate: Rate, delay: Span) {
-        for host in hosts {
-            self.link(NodeId(host), switch, rate, delay);
-        }
-    }
-
-    fn finish(self) -> Topology {
-        Topology { nodes: self.nodes, links: self.links }
-    }
+/// The topology of a shape whose hosts come first, with these names of switches. It is right by construction, and needs no
+/// check.
+fn wired(wiring: &ShapeWiring, name: impl Fn(ShapeNode) -> String, [access, fabric]: LinkKinds) -> Topology {
+    let node = |(number, node): (u32, &ShapeNode)| match node.is_host() {
+        true => TopologyNode { name: format!("h{number}"), kind: NodeKind::Host },
+        false => TopologyNode { name: name(*node), kind: NodeKind::Switch },
+    };
+    let link = |&ends: &[u32; 2]| {
+        let is_access = ends.iter().any(|end| wiring.nodes[*end as usize].is_host());
+        let ((rate, delay), [a, b]) = (if is_access { access } else { fabric }, ends.map(NodeId));
+        TopologyLink { a, b, rate, delay }
+    };
+    Topology { nodes: (0..).zip(&wiring.nodes).map(node).collect(), links: wiring.links.iter().map(link).collect() }
 }
 
 #[cfg(test)]

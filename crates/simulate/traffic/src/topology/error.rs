@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ::topology::ShapeSize;
+
 use super::NodeId;
 
 /// Room for a fat-tree of 64-port switches, which has 65,536 hosts, 5,120 switches and 196,608 links; with more
@@ -47,8 +49,8 @@ pub enum TopologyError {
     },
 }
 
-/// Refuses what would fill the memory, before it is built. No product of three 32-bit numbers overflows here.
-pub(super) fn check_size(hosts: u128, switches: u128, links: u128) -> Result<(), TopologyError> {
+/// Refuses what would fill the memory, before it is built.
+pub(super) fn check_size(ShapeSize { hosts, switches, links }: ShapeSize) -> Result<(), TopologyError> {
     if hosts <= MAX_HOSTS && switches <= MAX_SWITCHES && links <= MAX_LINKS {
         Ok(())
     } else {

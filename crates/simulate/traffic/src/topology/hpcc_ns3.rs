@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 
+use ::topology::ShapeSize;
 use units::{Prob, Rate, Span};
 
 use super::error::check_size;
@@ -41,7 +42,7 @@ impl Topology {
         let mut lines = NumberedLines::new(text);
         let counts = counts(&mut lines).map_err(blame)?;
         let hosts = u128::from(counts.nodes).saturating_sub(counts.switches as u128);
-        check_size(hosts, counts.switches as u128, counts.links as u128)?;
+        check_size(ShapeSize { hosts, switches: counts.switches as u128, links: counts.links as u128 })?;
         let nodes = nodes(&mut lines, &counts).map_err(blame)?;
         let mut draft = LinkDraft { nodes: &nodes, links: Vec::new(), losses: BTreeMap::new(), lines: BTreeMap::new() };
         for read in 0..counts.links {
