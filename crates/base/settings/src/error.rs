@@ -9,6 +9,16 @@ pub enum SourceLocation {
     Set(String),
 }
 
+impl SourceLocation {
+    /// Line of the file; the first for what stands in no line.
+    pub const fn line(&self) -> usize {
+        match self {
+            Self::Line(line) => *line,
+            Self::Set(_) => 1,
+        }
+    }
+}
+
 /// Error in a key: the place where it was written, and the value that was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError {

@@ -9,6 +9,7 @@
 //! | `keys` | which keys there are; unknown ones are answered with the nearest |
 //! | `sweep` | lists to points |
 //! | `reader` | values to types; which keys were read |
+//! | `table` | values of files without sweeps to types, with their lines |
 //! | `seeds` | seeds as ranges and lists |
 
 pub mod document;
@@ -19,6 +20,7 @@ pub mod reader;
 mod seeds;
 pub mod set;
 pub mod sweep;
+mod table;
 pub mod tree;
 
 pub use document::SettingsDocument;
@@ -27,3 +29,4 @@ pub use keys::{KeyShape, Keys};
 pub use place::{LineIndex, TomlError, from_toml};
 pub use reader::{ReadResult, SettingsReader, UsedKeys};
 pub use seeds::Seeds;
+pub use table::TableReader;

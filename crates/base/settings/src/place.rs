@@ -31,7 +31,7 @@ pub struct TomlError {
 }
 
 impl TomlError {
-    pub fn new(text: &str, error: &toml::de::Error) -> Self {
+    pub(crate) fn new(text: &str, error: &toml::de::Error) -> Self {
         Self {
             line: error.span().map_or(1, |span| LineIndex::of(text).at(span.start)),
             problem: error.message().replace('\n', " "),

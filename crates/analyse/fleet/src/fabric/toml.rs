@@ -24,10 +24,9 @@
 //! members = ["leaf0--spine0", "spine1"]
 //! ```
 
-use ::toml::Spanned;
-use ::toml::de::{DeTable, DeValue};
-use clock::graph::HostLinks;
-use settings::{LineIndex, TomlError};
+use settings::tree::TreeNode;
+use settings::{KeyError, TableReader};
+use topology::HostLinks;
 use units::Rate;
 
 use super::file::{DEFAULT_RATE, FileDraft};
@@ -71,7 +70,7 @@ pub(super) struct DomainEntry {
 pub(super) fn read_with_domains(text: &str) -> Result<(TomlTopology, Vec<DomainEntry>), LineError> {
     within(text, |root| {
         let topology = match kind(root)? {
-            Some(fabric) if fabric.required("kind")?.0 == "jupiter" => TomlTopology::Jupiter(jupiter(&fabric)?.0),
+            Some(fabric) if fabric.needed_text("kind")?.0 == "jupiter" => TomlTopology::Jupiter(jupiter(&fabric)?.0),
             Some(fabric) => TomlTopology::Known(known(&fabric)?),
             None => TomlTopology::Listed(listed(root)?),
         };
@@ -84,31 +83,52 @@ pub(super) fn read_domains(text: &str) -> Result<Vec<DomainEntry>, LineError> {
     within(text, domains)
 }
 
-fn within<T>(text: &str, read: impl FnOnce(&TomlEntries<'_>) -> LineResult<T>) -> LineResult<T> {
-    let lines = LineIndex::of(text);
-    let root = DeTable::parse(text).map_err(|error| {
-        let TomlError { line, problem } = TomlError::new(text, &error);
-        LineError::new(line, problem)
-    })?;
-    let root = TomlEntries { table: root.get_ref(), line: 1, lines: &lines };
-    root.check(&FILE)?;
+type LineResult<T> = Result<T, LineError>;
+
+impl From<KeyError> for LineError {
+    fn from(KeyError { place, key, problem }: KeyError) -> Self {
+        let line = place.line();
+        match key.as_str() {
+            "" => Self { line, problem },
+            key => Self::new(line, format_args!("{key}: {problem}")),
+        }
+    }
+}
+
+fn within<T>(text: &str, read: impl FnOnce(&TableReader<'_>) -> LineResult<T>) -> LineResult<T> {
+    let root = TreeNode::parse(text)?;
+    let root = TableReader::new(&root);
+    check(&root, &FILE)?;
     read(&root)
 }
 
+/// Fails if there are other keys.
+fn check(table: &TableReader<'_>, known: &[&str]) -> LineResult<()> {
+    match table.keys().find(|(key, _)| !known.contains(key)) {
+        Some((key, line)) => Err(LineError::new(line, unknown("key", key, known))),
+        None => Ok(()),
+    }
+}
+
+fn rate(table: &TableReader<'_>) -> LineResult<Rate> {
+    let Some((text, _)) = table.text("rate")? else { return Ok(DEFAULT_RATE) };
+    Ok(text.parse().map_err(|error| table.wrong("rate", format_args!("'{text}': {error}")))?)
+}
+
 /// The table of a fabric of some kind, if links are not listed instead.
-fn kind<'a>(root: &TomlEntries<'a>) -> LineResult<Option<TomlEntries<'a>>> {
-    match (root.table("fabric")?, root.get("link"), root.get("switch").or(root.get("tors"))) {
-        (Some(_), Some((_, line)), _) | (Some(_), _, Some((_, line))) => {
+fn kind<'a>(root: &TableReader<'a>) -> LineResult<Option<TableReader<'a>>> {
+    match (root.table("fabric")?, root.line_of("link"), root.line_of("switch").or(root.line_of("tors"))) {
+        (Some(_), Some(line), _) | (Some(_), _, Some(line)) => {
             Err(LineError::new(line, "expected either [fabric] or links and switches, not both"))
         }
         (fabric, ..) => Ok(fabric),
     }
 }
 
-fn domains(root: &TomlEntries<'_>) -> LineResult<Vec<DomainEntry>> {
-    let entry = |domain: TomlEntries<'_>| {
-        domain.check(&DOMAIN)?;
-        let (name, _) = domain.required("name")?;
+fn domains(root: &TableReader<'_>) -> LineResult<Vec<DomainEntry>> {
+    let entry = |domain: TableReader<'_>| {
+        check(&domain, &DOMAIN)?;
+        let (name, _) = domain.needed_text("name")?;
         let members = domain.texts("members")?.ok_or_else(|| domain.wrong("members", "missing"))?;
         let members = members.into_iter().map(|(member, line)| (member.to_owned(), line)).collect();
         Ok(DomainEntry { name: name.to_owned(), members })
@@ -117,14 +137,14 @@ fn domains(root: &TomlEntries<'_>) -> LineResult<Vec<DomainEntry>> {
 }
 
 /// A fabric of a kind.
-fn known(fabric: &TomlEntries<'_>) -> Result<Fabric, LineError> {
-    let (kind, line) = fabric.required("kind")?;
-    let rate = |known: &[&str]| fabric.check(known).and_then(|()| fabric.rate("rate"));
-    let whole = |key| fabric.whole(key);
+fn known(fabric: &TableReader<'_>) -> Result<Fabric, LineError> {
+    let (kind, line) = fabric.needed_text("kind")?;
+    let rate = |known: &[&str]| check(fabric, known).and_then(|()| rate(fabric));
+    let whole = |key| fabric.count(key);
     let built = match kind {
         "facebook" => {
             let rate = rate(&FACEBOOK)?;
-            let usual = Facebook::pods(fabric.required_whole("pods")?);
+            let usual = Facebook::pods(fabric.needed_count("pods")?);
             Fabric::facebook(&Facebook {
                 tors: whole("tors")?.unwrap_or(usual.tors),
                 fabrics: whole("fabrics")?.unwrap_or(usual.fabrics),
@@ -135,21 +155,21 @@ fn known(fabric: &TomlEntries<'_>) -> Result<Fabric, LineError> {
         }
         "fat-tree" => {
             let rate = rate(&FAT_TREE)?;
-            Fabric::fat_tree(fabric.required_whole("k")?, rate)
+            Fabric::fat_tree(fabric.needed_count("k")?, rate)
         }
         "jupiter" => Fabric::jupiter(jupiter(fabric)?.1),
         "leaf-spine" => {
             let rate = rate(&LEAF_SPINE)?;
-            Fabric::leaf_spine(fabric.required_whole("leaves")?, fabric.required_whole("spines")?, rate)
+            Fabric::leaf_spine(fabric.needed_count("leaves")?, fabric.needed_count("spines")?, rate)
         }
         _ => return Err(LineError::new(line, unknown("kind of fabric", kind, &KINDS))),
     };
-    built.map_err(|error| LineError::new(fabric.line, error))
+    built.map_err(|error| LineError::new(fabric.line(), error))
 }
 
 /// Reads how its hosts are linked, and the rate of its links.
-fn jupiter(fabric: &TomlEntries<'_>) -> LineResult<(HostLinks, Rate)> {
-    fabric.check(&JUPITER)?;
+fn jupiter(fabric: &TableReader<'_>) -> LineResult<(HostLinks, Rate)> {
+    check(fabric, &JUPITER)?;
     let hosts = match fabric.text("hosts")? {
         None => HostLinks::Dual,
         Some((hosts, line)) => {
@@ -159,15 +179,15 @@ fn jupiter(fabric: &TomlEntries<'_>) -> LineResult<(HostLinks, Rate)> {
             })?
         }
     };
-    Ok((hosts, fabric.rate("rate")?))
+    Ok((hosts, rate(fabric)?))
 }
 
-fn listed(root: &TomlEntries<'_>) -> Result<FileDraft, LineError> {
+fn listed(root: &TableReader<'_>) -> Result<FileDraft, LineError> {
     let [switches, links] = [root.tables("switch")?, root.tables("link")?];
     let mut draft = FileDraft::default();
     for switch in &switches {
-        switch.check(&SWITCH)?;
-        let (name, line) = switch.required("name")?;
+        check(switch, &SWITCH)?;
+        let (name, line) = switch.needed_text("name")?;
         let number = draft.declare(name, line)?;
         if let Some((text, line)) = switch.text("role")? {
             let Some((_, role)) = ROLES.iter().find(|(name, _)| *name == text) else {
@@ -182,122 +202,21 @@ fn listed(root: &TomlEntries<'_>) -> Result<FileDraft, LineError> {
         draft.set_role(tor, Role::Tor, line)?;
     }
     for link in &links {
-        link.check(&LINK)?;
+        check(link, &LINK)?;
         let mut end = |key| {
-            let (name, line) = link.required(key)?;
+            let (name, line) = link.needed_text(key)?;
             if is_complete { draft.declared(name, line) } else { Ok(draft.switch(name, line)) }
         };
         let [lower, upper] = [end("lower")?, end("upper")?];
         let ports = match link.texts("ports")?.as_deref() {
             None => None,
             Some([(lower, _), (upper, _)]) => Some([Box::from(*lower), Box::from(*upper)]),
-            Some(_) => return Err(link.wrong("ports", "expected two: at the lower and at the upper switch")),
+            Some(_) => return Err(link.wrong("ports", "expected two: at the lower and at the upper switch").into()),
         };
-        draft.wire(FabricWire { lower, upper, rate: link.rate("rate")?, ports }, link.line);
+        draft.wire(FabricWire { lower, upper, rate: rate(link)?, ports }, link.line());
     }
     if links.is_empty() && switches.is_empty() {
         return Err(LineError::new(1, format_args!("{}: [[link]], or a [fabric] of some kind", FabricError::NoLinks)));
     }
     Ok(draft)
-}
-
-/// A table, and the line in which it begins.
-struct TomlEntries<'a> {
-    table: &'a DeTable<'a>,
-    line: usize,
-    lines: &'a LineIndex,
-}
-
-type LineResult<T> = Result<T, LineError>;
-
-impl<'a> TomlEntries<'a> {
-    fn get(&self, key: &str) -> Option<(&'a DeValue<'a>, usize)> {
-        let value = self.table.get(key)?;
-        Some((value.get_ref(), self.lines.at(value.span().start)))
-    }
-
-    fn wrong(&self, key: &str, problem: &str) -> LineError {
-        LineError::new(self.get(key).map_or(self.line, |(_, line)| line), format_args!("{key}: {problem}"))
-    }
-
-    /// Fails if there are other keys.
-    fn check(&self, known: &[&str]) -> LineResult<()> {
-        // The order of a table is not that of the file.
-        let mut keys: Vec<_> = self.table.keys().collect();
-        keys.sort_by_key(|key| key.span().start);
-        match keys.into_iter().find(|key| !known.contains(&key.get_ref().as_ref())) {
-            Some(key) => Err(LineError::new(self.lines.at(key.span().start), unknown("key", key.get_ref(), known))),
-            None => Ok(()),
-        }
-    }
-
-    fn text(&self, key: &str) -> LineResult<Option<(&'a str, usize)>> {
-        match self.get(key) {
-            None => Ok(None),
-            Some((DeValue::String(text), line)) => Ok(Some((text.as_ref(), line))),
-            Some(_) => Err(self.wrong(key, "expected text in quotes")),
-        }
-    }
-
-    fn required(&self, key: &str) -> LineResult<(&'a str, usize)> {
-        self.text(key)?.ok_or_else(|| self.wrong(key, "missing"))
-    }
-
-    fn rate(&self, key: &str) -> LineResult<Rate> {
-        let Some((text, _)) = self.text(key)? else { return Ok(DEFAULT_RATE) };
-        text.parse().map_err(|error| self.wrong(key, &format!("'{text}': {error}")))
-    }
-
-    /// A number of something.
-    fn whole(&self, key: &str) -> LineResult<Option<u32>> {
-        let number = match self.get(key) {
-            None => return Ok(None),
-            Some((DeValue::Integer(number), _)) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
-            Some(_) => None,
-        };
-        let expected = || self.wrong(key, "expected a whole number of at least 1, below 2^32");
-        number.filter(|number| *number > 0).map(Some).ok_or_else(expected)
-    }
-
-    fn required_whole(&self, key: &str) -> LineResult<u32> {
-        self.whole(key)?.ok_or_else(|| self.wrong(key, "missing"))
-    }
-
-    fn texts(&self, key: &str) -> LineResult<Option<Vec<(&'a str, usize)>>> {
-        let wrong = || self.wrong(key, "expected a list of texts in quotes");
-        let items = match self.get(key) {
-            None => return Ok(None),
-            Some((DeValue::Array(items), _)) => items,
-            Some(_) => return Err(wrong()),
-        };
-        let text = |item: &'a Spanned<DeValue<'a>>| match item.get_ref() {
-            DeValue::String(text) => Ok((text.as_ref(), self.lines.at(item.span().start))),
-            _ => Err(wrong()),
-        };
-        items.iter().map(text).collect::<LineResult<_>>().map(Some)
-    }
-
-    fn table(&self, key: &str) -> LineResult<Option<Self>> {
-        match self.get(key) {
-            None => Ok(None),
-            Some((DeValue::Table(table), line)) => Ok(Some(TomlEntries { table, line, lines: self.lines })),
-            Some(_) => Err(self.wrong(key, &format!("expected a table: [{key}]"))),
-        }
-    }
-
-    fn tables(&self, key: &str) -> LineResult<Vec<Self>> {
-        let wrong = || self.wrong(key, &format!("expected a list of tables: [[{key}]]"));
-        let items = match self.get(key) {
-            None => return Ok(Vec::new()),
-            Some((DeValue::Array(items), _)) => items,
-            Some(_) => return Err(wrong()),
-        };
-        let entries = |item: &'a Spanned<DeValue<'a>>| match item.get_ref() {
-            DeValue::Table(table) => {
-                Ok(TomlEntries { table, line: self.lines.at(item.span().start), lines: self.lines })
-            }
-            _ => Err(wrong()),
-        };
-        items.iter().map(entries).collect()
-    }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use toml::Spanned;
+use settings::TableReader;
+use settings::tree::TreeNode;
 
 /// The line of a point, and those of its keys.
 #[derive(Clone, Debug, Default)]
@@ -19,20 +19,14 @@ impl PointLines {
     }
 }
 
-#[derive(Deserialize)]
-struct PointSpans {
-    point: Vec<Spanned<BTreeMap<String, Spanned<toml::Value>>>>,
-}
-
 /// In the order of the points; nothing of a text that is no claim.
 pub(super) fn of_points(text: &str) -> Vec<PointLines> {
-    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
-    let Ok(PointSpans { point }) = toml::from_str(text) else { return Vec::new() };
-    let lines = |point: Spanned<BTreeMap<String, Spanned<toml::Value>>>| PointLines {
-        point: line(point.span().start),
-        keys: point.into_inner().into_iter().map(|(key, value)| (key, line(value.span().start))).collect(),
+    let Ok(root) = TreeNode::parse(text) else { return Vec::new() };
+    let lines = |point: &TableReader<'_>| PointLines {
+        point: point.line(),
+        keys: point.keys().map(|(key, line)| (key.to_owned(), line)).collect(),
     };
-    point.into_iter().map(lines).collect()
+    TableReader::new(&root).tables("point").unwrap_or_default().iter().map(lines).collect()
 }
 
 #[cfg(test)]
