@@ -27,7 +27,7 @@ use units::{Bytes, Prob, Rate, Span, Time};
 use wire::link::SessionRefusal;
 
 use crate::backend::{Host, Wire};
-use crate::context::{HostGate, LinkContext, recovery_histogram};
+use crate::context::{HostGate, LinkContext};
 use crate::frame::Framing;
 use crate::pool::{FramePool, PoolFrame};
 use crate::queue::FrameQueue;
@@ -143,7 +143,7 @@ impl Link {
 
     /// Delays of the recoveries since this was last asked, in nanoseconds.
     pub fn take_recovery(&mut self) -> Histogram<u64> {
-        std::mem::replace(&mut self.context.recent_recovery, recovery_histogram())
+        self.context.statistics.take_recent_recovery()
     }
 
     pub fn wants_protection(&self) -> bool {
@@ -185,14 +185,14 @@ impl Link {
     pub fn turn(&mut self, now: Time) -> io::Result<bool> {
         self.context.set_time(now);
         let received = self.wire.receive(now, &mut self.endpoint, &mut self.context, &mut self.troubles)?;
-        while let Some(key) = self.context.due(now) {
+        while let Some(key) = self.context.actions.due(now) {
             self.endpoint.on_timer(now, key, &mut self.context);
         }
-        let LinkContext { delivered, pool, tally, .. } = &mut self.context;
-        self.host.deliver(delivered, pool, tally)?;
+        let LinkContext { memory, actions, statistics, .. } = &mut self.context;
+        self.host.deliver(&mut actions.delivered, &mut memory.pool, &mut statistics.tally)?;
         self.greet();
         self.probe(now);
-        let taken = self.host.receive(&mut self.context)?;
+        let taken = self.host.receive(&mut self.context.intake())?;
         let sent = self.send(now)?;
         self.follow_events();
         self.set_copies(now);
@@ -207,34 +207,34 @@ impl Link {
     /// Waits until there is something to do, or `most` has passed, or `other` is readable.
     pub fn wait(&mut self, now: Time, most: Span, other: std::os::fd::RawFd) -> io::Result<()> {
         let blocked = self.wire.is_blocked();
-        let pull_at = match (blocked, self.context.busy_until(now)) {
+        let pull_at = match (blocked, self.context.actions.busy_until(now)) {
             (true, _) => Time::NEVER,
             (false, Some(free_at)) => free_at,
-            (false, None) if self.context.woken => now,
+            (false, None) if self.context.actions.woken => now,
             (false, None) => self.pull_at,
         };
         let greet_at = if blocked { Time::NEVER } else { self.context.framing.greets_at() };
         let probe_at = if blocked { Time::NEVER } else { self.context.stamper.probe_at() };
-        let next = self.context.earliest_timer().min(pull_at).min(greet_at).min(probe_at);
+        let next = self.context.actions.earliest_timer().min(pull_at).min(greet_at).min(probe_at);
         wait_for_sides(&mut self.wire, &mut self.host, next.since(now).min(most), other)
     }
 
     /// Counts what only the kernel knows of. Cheap enough for every second, not for every turn.
     pub(crate) fn look_at_kernel(&mut self) {
-        self.context.tally.ring_overflow += self.wire.overflowed();
-        self.context.tally.host_overflow += self.host.overflowed();
+        self.context.statistics.tally.ring_overflow += self.wire.overflowed();
+        self.context.statistics.tally.host_overflow += self.host.overflowed();
     }
 
     /// Pulls and sends until there is nothing more, or the wire has no room, or it would be too fast for it.
     fn send(&mut self, now: Time) -> io::Result<bool> {
-        let wanted = self.context.woken || self.context.has_queued() || self.pull_at <= now;
-        if !wanted && self.context.outgoing.is_empty() {
+        let wanted = self.context.actions.woken || self.context.memory.has_queued() || self.pull_at <= now;
+        if !wanted && self.context.actions.outgoing.is_empty() {
             return Ok(false);
         }
         let mut any = false;
         loop {
             any |= self.flush()?;
-            if !self.context.outgoing.is_empty() {
+            if !self.context.actions.outgoing.is_empty() {
                 return Ok(any);
             }
             if !self.pull_batch(now) {
@@ -247,25 +247,25 @@ impl Link {
 
     fn flush(&mut self) -> io::Result<bool> {
         self.context.end_run();
-        let LinkContext { outgoing, pool, tally, .. } = &mut self.context;
-        self.wire.flush(outgoing, pool, tally)
+        let LinkContext { memory, actions, statistics, .. } = &mut self.context;
+        self.wire.flush(&mut actions.outgoing, &mut memory.pool, &mut statistics.tally)
     }
 
     /// Pulls up to a batch; false when there is nothing more to pull for now.
     fn pull_batch(&mut self, now: Time) -> bool {
         if self.context.framing.opening() != SealReadiness::Open {
             // No frame can be sealed yet. Once one can be, `greet` wakes us.
-            (self.context.woken, self.pull_at) = (false, Time::NEVER);
+            (self.context.actions.woken, self.pull_at) = (false, Time::NEVER);
             return false;
         }
         // A super-frame is one message.
         let most = if self.context.stamper.is_used() { 4 * BATCH } else { BATCH };
-        while self.context.outgoing.len() < most {
-            if let Some(free_at) = self.context.busy_until(now) {
+        while self.context.actions.outgoing.len() < most {
+            if let Some(free_at) = self.context.actions.busy_until(now) {
                 self.pull_at = self.pull_at.min(free_at);
                 return false;
             }
-            self.context.woken = false;
+            self.context.actions.woken = false;
             match self.endpoint.pull(now, WIRE, &mut self.context) {
                 Pull::Sent => {}
                 Pull::Last | Pull::Idle => {
@@ -284,7 +284,7 @@ impl Link {
     fn set_gate(&mut self) {
         self.opening = self.context.framing.opening();
         let waits = self.wanted && self.endpoint.state() != SessionState::Active || self.opening != SealReadiness::Open;
-        self.context.gate = match (self.init, self.opening) {
+        self.context.memory.gate = match (self.init, self.opening) {
             (InitAction::Block, _) if waits => HostGate::Shut,
             (InitAction::Discard, _) if waits => HostGate::Discard,
             // With a key there is no other way to pass than sealed.
@@ -304,15 +304,16 @@ impl Link {
         }
         self.set_gate();
         // What waited may go now, or waited for nothing.
-        self.context.woken = true;
-        if self.context.gate == HostGate::Discard {
+        self.context.actions.woken = true;
+        if self.context.memory.gate == HostGate::Discard {
             self.context.discard_queued();
         }
     }
 
     /// Finds out whether stamped frames arrive, and nowhere else.
     fn probe(&mut self, now: Time) {
-        let LinkContext { stamper, framing, tally, .. } = &mut self.context;
+        let LinkContext { stamper, framing, statistics, .. } = &mut self.context;
+        let tally = &mut statistics.tally;
         stamper.set_session(now, framing.peer_offers_stamps(), self.endpoint.state(), self.endpoint.identity());
         stamper.look_at_losses(now, tally.tx_stamped, self.endpoint.counters());
         tally.stamp_relapses = stamper.relapses();
@@ -322,10 +323,10 @@ impl Link {
     }
 
     fn follow_events(&mut self) {
-        if self.context.events.is_empty() {
+        if self.context.actions.events.is_empty() {
             return;
         }
-        for event in std::mem::take(&mut self.context.events) {
+        for event in std::mem::take(&mut self.context.actions.events) {
             match event {
                 EndpointEvent::Activated => self.wanted = true,
                 // The peer took leave, or will not begin. If somebody here wants protection the endpoint keeps trying by

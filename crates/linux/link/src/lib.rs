@@ -6,6 +6,7 @@
 //! | `run`, `tell` | its loop, how to ask something of it, and what it reports |
 //! | `backend` | TAP, veth, packet sockets |
 //! | `pool` | frames in memory |
+//! | `pace` | a wire that is slower than its socket |
 //! | `queue` | what waits for the wire, by flow |
 //! | `frame`, `seal`, `stamp` | frames on the wire, their seals, and whether their numbers are in their addresses |
 //! | `daemon`, `standin`, `config`, `control`, `status`, `metrics` | the daemon around it; what it shares with others is the crate `daemon` |
@@ -18,6 +19,7 @@ pub mod daemon;
 pub mod datapath;
 pub mod frame;
 pub mod metrics;
+pub mod pace;
 pub mod pool;
 pub mod queue;
 pub mod run;

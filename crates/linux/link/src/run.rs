@@ -247,9 +247,9 @@ impl<'a> Loop<'a> {
     fn has_parted(&self) -> bool {
         let context = self.link.context();
         self.link.endpoint().state() == SessionState::Dormant
-            && !context.has_queued()
-            && context.outgoing.is_empty()
-            && !context.woken
+            && !context.memory.has_queued()
+            && context.actions.outgoing.is_empty()
+            && !context.actions.woken
     }
 
     /// A wire that is down may come up again; anything else ends the loop.
@@ -258,7 +258,7 @@ impl<'a> Loop<'a> {
             return Err(error);
         }
         if self.down_at.is_none() {
-            self.down_at = Some(self.link.context().tally.wire_rx_frames);
+            self.down_at = Some(self.link.context().statistics.tally.wire_rx_frames);
             self.problem = Some(format!("{} is down", self.identity.interface));
             (self.tell)(&format!("{} is down: waiting for it to come up", self.identity.interface));
         }
@@ -266,7 +266,7 @@ impl<'a> Loop<'a> {
     }
 
     fn notice_wire_up(&mut self) {
-        if self.down_at.is_some_and(|frames| self.link.context().tally.wire_rx_frames > frames) {
+        if self.down_at.is_some_and(|frames| self.link.context().statistics.tally.wire_rx_frames > frames) {
             self.down_at = None;
             self.problem = None;
             (self.tell)(&format!("{} is up again", self.identity.interface));

@@ -89,7 +89,7 @@ pub struct WireThroughput {
 
 impl WireThroughput {
     pub fn look(&mut self, now: Time, link: &Link) {
-        let tally = &link.context().tally;
+        let tally = &link.context().statistics.tally;
         let bytes = (tally.wire_tx_bytes, tally.wire_rx_bytes);
         let seconds = now.since(self.at).as_secs();
         // The first look comes at once, and would divide by next to nothing.
@@ -116,7 +116,7 @@ impl LinkStatus {
         let counters = endpoint.counters();
         let (copies, level) = endpoint.copies();
         let frames_in = counters.rx_expected_seq_good + counters.rx_missing_seq;
-        let lost_in = counters.rx_missing_seq.saturating_sub(context.tally.ring_overflow);
+        let lost_in = counters.rx_missing_seq.saturating_sub(context.statistics.tally.ring_overflow);
         let identity = identity.clone();
         Self {
             name: identity.name,
@@ -140,12 +140,12 @@ impl LinkStatus {
             copies,
             recovered: counters.recovered,
             given_up: counters.given_up,
-            recovery_p50_us: percentile(&context.recovery, 50.0),
-            recovery_p99_us: percentile(&context.recovery, 99.0),
-            recovery_max_us: percentile(&context.recovery, 100.0),
+            recovery_p50_us: percentile(context.statistics.recovery(), 50.0),
+            recovery_p99_us: percentile(context.statistics.recovery(), 99.0),
+            recovery_max_us: percentile(context.statistics.recovery(), 100.0),
             tx_buffered_bytes: endpoint.tx_buffered().get(),
             rx_held_bytes: endpoint.rx_held().get(),
-            queued_bytes: context.queued().get(),
+            queued_bytes: context.memory.queued().get(),
             tx_bits_per_second: throughput.rates.0,
             rx_bits_per_second: throughput.rates.1,
             counters: all_counters(link),
@@ -164,7 +164,7 @@ impl LinkStatus {
 
 fn all_counters(link: &Link) -> BTreeMap<String, u64> {
     let protocol = link.endpoint().counters().iter().map(|(name, value)| (name.to_owned(), value));
-    let live = link.context().tally.iter().map(|(name, value)| (name.to_owned(), value));
+    let live = link.context().statistics.tally.iter().map(|(name, value)| (name.to_owned(), value));
     protocol.chain(live).collect()
 }
 

@@ -273,7 +273,7 @@ fn a_wire_that_alters_bits_unnoticed_delivers_nothing_altered_if_frames_are_seal
         pair.run(Span::from_ms(60), &mut flip);
         let got: Vec<Vec<u8>> = pair.ends[1].got.borrow().iter().cloned().collect();
         assert!(got == sent, "{} of {}", got.len(), sent.len());
-        let counted: u64 = pair.ends.iter().map(|end| end.link.context().tally).map(rejected).sum();
+        let counted: u64 = pair.ends.iter().map(|end| end.link.context().statistics.tally).map(rejected).sum();
         assert!(flipped > 40 && counted > 40, "{flipped} flipped, {counted} rejected");
     }
 }
@@ -298,7 +298,7 @@ fn recorded_frames_played_again_change_nothing_if_a_key_is_used() {
     }
     pair.run(Span::from_ms(10), &mut |_| true);
     assert_eq!((pair.states(), pair.ends[1].got.borrow().len()), before);
-    let tallies = pair.ends.each_ref().map(|end| end.link.context().tally);
+    let tallies = pair.ends.each_ref().map(|end| end.link.context().statistics.tally);
     assert!(tallies.iter().all(|tally| tally.rx_replayed > 0), "{tallies:?}");
 }
 
@@ -367,7 +367,7 @@ fn a_link_that_starts_over_at_time_zero_loses_no_memory_and_carries_on() {
     pair.run(Span::from_us(20), &mut |_| false);
     for (number, end) in pair.ends.iter_mut().enumerate() {
         end.link.start_over(20 + number as u32);
-        assert_eq!(end.link.context().pool.free(), end.link.context().pool.slots());
+        assert_eq!(end.link.context().memory.pool.free(), end.link.context().memory.pool.slots());
     }
     pair.now = Time::ZERO;
     pair.activate();
@@ -483,7 +483,7 @@ fn any_bytes_off_the_wire_are_survived_and_no_memory_is_lost() {
         }
         pair.run(Span::from_ms(10_000), &mut |_| true);
         for end in &pair.ends {
-            let pool = &end.link.context().pool;
+            let pool = &end.link.context().memory.pool;
             assert_eq!(pool.free(), pool.slots(), "a frame was forgotten");
         }
     }

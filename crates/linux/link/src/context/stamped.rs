@@ -60,7 +60,7 @@ impl LinkContext {
             return Some(packet);
         }
         let stamp = packet.header.as_stampable();
-        let is_for_peer = |frame: &PoolFrame| self.framing.is_for_peer(self.pool.get(frame));
+        let is_for_peer = |frame: &PoolFrame| self.framing.is_for_peer(self.memory.pool.get(frame));
         match (stamp, packet.body) {
             (Some(stamp), Some(frame)) if is_for_peer(&frame) => {
                 let body = self.put_stamped_frame(stamp, frame);
@@ -72,7 +72,7 @@ impl LinkContext {
 
     /// Gives the frame back if it cannot be part of a super-frame.
     fn put_stamped_frame(&mut self, stamp: StampableFrame, frame: PoolFrame) -> Option<PoolFrame> {
-        let bytes = self.pool.get(&frame);
+        let bytes = self.memory.pool.get(&frame);
         let tag = self.stamper.own_tag();
         let joined = self.run.as_mut().filter(|run| run.admits(&stamp, tag)).and_then(|run| run.join(bytes));
         let (addresses, run) = match joined {
@@ -86,9 +86,8 @@ impl LinkContext {
         head[..AddressStamp::LEN].copy_from_slice(&addresses);
         let (head_len, skip) = (AddressStamp::LEN, AddressStamp::LEN);
         let outgoing = WireFrame { head, head_len, frame: Some(frame), skip, padding: 0, run };
-        self.tally.tx_stamped += 1;
-        self.occupy_wire(outgoing.bytes());
-        self.outgoing.push(outgoing);
+        self.statistics.tally.tx_stamped += 1;
+        self.actions.send(self.now, outgoing);
         None
     }
 
@@ -97,11 +96,11 @@ impl LinkContext {
     /// knows.
     fn begin_run(&mut self, frame: StampableFrame, body: &PoolFrame) -> Option<[u8; AddressStamp::LEN]> {
         let is_short = |segments: &GsoRun| segments.size() <= usize::from(SegmentSpan::LONGEST);
-        let segments = GsoRun::begin(self.pool.get(body)).filter(is_short)?;
+        let segments = GsoRun::begin(self.memory.pool.get(body)).filter(is_short)?;
         let run = SegmentSpan { first: segments.first_seq() as u16, size: segments.size() as u16 };
         let stamp = StampedData { tag: self.stamper.own_tag(), frame, run, pushed: false };
         let addresses = AddressStamp::Data(stamp).emit();
-        self.tally.tx_stamped_runs += 1;
+        self.statistics.tally.tx_stamped_runs += 1;
         self.run = Some(StampedRun { stamp, addresses, next: frame.number.next(), segments });
         Some(addresses)
     }
@@ -143,10 +142,10 @@ impl LinkContext {
     pub(crate) fn on_stamped_probe(&mut self, bytes: &[u8], session: SessionIdentity) {
         let probe = bytes.get(STAMPED_PROBE_AT..).and_then(|bytes| StampProbe::parse(bytes).ok());
         match probe {
-            Some(probe) if probe.instance == session.instance => self.tally.rx_looped += 1,
+            Some(probe) if probe.instance == session.instance => self.statistics.tally.rx_looped += 1,
             Some(probe) if self.on_probe(&probe, ProbePaths::STAMPED, session) => {}
-            Some(_) => self.tally.rx_stamp_dropped += 1,
-            None => self.tally.rx_stamp_bad += 1,
+            Some(_) => self.statistics.tally.rx_stamp_dropped += 1,
+            None => self.statistics.tally.rx_stamp_bad += 1,
         }
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct FrameFaults([Option<(FrameFault, u64)>; FrameFault::KINDS]);
 impl FrameFaults {
     /// Counts a frame that was not acted upon.
     pub(crate) fn note(&mut self, reason: FrameRejection, state: SessionState, context: &mut LinkContext) {
-        let tally = &mut context.tally;
+        let tally = &mut context.statistics.tally;
         let (counter, trouble) = match reason {
             FrameRejection::Malformed => (&mut tally.rx_malformed, None),
             FrameRejection::Looped => (&mut tally.rx_looped, None),

@@ -43,13 +43,13 @@ impl StampedFrames {
             if stamper.believes(now) {
                 self.on_data(now, vnet, bytes, &data, endpoint, context);
             } else {
-                context.tally.rx_stamp_dropped += 1;
+                context.statistics.tally.rx_stamp_dropped += 1;
             }
         } else if is_open && data.tag == stamper.own_tag() {
-            context.tally.rx_looped += 1;
+            context.statistics.tally.rx_looped += 1;
         } else if first_index(vnet, bytes, &data).is_some() {
             // Of another session: of another time, of another pair, or forged.
-            context.tally.rx_stamp_stranger += 1;
+            context.statistics.tally.rx_stamp_stranger += 1;
         } else {
             return false;
         }
@@ -65,25 +65,25 @@ impl StampedFrames {
         endpoint: &mut Endpoint<PoolFrame>,
         context: &mut LinkContext,
     ) {
-        let Some(first) = first_index(vnet, bytes, stamp) else { return context.tally.rx_stamp_bad += 1 };
-        let mut cut = ReceivedRun { pool: &mut context.pool, frames: &mut self.0 };
+        let Some(first) = first_index(vnet, bytes, stamp) else { return context.statistics.tally.rx_stamp_bad += 1 };
+        let mut cut = ReceivedRun { pool: &mut context.memory.pool, frames: &mut self.0 };
         match segment(vnet, bytes, &mut cut) {
-            Ok(counts) => context.tally.no_buffer += u64::from(counts.dropped),
-            Err(_) => return context.tally.rx_stamp_bad += 1,
+            Ok(counts) => context.statistics.tally.no_buffer += u64::from(counts.dropped),
+            Err(_) => return context.statistics.tally.rx_stamp_bad += 1,
         }
-        context.tally.rx_stamped_runs += 1;
+        context.statistics.tally.rx_stamped_runs += 1;
         if let Some(last) = self.0.last().filter(|_| stamp.pushed) {
-            let is_unfinished = context.pool.is_unfinished(last);
-            unpush(context.pool.get_mut(last), is_unfinished);
+            let is_unfinished = context.memory.pool.is_unfinished(last);
+            unpush(context.memory.pool.get_mut(last), is_unfinished);
         }
         // One acknowledgement for all of them.
         let StampableFrame { class, number: first_number, acknowledges } = stamp.frame;
         let mut feedback = acknowledges.map(|(class, latest)| Feedback::new(class, latest, FlowControl::Flow));
         for (number, frame) in (first..).zip(self.0.drain(..)) {
-            context.framing.restore_addresses(context.pool.get_mut(&frame));
-            context.tally.rx_stamped += 1;
-            context.tally.wire_rx_frames += 1;
-            context.tally.wire_rx_bytes += frame.bytes() as u64;
+            context.framing.restore_addresses(context.memory.pool.get_mut(&frame));
+            context.statistics.tally.rx_stamped += 1;
+            context.statistics.tally.wire_rx_frames += 1;
+            context.statistics.tally.wire_rx_bytes += frame.bytes() as u64;
             let kind = FrameKind::Data(class, first_number.plus(number));
             let header = LinkHeader::new(endpoint.epoch(), kind, feedback.take());
             endpoint.on_frame(now, WIRE, LinkPacket { header, body: Some(frame) }, context);

@@ -108,7 +108,7 @@ impl WireSide {
             }
             match pieces.of(vnet, bytes) {
                 Ok(pieces) => pieces.for_each(|piece| on_bytes(now, piece, endpoint, context, troubles)),
-                Err(_) => context.tally.ring_overflow += 1,
+                Err(_) => context.statistics.tally.ring_overflow += 1,
             }
         };
         Ok(wire.receive_joined(BATCH, &mut each)? > 0)
@@ -171,13 +171,13 @@ fn on_bytes(
     context: &mut LinkContext,
     troubles: &mut FrameFaults,
 ) {
-    context.tally.wire_rx_frames += 1;
-    context.tally.wire_rx_bytes += bytes.len() as u64;
+    context.statistics.tally.wire_rx_frames += 1;
+    context.statistics.tally.wire_rx_bytes += bytes.len() as u64;
     match context.framing.parse(bytes) {
         Ok(arrived) => {
             let body = match arrived.header.has_body() {
                 false => None,
-                true => match context.store(arrived.body) {
+                true => match context.memory.store(arrived.body, &mut context.statistics.tally) {
                     Some(frame) => Some(frame),
                     None => return,
                 },

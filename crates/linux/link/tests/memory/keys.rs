@@ -172,7 +172,7 @@ fn without_a_peer_frames_wait_a_moment_and_then_are_dropped_and_counted() {
         pair.send(0, 0..5);
         // The peer is not there.
         pair.run(Span::from_ms(500), &mut |_| false);
-        let dropped = |pair: &Pair| pair.ends[0].link.context().tally.gate_dropped;
+        let dropped = |pair: &Pair| pair.ends[0].link.context().statistics.tally.gate_dropped;
         assert_eq!(dropped(&pair), if init == InitAction::Discard { 5 } else { 0 }, "{init:?}");
         pair.run(Span::from_ms(1_000), &mut |_| false);
         pair.send(0, 5..10);
@@ -200,7 +200,7 @@ fn a_link_that_starts_over_keeps_its_session() {
     pair.send(0, 0..10);
     pair.run(Span::from_ms(5), &mut |_| true);
     assert_eq!((pair.states(), pair.got(1).len()), ([SessionState::Active; 2], 10));
-    assert_eq!(pair.ends[0].link.context().tally.rx_greetings, 0);
+    assert_eq!(pair.ends[0].link.context().statistics.tally.rx_greetings, 0);
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn on_a_keyed_link_a_hundred_thousand_forged_frames_do_nothing_but_count() {
             end.link.news().iter().all(|news| !matches!(news, LinkEvent::Endpoint(_))),
             "the session was disturbed"
         );
-        let tally = end.link.context().tally;
+        let tally = end.link.context().statistics.tally;
         assert!(tally.rx_forged > 1_000 && tally.rx_replayed > 1_000 && tally.rx_stranger > 0, "{tally:?}");
         let counters = end.link.endpoint().counters();
         assert_eq!((counters.given_up, counters.rx_missing_seq), (0, 0));

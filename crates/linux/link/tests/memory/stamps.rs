@@ -89,7 +89,7 @@ fn states(pair: &Pair) -> [StampState; 2] {
 }
 
 fn tally(pair: &Pair, end: usize) -> link::tally::Tally {
-    pair.ends[end].link.context().tally
+    pair.ends[end].link.context().statistics.tally
 }
 
 fn is_data(frame: &[u8]) -> bool {
@@ -567,7 +567,7 @@ fn two_pairs_on_a_hub_take_none_of_each_others_frames() {
         hub.run(&mut ends, &mut now, Span::from_ms(200), &mut || true);
         for (number, expected) in [0, 5 * sent, 0, 10_000].into_iter().enumerate() {
             let end = &ends[number];
-            let (tally, counters) = (end.link.context().tally, end.link.endpoint().counters());
+            let (tally, counters) = (end.link.context().statistics.tally, end.link.endpoint().counters());
             // What the other pair sends before it is protected is for the host to ignore.
             let got = end.got.borrow().iter().filter(|frame| frame[..6] == mac(number).0).count();
             assert_eq!(end.link.endpoint().state(), SessionState::Active);

@@ -3,8 +3,8 @@
 //! The machine acts through this ([`Out`]); nothing here waits or talks to the kernel.
 
 use link::backend::WireFrame;
-use link::context::WirePace;
 use link::datapath::HostFrames;
+use link::pace::WirePace;
 use link::pool::{FramePool, PoolFrame};
 use link::queue::FrameQueue;
 use link::tally::Tally;
