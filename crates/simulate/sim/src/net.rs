@@ -67,7 +67,7 @@ pub use port::PortCounters;
 pub use processor::HostProcessor;
 pub use profile::{HpccNs3Path, NetworkProfile};
 pub use programs::reserving::RackOutcome;
-pub use programs::{BegunConnection, EndCall, NetworkProgram, NoProgram, counting, metering, recording};
+pub use programs::{BegunConnection, DecisionSink, EndCall, NetworkProgram, NoProgram, counting, metering, recording};
 pub use protected::LinkTally;
 pub use reserving_host::RackSetup;
 pub use rules::{FaultyAction, FaultyRule};

@@ -1,6 +1,5 @@
 //! One end of a connection: a transport's machine, its timers, and how its segments become packets.
 
-use deter::DecisionLog;
 use machine::{Machine, Out, Port, Pull, QueueId, TimeSite};
 use units::{Span, Time};
 use wire::int::TelemetrySample;
@@ -9,7 +8,7 @@ use wire::ip::Ecn;
 use super::events::NetworkEvent;
 use super::index::{EndId, HostId};
 use super::port::CLASSES;
-use super::programs::{EndCall, NetworkProgram};
+use super::programs::{DecisionSink, EndCall, NetworkProgram};
 use super::transports::{Body, BodyConversion, SimTransport, Transport, each_transport};
 use crate::engine::{EventQueue, TimerFiring, Timers};
 
@@ -148,19 +147,6 @@ pub(crate) struct OutgoingSegment {
     pub level: u8,
 }
 
-/// A call whose decisions go to the program, if it wants them.
-macro_rules! deciding {
-    ($program:expr, $id:expr, $decisions:ident => $call:expr) => {
-        match $program.decisions($id) {
-            None => {
-                let $decisions = NoDecisions;
-                $call
-            }
-            Some($decisions) => $call,
-        }
-    };
-}
-
 impl FlowEnd {
     /// One that has done nothing yet.
     pub(crate) fn new(transport: Transport, host: HostId, class: u8, ack_class: u8) -> Self {
@@ -193,7 +179,7 @@ impl FlowEnd {
         let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
         let effects = each_transport!(&mut self.transport, driver => {
-            deciding!(program, id, decisions => driver.receive(now, arrived, Context { id, queue, counters, decisions }))
+            driver.receive(now, arrived, Context { id, queue, counters, decisions: program.decisions(id) })
         });
         program.on_call(now, id, EndCall::Receive(&arrived.body, arrived.ecn), Some(tag));
         effects
@@ -203,7 +189,7 @@ impl FlowEnd {
         let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
         let effects = each_transport!(&mut self.transport, driver => {
-            deciding!(program, id, decisions => driver.send(now, bytes, Context { id, queue, counters, decisions }))
+            driver.send(now, bytes, Context { id, queue, counters, decisions: program.decisions(id) })
         });
         program.on_call(now, id, EndCall::Send(bytes), None);
         effects
@@ -213,7 +199,7 @@ impl FlowEnd {
         let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
         let (effects, expired) = each_transport!(&mut self.transport, driver => {
-            deciding!(program, id, decisions => driver.ring(now, slot, Context { id, queue, counters, decisions }))
+            driver.ring(now, slot, Context { id, queue, counters, decisions: program.decisions(id) })
         });
         if let Some(timer) = expired {
             program.on_call(now, id, EndCall::Timer(timer), None);
@@ -230,7 +216,7 @@ impl FlowEnd {
         let EndContext { id, queue, program } = around;
         let counters = &mut self.counters;
         let (pull, segment) = each_transport!(&mut self.transport, driver => {
-            deciding!(program, id, decisions => driver.pull(now, Context { id, queue, counters, decisions }))
+            driver.pull(now, Context { id, queue, counters, decisions: program.decisions(id) })
         });
         program.on_call(now, id, EndCall::Pull(segment.as_ref().map(|segment| &segment.body)), None);
         (pull, segment)
@@ -285,28 +271,6 @@ struct Context<'a, D> {
     queue: &'a mut EventQueue<NetworkEvent>,
     counters: &'a mut FlowCounters,
     decisions: D,
-}
-
-/// Hears what time decides at an end. Mostly nobody does, and nothing is left of it.
-trait DecisionSink {
-    fn decide(&mut self, _site: TimeSite, _answer: bool) {}
-    fn tick(&mut self, _site: TimeSite, _value: u64) {}
-}
-
-struct NoDecisions;
-
-impl DecisionSink for NoDecisions {}
-
-impl DecisionSink for &mut DecisionLog {
-    #[inline]
-    fn decide(&mut self, site: TimeSite, answer: bool) {
-        DecisionLog::decide(self, site, answer);
-    }
-
-    #[inline]
-    fn tick(&mut self, site: TimeSite, value: u64) {
-        DecisionLog::tick(self, site, value);
-    }
 }
 
 impl<M: BodyConversion> Driver<M> {

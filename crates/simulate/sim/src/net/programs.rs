@@ -22,7 +22,7 @@ use super::packet::{Packets, SimPacket};
 use super::setup::NetworkSetup;
 use super::world::Network;
 use crate::topology::DirectedLink;
-pub use ends::{BegunConnection, EndCall, NetworkProgram};
+pub use ends::{BegunConnection, DecisionSink, EndCall, NetworkProgram};
 use metering::Metering;
 use repeating::RepeaterProgram;
 use reserving::ReservingProgram;

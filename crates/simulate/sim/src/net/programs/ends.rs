@@ -1,7 +1,6 @@
 //! Calls of machines at the ends of connections, in order, as a program may see them.
 
-use deter::DecisionLog;
-use machine::SwitchProgram;
+use machine::{SwitchProgram, TimeSite};
 use units::{Span, Time};
 use wire::ip::Ecn;
 
@@ -26,10 +25,10 @@ pub trait NetworkProgram: SwitchProgram<Frame = SimPacket> {
     #[inline]
     fn on_call(&mut self, _now: Time, _end: EndId, _call: EndCall<'_>, _tag: Option<&Self::Tag>) {}
 
-    /// Log of the answers about time that an end's machine asks for during a call; `None` if nobody wants them.
+    /// Receiver of the answers about time that an end's machine asks for during the next call. By default nothing is left of it.
     #[inline]
-    fn decisions(&mut self, _end: EndId) -> Option<&mut DecisionLog> {
-        None
+    fn decisions(&mut self, _end: EndId) -> impl DecisionSink {
+        NoDecisions
     }
 
     /// The first bit of a packet leaves its host. Only if the program watches ends.
@@ -39,6 +38,53 @@ pub trait NetworkProgram: SwitchProgram<Frame = SimPacket> {
     /// A connection ends: there are no more calls.
     #[inline]
     fn on_close(&mut self, _id: ConnectionId) {}
+}
+
+/// Hears what time decides at an end during a call of its machine.
+pub trait DecisionSink {
+    fn decide(&mut self, site: TimeSite, answer: bool);
+    fn tick(&mut self, site: TimeSite, value: u64);
+}
+
+/// Hears nothing.
+struct NoDecisions;
+
+impl DecisionSink for NoDecisions {
+    #[inline]
+    fn decide(&mut self, _site: TimeSite, _answer: bool) {}
+
+    #[inline]
+    fn tick(&mut self, _site: TimeSite, _value: u64) {}
+}
+
+impl<A: DecisionSink, B: DecisionSink> DecisionSink for (A, B) {
+    #[inline]
+    fn decide(&mut self, site: TimeSite, answer: bool) {
+        self.0.decide(site, answer);
+        self.1.decide(site, answer);
+    }
+
+    #[inline]
+    fn tick(&mut self, site: TimeSite, value: u64) {
+        self.0.tick(site, value);
+        self.1.tick(site, value);
+    }
+}
+
+impl<S: DecisionSink> DecisionSink for Option<S> {
+    #[inline]
+    fn decide(&mut self, site: TimeSite, answer: bool) {
+        if let Some(sink) = self {
+            sink.decide(site, answer);
+        }
+    }
+
+    #[inline]
+    fn tick(&mut self, site: TimeSite, value: u64) {
+        if let Some(sink) = self {
+            sink.tick(site, value);
+        }
+    }
 }
 
 /// A connection that begins now.
@@ -90,11 +136,8 @@ impl<A: NetworkProgram, B: NetworkProgram> NetworkProgram for (A, B) {
     }
 
     #[inline]
-    fn decisions(&mut self, end: EndId) -> Option<&mut DecisionLog> {
-        match self.0.decisions(end) {
-            None => self.1.decisions(end),
-            some => some,
-        }
+    fn decisions(&mut self, end: EndId) -> impl DecisionSink {
+        (self.0.decisions(end), self.1.decisions(end))
     }
 
     #[inline]
@@ -129,8 +172,8 @@ impl<P: NetworkProgram> NetworkProgram for Option<P> {
     }
 
     #[inline]
-    fn decisions(&mut self, end: EndId) -> Option<&mut DecisionLog> {
-        self.as_mut()?.decisions(end)
+    fn decisions(&mut self, end: EndId) -> impl DecisionSink {
+        self.as_mut().map(|program| program.decisions(end))
     }
 
     #[inline]

@@ -6,13 +6,13 @@
 use std::fmt;
 
 use deter::{ConnectionRecorder, DecisionLog, LogHeader, LogLevel, LogSide, LoggedHandshake, ReplayedFrame, Sent};
-use machine::{Conversation, Forward, SwitchProgram, Visit};
+use machine::{Conversation, Forward, SwitchProgram, TimeSite, Visit};
 use tcp::cc::Algorithm;
 use tcp::{TcpConnection, TcpTimer};
 use units::Time;
 use wire::ip::Ecn;
 
-use super::{BegunConnection, EndCall, NetworkProgram};
+use super::{BegunConnection, DecisionSink, EndCall, NetworkProgram};
 use crate::net::index::{ConnectionId, EndId, PacketId};
 use crate::net::outcome::PortCapture;
 use crate::net::packet::{RoutePosition, SimPacket};
@@ -166,12 +166,9 @@ impl NetworkProgram for &mut Recording<'_> {
     }
 
     #[inline]
-    fn decisions(&mut self, end: EndId) -> Option<&mut DecisionLog> {
-        if self.level == LogLevel::Times {
-            return None;
-        }
-        let (connection, side) = self.of(end)?;
-        connection.recorder.decisions(side)
+    fn decisions(&mut self, end: EndId) -> impl DecisionSink {
+        let connection = if self.level == LogLevel::Times { None } else { self.of(end) };
+        connection.and_then(|(connection, side)| connection.recorder.decisions(side))
     }
 
     fn on_leaving(&mut self, at: Time, end: EndId, tag: &u32) {
@@ -183,6 +180,18 @@ impl NetworkProgram for &mut Recording<'_> {
     fn on_close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0 as usize).and_then(Option::take) else { return };
         self.store.append(connection.flow, &connection.recorder.finish());
+    }
+}
+
+impl DecisionSink for &mut DecisionLog {
+    #[inline]
+    fn decide(&mut self, site: TimeSite, answer: bool) {
+        DecisionLog::decide(self, site, answer);
+    }
+
+    #[inline]
+    fn tick(&mut self, site: TimeSite, value: u64) {
+        DecisionLog::tick(self, site, value);
     }
 }
 
