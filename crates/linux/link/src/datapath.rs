@@ -12,8 +12,8 @@
 //! switch, instead of adding milliseconds to everything behind it.
 
 mod copies;
+mod events;
 mod host_side;
-mod news;
 mod stamped_frames;
 mod wire_side;
 
@@ -37,9 +37,9 @@ use seal::SealReadiness;
 use linux::poll::{self, Readiness};
 
 use copies::CopiesByLoss;
+use events::FrameFaults;
+pub use events::{FrameFault, LinkEvent};
 pub use host_side::{HostFrames, HostSide};
-use news::FrameFaults;
-pub use news::{FrameFault, LinkEvent};
 pub use wire_side::WireSide;
 
 /// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
@@ -88,8 +88,8 @@ pub struct Link {
     copies: Option<CopiesByLoss>,
     /// Readiness of the seal when this was last looked at.
     opening: SealReadiness,
-    news: Vec<LinkEvent>,
-    troubles: FrameFaults,
+    events: Vec<LinkEvent>,
+    faults: FrameFaults,
 }
 
 impl std::fmt::Debug for Link {
@@ -123,8 +123,8 @@ impl Link {
             pull_at: Time::ZERO,
             copies: setup.target.map(CopiesByLoss::new),
             opening: SealReadiness::Open,
-            news: Vec::new(),
-            troubles: FrameFaults::default(),
+            events: Vec::new(),
+            faults: FrameFaults::default(),
         }
     }
 
@@ -175,16 +175,16 @@ impl Link {
     }
 
     /// Returns the events since the last call.
-    pub fn news(&mut self) -> Vec<LinkEvent> {
-        let mut news = std::mem::take(&mut self.news);
-        news.extend(self.troubles.take());
-        news
+    pub fn take_events(&mut self) -> Vec<LinkEvent> {
+        let mut events = std::mem::take(&mut self.events);
+        events.extend(self.faults.take());
+        events
     }
 
     /// All that can be done now. True if anything was.
     pub fn turn(&mut self, now: Time) -> io::Result<bool> {
         self.context.set_time(now);
-        let received = self.wire.receive(now, &mut self.endpoint, &mut self.context, &mut self.troubles)?;
+        let received = self.wire.receive(now, &mut self.endpoint, &mut self.context, &mut self.faults)?;
         while let Some(key) = self.context.actions.due(now) {
             self.endpoint.on_timer(now, key, &mut self.context);
         }
@@ -339,7 +339,7 @@ impl Link {
                 EndpointEvent::Refused(_) | EndpointEvent::PeerLost => self.context.framing.forget_peer(),
                 EndpointEvent::Level(_) => {}
             }
-            self.news.push(LinkEvent::Endpoint(event));
+            self.events.push(LinkEvent::Endpoint(event));
         }
         self.set_gate();
     }

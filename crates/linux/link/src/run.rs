@@ -19,8 +19,8 @@ use units::{Prob, Span, Time};
 use wire::link::SessionRefusal;
 
 use crate::datapath::{FrameFault, Link, LinkEvent};
+use crate::log_topics::LogTopic;
 use crate::status::{LinkIdentity, LinkStatus, WireThroughput};
-use crate::tell::LogTopic;
 use daemon::keeper::KeeperWatch;
 use daemon::limiter::LogLimiter;
 use linux::clock::{Clock, instance};
@@ -163,7 +163,7 @@ impl<'a> Loop<'a> {
             if !busy || turns >= TURNS {
                 turns = 0;
                 self.beat();
-                self.tell_news();
+                self.log_events();
                 if self.serve(now) && stop_at == Time::NEVER {
                     stop_at = now + FAREWELL;
                     self.link.command(now, EndpointCommand::Deactivate);
@@ -179,7 +179,7 @@ impl<'a> Loop<'a> {
                     next_look = now + LOOK_EVERY;
                     self.link.look_at_kernel();
                     self.throughput.look(now, &self.link);
-                    self.tell_of_keeper();
+                    self.log_keeper_reports();
                 }
             }
             let cheap = self.yields.is_cheap(now);
@@ -198,7 +198,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    fn tell_of_keeper(&mut self) {
+    fn log_keeper_reports(&mut self) {
         for line in self.keeper.map(KeeperWatch::take_reports).unwrap_or_default() {
             (self.tell)(&format!("{}: {line}", self.identity.name));
         }
@@ -303,16 +303,16 @@ impl<'a> Loop<'a> {
         LinkStatus { keeper: self.keeper.map(KeeperWatch::status).unwrap_or_default(), ..status }
     }
 
-    fn tell_news(&mut self) {
-        for news in self.link.news() {
-            let (now, text) = (self.clock.now(), self.in_words(news));
-            let times = if let LinkEvent::Trouble(_, frames) = news { frames } else { 1 };
+    fn log_events(&mut self) {
+        for event in self.link.take_events() {
+            let (now, text) = (self.clock.now(), self.line_of(event));
+            let times = if let LinkEvent::Fault(_, frames) = event { frames } else { 1 };
             // A refusal is repeated every second.
-            let known = self.problem.as_ref() == Some(&text) && matches!(news, LinkEvent::Endpoint(_));
-            if !known && let Some(line) = self.limiter.admit(now, LogTopic::of(&news), times, &text) {
+            let known = self.problem.as_ref() == Some(&text) && matches!(event, LinkEvent::Endpoint(_));
+            if !known && let Some(line) = self.limiter.admit(now, LogTopic::of(&event), times, &text) {
                 (self.tell)(&line);
             }
-            self.problem = match news {
+            self.problem = match event {
                 LinkEvent::Endpoint(EndpointEvent::Activated | EndpointEvent::Deactivated) => None,
                 LinkEvent::Endpoint(EndpointEvent::Level(_)) => self.problem.take(),
                 _ => Some(text),
@@ -324,10 +324,10 @@ impl<'a> Loop<'a> {
         }
     }
 
-    fn in_words(&self, news: LinkEvent) -> String {
+    fn line_of(&self, event: LinkEvent) -> String {
         let (name, interface) = (&self.identity.name, &self.identity.interface);
         let peer = self.link.context().framing.peer().map_or("the peer".to_owned(), |peer| peer.to_string());
-        match news {
+        match event {
             LinkEvent::Endpoint(EndpointEvent::Activated) => {
                 format!("{name} is protected: {peer} answers on {interface}")
             }
@@ -343,21 +343,21 @@ impl<'a> Loop<'a> {
             LinkEvent::Endpoint(EndpointEvent::Refused(reason)) => {
                 format!("{name} is not protected: {}", self.refusal(reason))
             }
-            LinkEvent::Trouble(FrameFault::Stranger(from), _) => format!(
+            LinkEvent::Fault(FrameFault::Stranger(from), _) => format!(
                 "{name}: {from} drives the link at {interface}, but the peer is {peer}; \
                  is the cable in the right port? its frames are dropped"
             ),
-            LinkEvent::Trouble(FrameFault::Unchecked, _) => {
+            LinkEvent::Fault(FrameFault::Unchecked, _) => {
                 format!("{name}: frames come with a check sum that does not fit; has the peer --crc too?")
             }
-            LinkEvent::Trouble(FrameFault::Replayed, _) => format!(
+            LinkEvent::Fault(FrameFault::Replayed, _) => format!(
                 "{name}: frames come that came before, and are dropped; does somebody play recorded ones again, or does the \
                  wire double them?"
             ),
-            LinkEvent::Trouble(FrameFault::KeyMissing, _) => {
+            LinkEvent::Fault(FrameFault::KeyMissing, _) => {
                 format!("{name} is not protected: the peer uses --key, this end does not; use it at both")
             }
-            LinkEvent::Trouble(FrameFault::Forged, _) => {
+            LinkEvent::Fault(FrameFault::Forged, _) => {
                 format!("{name}: frames come without a valid tag; has the peer got the same --key?")
             }
         }

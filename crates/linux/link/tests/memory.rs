@@ -411,7 +411,7 @@ fn two_ends_that_do_not_agree_say_why_and_go_on_unprotected() {
         assert_eq!(pair.states(), [SessionState::Dormant; 2]);
         for end in &mut pair.ends {
             let refused = LinkEvent::Endpoint(guard::EndpointEvent::Refused(reason));
-            assert!(end.link.news().contains(&refused), "{reason:?}");
+            assert!(end.link.take_events().contains(&refused), "{reason:?}");
         }
         pair.ends[0].sends.borrow_mut().push_back(frame(0, 1, 60));
         pair.run(Span::from_ms(1), &mut |_| true);
@@ -443,7 +443,7 @@ fn a_daemon_that_restarts_does_not_undo_its_peers_deactivation() {
     assert!(!pair.ends[1].link.wants_protection());
     assert_eq!(pair.ends[0].got.borrow().len(), 1);
     let declined = LinkEvent::Endpoint(guard::EndpointEvent::Refused(wire::link::SessionRefusal::Deactivated));
-    assert_eq!(pair.ends[1].link.news(), [declined], "once, though it keeps offering");
+    assert_eq!(pair.ends[1].link.take_events(), [declined], "once, though it keeps offering");
     pair.ends[1].link.command(pair.now, EndpointCommand::Activate);
     pair.run(Span::from_ms(5), &mut |_| true);
     assert_eq!(pair.states(), [SessionState::Active; 2]);

@@ -10,7 +10,7 @@ use units::{Span, Time};
 use wire::link::{AddressStamp, FrameKind};
 
 use super::BATCH;
-use super::news::FrameFaults;
+use super::events::FrameFaults;
 use super::stamped_frames::StampedFrames;
 use crate::backend::{Wire, WireFrame};
 use crate::context::LinkContext;
@@ -93,7 +93,7 @@ impl WireSide {
         now: Time,
         endpoint: &mut Endpoint<PoolFrame>,
         context: &mut LinkContext,
-        troubles: &mut FrameFaults,
+        faults: &mut FrameFaults,
     ) -> io::Result<bool> {
         let Self { wire, pieces, stamped, .. } = self;
         let mut each = |vnet: &VnetHeader, bytes: &[u8]| {
@@ -104,10 +104,10 @@ impl WireSide {
                 return;
             }
             if vnet.is_finished() {
-                return on_bytes(now, bytes, endpoint, context, troubles);
+                return on_bytes(now, bytes, endpoint, context, faults);
             }
             match pieces.of(vnet, bytes) {
-                Ok(pieces) => pieces.for_each(|piece| on_bytes(now, piece, endpoint, context, troubles)),
+                Ok(pieces) => pieces.for_each(|piece| on_bytes(now, piece, endpoint, context, faults)),
                 Err(_) => context.statistics.tally.ring_overflow += 1,
             }
         };
@@ -169,7 +169,7 @@ fn on_bytes(
     bytes: &[u8],
     endpoint: &mut Endpoint<PoolFrame>,
     context: &mut LinkContext,
-    troubles: &mut FrameFaults,
+    faults: &mut FrameFaults,
 ) {
     context.statistics.tally.wire_rx_frames += 1;
     context.statistics.tally.wire_rx_bytes += bytes.len() as u64;
@@ -194,7 +194,7 @@ fn on_bytes(
             if matches!(reason, FrameRejection::Stranger(_)) {
                 context.stamper.on_third_host(now);
             }
-            troubles.note(reason, endpoint.state(), context);
+            faults.note(reason, endpoint.state(), context);
         }
     }
 }

@@ -215,7 +215,7 @@ fn on_a_keyed_link_a_hundred_thousand_forged_frames_do_nothing_but_count() {
     pair.activate();
     seen.extend(pair.record(Span::from_ms(5)));
     assert_eq!(pair.states(), [SessionState::Active; 2]);
-    pair.ends.iter_mut().for_each(|end| drop(end.link.news()));
+    pair.ends.iter_mut().for_each(|end| drop(end.link.take_events()));
     let (mut strange, mut sent) = (0, 0);
     while strange < STRANGE {
         for from in 0..2 {
@@ -250,7 +250,7 @@ fn on_a_keyed_link_a_hundred_thousand_forged_frames_do_nothing_but_count() {
         let got = pair.got(to);
         let end = &mut pair.ends[to];
         assert!(
-            end.link.news().iter().all(|news| !matches!(news, LinkEvent::Endpoint(_))),
+            end.link.take_events().iter().all(|event| !matches!(event, LinkEvent::Endpoint(_))),
             "the session was disturbed"
         );
         let tally = end.link.context().statistics.tally;

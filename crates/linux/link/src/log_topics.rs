@@ -1,13 +1,13 @@
-//! Reports of a link about events, made without letting the wire or a slow reader get in its way.
+//! Topics of the lines that a link logs.
 //!
-//! Any host that can send frames to a link can cause reports, so each kind is limited ([`daemon::limiter`]).
+//! Any host that can send frames to a link can cause lines, so each topic is limited on its own ([`daemon::limiter`]).
 
 use daemon::limiter::ReportTopic;
 use guard::EndpointEvent;
 
 use crate::datapath::{FrameFault, LinkEvent};
 
-/// Topic of a report. Each is limited on its own.
+/// Topic of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogTopic {
     Stranger,
@@ -23,13 +23,13 @@ pub(crate) enum LogTopic {
 }
 
 impl LogTopic {
-    pub(crate) fn of(news: &LinkEvent) -> Self {
-        match news {
-            LinkEvent::Trouble(FrameFault::Stranger(_), _) => Self::Stranger,
-            LinkEvent::Trouble(FrameFault::Forged, _) => Self::Forged,
-            LinkEvent::Trouble(FrameFault::Replayed, _) => Self::Replayed,
-            LinkEvent::Trouble(FrameFault::Unchecked, _) => Self::Unchecked,
-            LinkEvent::Trouble(FrameFault::KeyMissing, _) => Self::KeyMissing,
+    pub(crate) fn of(event: &LinkEvent) -> Self {
+        match event {
+            LinkEvent::Fault(FrameFault::Stranger(_), _) => Self::Stranger,
+            LinkEvent::Fault(FrameFault::Forged, _) => Self::Forged,
+            LinkEvent::Fault(FrameFault::Replayed, _) => Self::Replayed,
+            LinkEvent::Fault(FrameFault::Unchecked, _) => Self::Unchecked,
+            LinkEvent::Fault(FrameFault::KeyMissing, _) => Self::KeyMissing,
             LinkEvent::Endpoint(EndpointEvent::Activated) => Self::Activated,
             LinkEvent::Endpoint(EndpointEvent::Deactivated) => Self::Deactivated,
             LinkEvent::Endpoint(EndpointEvent::PeerLost) => Self::PeerLost,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn one_kind_of_trouble_does_not_hide_another() {
+    fn one_kind_of_fault_does_not_hide_another() {
         let mut limiter = LogLimiter::default();
         assert!(limiter.admit(at(0), LogTopic::Stranger, 9, "stranger").is_some());
         assert!(limiter.admit(at(1), LogTopic::Stranger, 9, "stranger").is_none());

@@ -10,7 +10,7 @@ use seal::SealError;
 pub enum LinkEvent {
     Endpoint(EndpointEvent),
     /// Frames were dropped: the reason, and the number since the last report of it.
-    Trouble(FrameFault, u64),
+    Fault(FrameFault, u64),
 }
 
 /// Reason why frames were dropped.
@@ -42,7 +42,7 @@ impl FrameFault {
     }
 }
 
-/// Trouble since it was last reported: however many frames cause it, one piece of news for each kind.
+/// Faults since they were last reported: one event for each kind, however many frames cause it.
 #[derive(Debug, Default)]
 pub(crate) struct FrameFaults([Option<(FrameFault, u64)>; FrameFault::KINDS]);
 
@@ -50,7 +50,7 @@ impl FrameFaults {
     /// Counts a frame that was not acted upon.
     pub(crate) fn note(&mut self, reason: FrameRejection, state: SessionState, context: &mut LinkContext) {
         let tally = &mut context.statistics.tally;
-        let (counter, trouble) = match reason {
+        let (counter, fault) = match reason {
             FrameRejection::Malformed => (&mut tally.rx_malformed, None),
             FrameRejection::Looped => (&mut tally.rx_looped, None),
             FrameRejection::Unsealed => (&mut tally.rx_unsealed, None),
@@ -72,13 +72,13 @@ impl FrameFaults {
             FrameRejection::Broken(SealError::Forged) => (&mut tally.rx_forged, Some(FrameFault::Forged)),
         };
         *counter += 1;
-        if let Some(trouble) = trouble {
-            let (latest, frames) = self.0[trouble.place()].get_or_insert((trouble, 0));
-            (*latest, *frames) = (trouble, *frames + 1);
+        if let Some(fault) = fault {
+            let (latest, frames) = self.0[fault.place()].get_or_insert((fault, 0));
+            (*latest, *frames) = (fault, *frames + 1);
         }
     }
 
     pub(crate) fn take(&mut self) -> impl Iterator<Item = LinkEvent> {
-        std::mem::take(&mut self.0).into_iter().flatten().map(|(trouble, frames)| LinkEvent::Trouble(trouble, frames))
+        std::mem::take(&mut self.0).into_iter().flatten().map(|(fault, frames)| LinkEvent::Fault(fault, frames))
     }
 }
