@@ -11,12 +11,14 @@
 
 #![warn(missing_docs)]
 
+mod body;
 mod switch;
 
 use std::fmt::Debug;
 
 use units::Time;
 
+pub use body::FrameBody;
 pub use switch::{Conversation, DropReason, Forward, QueueRoom, SwitchOut, SwitchPort, SwitchProgram, Ticket, Visit};
 
 /// Number of one of a machine's wires. A link endpoint has one, port 0.

@@ -6,7 +6,7 @@
 //!
 //! Invariants: a slot is free exactly when nobody has a handle on it; the pool never grows.
 
-use guard::FrameBody;
+use machine::FrameBody;
 
 /// Bytes that the frame check sequence adds to a frame on an Ethernet wire.
 const CHECK: u32 = 4;

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use guard::FrameBody;
+use machine::FrameBody;
 use units::{Bytes, Rate, Span, Time};
 use wire::ip;
 use wire::layers::Layers;

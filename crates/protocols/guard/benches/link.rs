@@ -6,8 +6,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use guard::{Endpoint, FrameBody, LinkPacket, LinkTiming, Params};
-use machine::{Machine, Out, Port, QueueId};
+use guard::{Endpoint, LinkPacket, LinkTiming, Params};
+use machine::{FrameBody, Machine, Out, Port, QueueId};
 use units::{Rate, Span, Time};
 use wire::link::Class;
 

@@ -16,14 +16,14 @@ mod ingress;
 
 use std::collections::VecDeque;
 
-use machine::{Machine, Out, Port, Pull, QueueId};
+use machine::{FrameBody, Machine, Out, Port, Pull, QueueId};
 use units::{Bytes, Prob, Span, Time};
 use wire::Seq;
 use wire::link::{Class, Epoch, LinkAgreement, SessionRefusal};
 
 use crate::auto::{Auto, Level};
 use crate::counters::Counters;
-use crate::packet::{FrameBody, LinkPacket};
+use crate::packet::LinkPacket;
 use crate::params::Params;
 use crate::pool::PoolShare;
 use crate::receiver::Receiver;

@@ -31,12 +31,11 @@ mod encoder;
 mod number;
 mod parameters;
 
-use machine::{Machine, Out, Port, Pull};
+use machine::{FrameBody, Machine, Out, Port, Pull};
 use units::{Bytes, Time};
 
 use crate::counters::Counters;
 use crate::endpoint::{EndpointNote, WIRE};
-use crate::packet::FrameBody;
 
 use decoder::FecDecoder;
 use encoder::FecEncoder;

@@ -47,6 +47,6 @@ mod silence;
 pub use copies::copies_for;
 pub use counters::Counters;
 pub use endpoint::{Endpoint, EndpointCommand, EndpointEvent, EndpointNote, EndpointTimer, WIRE};
-pub use packet::{FrameBody, LinkPacket};
+pub use packet::LinkPacket;
 pub use params::{LinkTiming, Params};
 pub use session::{SessionIdentity, SessionState};

@@ -19,13 +19,12 @@
 
 use std::collections::VecDeque;
 
-use machine::{Machine, Out, Port, Pull, QueueId};
+use machine::{FrameBody, Machine, Out, Port, Pull, QueueId};
 use units::{Bytes, Span, Time};
 use wire::link::Class;
 
 use crate::counters::Counters;
 use crate::endpoint::{EndpointNote, WIRE};
-use crate::packet::FrameBody;
 use crate::params::LinkTiming;
 
 /// Sequence numbers wrap from 524,287 to 0.

@@ -8,12 +8,12 @@
 
 use std::collections::VecDeque;
 
+use machine::FrameBody;
 use units::{Bytes, Time};
 use wire::Seq;
 use wire::link::FlowControl;
 
 use crate::backpressure::Backpressure;
-use crate::packet::FrameBody;
 use crate::params::Params;
 use crate::pool::PoolShare;
 use crate::reorder::ReorderBuffer;

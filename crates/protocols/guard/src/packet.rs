@@ -1,27 +1,7 @@
 //! Packets that an endpoint sends and receives.
 
+use machine::FrameBody;
 use wire::link::{Epoch, Feedback, FrameKind, LinkHeader};
-
-/// A frame of the layer above, as a handle: a slab index, a buffer slot, bytes.
-pub trait FrameBody {
-    /// Length in bytes, frame check included.
-    fn len(&self) -> u32;
-
-    /// True if the frame has no bytes.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl FrameBody for Vec<u8> {
-    fn len(&self) -> u32 {
-        Vec::len(self) as u32
-    }
-
-    fn is_empty(&self) -> bool {
-        Vec::is_empty(self)
-    }
-}
 
 /// A frame on the link: a body as it came, or our header with a body or without one.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,7 +16,7 @@
 
 mod missing;
 
-use machine::{Out, QueueId};
+use machine::{FrameBody, Out, QueueId};
 use units::{Bytes, Span, Time};
 use wire::Seq;
 use wire::link::{Class, Feedback, FlowControl, Gap};
@@ -25,7 +25,6 @@ use crate::counters::Counters;
 use crate::endpoint::{Endpoint, EndpointNote, EndpointTimer, lane};
 use crate::losses::{Losses, MissingRun, Patience};
 use crate::order::{DeliveryOrder, OrderPlacement};
-use crate::packet::FrameBody;
 use crate::params::Params;
 use crate::pool::PoolShare;
 use crate::round_trip::RoundTrip;

@@ -13,12 +13,11 @@
 
 use std::collections::VecDeque;
 
+use machine::FrameBody;
 use units::{Bytes, Rate, Span, Time};
 use wire::Seq;
 use wire::ethernet::on_wire;
 use wire::link::DATA_HEADER;
-
-use crate::packet::FrameBody;
 
 /// Build of the reorder buffer, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

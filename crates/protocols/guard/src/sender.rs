@@ -19,7 +19,7 @@
 
 use std::collections::VecDeque;
 
-use machine::{Out, QueueId};
+use machine::{FrameBody, Out, QueueId};
 use units::Bytes;
 use wire::Seq;
 use wire::link::{Feedback, FlowControl};
@@ -27,7 +27,6 @@ use wire::link::{Feedback, FlowControl};
 use crate::counters::Counters;
 use crate::dummies::Dummies;
 use crate::endpoint::Endpoint;
-use crate::packet::FrameBody;
 use crate::params::Params;
 
 #[derive(Debug)]

@@ -4,8 +4,8 @@ mod common;
 
 use common::{FLIGHT, Numbered, SLOT, numbers};
 use guard::fec::{FecConfig, FecEndpoint, FecPacket, PARITY_HEADER, effective_loss};
-use guard::{Counters, EndpointNote, FrameBody};
-use machine::{Machine, Port, Pull, QueueId};
+use guard::{Counters, EndpointNote};
+use machine::{FrameBody, Machine, Port, Pull, QueueId};
 use proptest::prelude::*;
 use testkit::{Duo, Fate, RecordedAction, Recorder, Side};
 use units::{Bytes, Prob, Span, Time};

@@ -11,9 +11,9 @@ mod llr;
 mod send_twice;
 
 use ::guard::pool::PoolShare;
-use ::guard::{Counters, EndpointNote, FrameBody};
+use ::guard::{Counters, EndpointNote};
 use faults::Random;
-use machine::{Machine, Out};
+use machine::{FrameBody, Machine, Out};
 use units::{Bytes, Span, Time};
 use wire::link::FlowControl;
 

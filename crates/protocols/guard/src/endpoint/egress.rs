@@ -1,12 +1,12 @@
 //! Choice of the next packet for the wire, strictly by priority.
 
-use machine::{Out, Pull, QueueId};
+use machine::{FrameBody, Out, Pull, QueueId};
 use units::Time;
 use wire::link::{Class, Feedback, FrameKind, LinkHeader};
 
 use super::{ClassPair, Endpoint, EndpointEvent, WIRE, lane};
 use crate::auto::{Auto, Level};
-use crate::packet::{FrameBody, LinkPacket};
+use crate::packet::LinkPacket;
 use crate::session::SessionState;
 
 impl<B: FrameBody> Endpoint<B> {

@@ -3,12 +3,12 @@
 //! The same decisions as in `ingress` and `egress`, with everything that cannot apply left out; any frame
 //! that is not the next one, its acknowledgement or a new one goes the long way.
 
-use machine::{Out, Pull, QueueId};
+use machine::{FrameBody, Out, Pull, QueueId};
 use units::Time;
 use wire::link::FrameKind;
 
 use super::{ClassPair, Endpoint, WIRE, lane};
-use crate::packet::{FrameBody, LinkPacket};
+use crate::packet::LinkPacket;
 use crate::session::SessionState;
 
 impl<B: FrameBody> Endpoint<B> {

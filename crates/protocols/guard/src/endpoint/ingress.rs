@@ -1,11 +1,11 @@
 //! Packets that arrive from the wire, and the response of the life cycle to them.
 
-use machine::{Machine, Out, QueueId};
+use machine::{FrameBody, Machine, Out, QueueId};
 use units::{Bytes, Time};
 use wire::link::{Feedback, FrameKind, LinkHeader};
 
 use super::{Endpoint, EndpointEvent, EndpointTimer, WIRE, lines};
-use crate::packet::{FrameBody, LinkPacket};
+use crate::packet::LinkPacket;
 use crate::session::{SessionState, SessionStep};
 
 impl<B: FrameBody> Endpoint<B> {

@@ -8,7 +8,7 @@
 //!                  ▲ next            ▲ frames of the block still to come
 //! ```
 
-use machine::{Out, QueueId};
+use machine::{FrameBody, Out, QueueId};
 use units::{Bytes, Time};
 use wire::link::Class;
 
@@ -17,7 +17,6 @@ use super::parameters::FecConfig;
 use super::{BlockPosition, FecEndpoint, FecTimer, ParityFrame};
 use crate::counters::Counters;
 use crate::endpoint::EndpointNote;
-use crate::packet::FrameBody;
 
 #[derive(Debug)]
 enum BlockSlot<B> {

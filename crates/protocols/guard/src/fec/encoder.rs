@@ -1,13 +1,12 @@
 //! The sending half: frames as they come, then the parity of their block.
 
-use machine::{Out, QueueId};
+use machine::{FrameBody, Out, QueueId};
 use units::{Bytes, Time};
 
 use super::number::FecNumber;
 use super::parameters::FecConfig;
 use super::{BlockPosition, FecContent, FecEndpoint, FecPacket, FecTimer, ParityFrame};
 use crate::counters::Counters;
-use crate::packet::FrameBody;
 
 #[derive(Debug)]
 pub(super) struct FecEncoder<B> {

@@ -1,6 +1,6 @@
 //! Missing frames: asked for, waited for, given up.
 
-use machine::Out;
+use machine::{FrameBody, Out};
 use units::Time;
 use wire::Seq;
 use wire::link::Gap;
@@ -9,7 +9,6 @@ use super::Receiver;
 use crate::counters::Counters;
 use crate::endpoint::{Endpoint, EndpointNote, EndpointTimer};
 use crate::losses::MissingRun;
-use crate::packet::FrameBody;
 
 impl<B: FrameBody> Receiver<B> {
     /// The next `frames` expected are missing.

@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use guard::{Endpoint, FrameBody, LinkPacket, LinkTiming, Params};
-use machine::QueueId;
+use guard::{Endpoint, LinkPacket, LinkTiming, Params};
+use machine::{FrameBody, QueueId};
 use testkit::{Duo, Fate, Side};
 use units::{Rate, Span, Time};
 use wire::link::{Class, FrameKind};

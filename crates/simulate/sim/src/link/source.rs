@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use faults::Random;
-use guard::FrameBody;
-use machine::QueueId;
+use machine::{FrameBody, QueueId};
 use units::{Bytes, Rate, Span, Time};
 use wire::ethernet::on_wire;
 

@@ -215,7 +215,7 @@ impl PacketHandle {
     }
 }
 
-impl guard::FrameBody for PacketHandle {
+impl machine::FrameBody for PacketHandle {
     #[inline]
     fn len(&self) -> u32 {
         self.len
@@ -264,7 +264,7 @@ impl Fifo {
 
 #[cfg(test)]
 mod tests {
-    use guard::FrameBody as _;
+    use machine::FrameBody as _;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! Forward error correction on a link, as `guard::fec` has it.
 
 use guard::pool::PoolShare;
-use guard::{Counters, FrameBody, fec};
-use machine::{Out, QueueId};
+use guard::{Counters, fec};
+use machine::{FrameBody, Out, QueueId};
 use units::{Bytes, Prob, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};
 

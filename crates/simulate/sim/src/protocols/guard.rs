@@ -3,8 +3,8 @@
 use guard::endpoint::EndpointCommand;
 use guard::pool::PoolShare;
 use guard::reorder::ReorderBuild;
-use guard::{Counters, Endpoint, FrameBody, LinkPacket};
-use machine::{Out, QueueId};
+use guard::{Counters, Endpoint, LinkPacket};
+use machine::{FrameBody, Out, QueueId};
 use units::{Bytes, Span, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};
 use wire::link::{FlowControl, FrameKind};

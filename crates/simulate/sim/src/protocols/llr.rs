@@ -1,8 +1,8 @@
 //! Ultra Ethernet's link-level retry, as `guard::llr` has it.
 
 use guard::pool::PoolShare;
-use guard::{Counters, FrameBody, llr};
-use machine::{Out, QueueId};
+use guard::{Counters, llr};
+use machine::{FrameBody, Out, QueueId};
 use units::{Bytes, Time};
 use wire::ethernet::on_wire;
 

@@ -7,8 +7,8 @@
 //! machine in the `guard` crate.
 
 use guard::pool::PoolShare;
-use guard::{Counters, EndpointNote, FrameBody};
-use machine::{Machine, Out, Port, Pull, QueueId};
+use guard::{Counters, EndpointNote};
+use machine::{FrameBody, Machine, Out, Port, Pull, QueueId};
 use units::{Bytes, Time};
 use wire::ethernet::on_wire;
 
