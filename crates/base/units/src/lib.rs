@@ -14,6 +14,7 @@ mod buckets;
 mod counters;
 mod interval;
 mod moment;
+mod named;
 mod nearest;
 mod options;
 mod parse;

@@ -15,8 +15,8 @@ use daemon::keeper::KeeperStatus;
 use link::config::LinkOptions;
 use link::control::{LinkReply, LinkRequest};
 use link::daemon::{DaemonStopper, LinkDaemon};
-use link::standin::KeptStandIn;
 use link::status::LinkStatus;
+use standin::KeptStandIn;
 use units::Rate;
 
 use crate::args::{ActivateArgs, DownArgs, KeepArgs, LinkCommand, NameArg, UpArgs};
@@ -50,8 +50,8 @@ fn up(args: &UpArgs) -> CommandResult {
         clock_back::set(seconds)?;
     }
     if args.background {
-        return in_background(&config.name, &format!("{} stands in for", config.name), |directory| {
-            match directory.ask(&config.name, LinkRequest::Status) {
+        return in_background(&config.stand_in.name, &format!("{} stands in for", config.stand_in.name), |directory| {
+            match directory.ask(&config.stand_in.name, LinkRequest::Status) {
                 Ok(LinkReply::Status(status)) => Some(status.pid),
                 _ => None,
             }
@@ -62,7 +62,7 @@ fn up(args: &UpArgs) -> CommandResult {
     let handler = stopper.clone();
     ctrlc::set_handler(move || handler.stop()).map_err(|error| Failure::Outside(error.to_string()))?;
     let directory = run_directory()?;
-    let keeper = keeper(&config.name, &directory)?;
+    let keeper = keeper(&config.stand_in.name, &directory)?;
     run_reporting(|tell| {
         LinkDaemon { config: &config, directory: &directory, keeper: Some(&keeper), tell, stopper }.run()
     })
@@ -88,7 +88,7 @@ fn name(given: Option<&str>, directory: &RunDirectory) -> Result<String, Failure
             let protects = |name: &&String| matches!(directory.ask(name, LinkRequest::Status), Ok(LinkReply::Status(status)) if status.interface == given);
             let by_interface = || names.iter().find(protects).cloned();
             // One whose daemon is gone says itself whose it is.
-            Ok(by_interface().or_else(|| link::standin::own_name(given)).unwrap_or_else(|| given.to_owned()))
+            Ok(by_interface().or_else(|| standin::own_name(given)).unwrap_or_else(|| given.to_owned()))
         }
         (None, [name]) => Ok(name.clone()),
         (None, []) => Err(Failure::Outside("no link is up; `hitless link up IFACE` makes one".to_owned())),
@@ -192,7 +192,7 @@ fn clean_up(directory: &RunDirectory, name: &str, lock: Lock) -> Result<bool, Fa
     let aside = directory.put_aside(name);
     let aside = aside.map_err(|error| Failure::Outside(format!("{}: {error}", directory.path().display())))?;
     aside.iter().for_each(|line| say(line));
-    let any = link::standin::clean_up(directory, name).map_err(|trouble| Failure::Outside(trouble.0))?;
+    let any = standin::clean_up(directory, name).map_err(|trouble| Failure::Outside(trouble.0))?;
     let _ = std::fs::remove_file(directory.socket(name));
     drop(lock);
     directory.tidy(name);

@@ -11,13 +11,12 @@ use emulator::{
     DirectionConfig, DirectionCounters, InterfaceClaim, KernelWire, Medium, MediumConfig, Repeat, RepeatCounters,
 };
 use faults::FaultSchedule;
-use link::frame;
-use link::standin::wire_socket;
 use linux::net::{InterfaceInfo, Netlink};
 use linux::packet::{PacketSocket, PacketSocketOptions};
 use linux::poll;
 use roce::repeat;
 use serde::Serialize;
+use standin::{longest_on, wire_socket};
 use units::Prob;
 
 use crate::args::WireArgs;
@@ -147,7 +146,7 @@ fn in_this_process(args: &WireArgs, ends: &[InterfaceInfo; 2], stop: &PipeReader
         })
     };
     let sockets = [open(&ends[0])?, open(&ends[1])?];
-    let longest = frame::longest_on(ends[0].mtu.max(ends[1].mtu));
+    let longest = longest_on(ends[0].mtu.max(ends[1].mtu));
     let mut medium = Medium::new(config, sockets, longest).map_err(|error| Failure::not_created("--log", &error))?;
     medium = medium.telling_trouble(|file| say(&format!("{file}{GOES_ON}")));
     match repeater(args) {

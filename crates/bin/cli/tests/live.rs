@@ -657,7 +657,7 @@ fn the_wire_corrupts_its_share_and_tells_the_truth_about_it() {
 
 /// Sends frames out of one interface and counts those that come in at another.
 fn send_and_count([from, to]: [u32; 2], frames: u64) -> u64 {
-    let open = |index| linux::packet::PacketSocket::open(index, &link::standin::wire_socket(1_500, 8_192)).unwrap();
+    let open = |index| linux::packet::PacketSocket::open(index, &standin::wire_socket(1_500, 8_192)).unwrap();
     let (mut from, mut to) = (open(from), open(to));
     let mut received = 0;
     let frame = [&[2, 0, 0, 0, 0, 9], &[2, 0, 0, 0, 0, 8], &[0x12, 0x34][..], &[7; 100]].concat();

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cable_lab::{address, transfer, wait_for};
-use link::standin::wire_socket;
 use linux::net::{Namespace, Netlink};
 use linux::packet::PacketSocket;
 use rack_lab::Rack;
+use standin::wire_socket;
 
 fn ip(host: &Namespace, args: &str) {
     let mut command = Command::new("ip");
@@ -226,7 +226,7 @@ fn a_host_whose_cable_was_out_for_a_moment_is_not_locked_out_by_one_that_uses_it
 fn a_bound_address_stays_at_its_port() {
     let Some(rack) = Rack::new("bound") else { return };
     let victim = mac_of(&rack.hosts[1]);
-    let bind = format!("x1={}", link::frame::Mac(victim));
+    let bind = format!("x1={}", wire::ethernet::Mac(victim));
     let _switch = rack.start(&["--bind", &bind]);
     let refused = || {
         squat(&rack.hosts[2], victim);

@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use emulator::RepeatCounters;
-use link::standin::wire_socket;
 use linux::net::{Namespace, Netlink};
 use linux::packet::PacketSocket;
 use serde_json::Value;
+use standin::wire_socket;
 use wire::ip::Ecn;
 use wire::ipv4::{self, Station};
 use wire::roce::{self, ExtensionHeader, Opcode, RoceHeader, Syndrome};

@@ -11,12 +11,11 @@
 mod options;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use daemon::key::read_key;
-use units::{Bytes, Prob, Rate, Span};
+use standin::StandInConfig;
+use units::{Bytes, Prob, Span};
 
 pub use options::LinkOptions;
 
@@ -33,24 +32,6 @@ pub enum LinkMode {
     Auto,
 }
 
-/// Kind of interface through which the host meets the daemon.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HostBackend {
-    /// The best that works.
-    #[default]
-    Auto,
-    Tap,
-    Veth,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WireBackend {
-    /// The best that works.
-    #[default]
-    Auto,
-    Packet,
-}
-
 /// Use of stamps: numbers in the addresses of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StampUse {
@@ -60,38 +41,11 @@ pub enum StampUse {
     Off,
 }
 
-macro_rules! named {
-    ($type:ty, $what:literal, $($name:literal => $value:expr,)*) => {
-        impl FromStr for $type {
-            type Err = units::ParseError;
-            fn from_str(text: &str) -> Result<Self, units::ParseError> {
-                match text {
-                    $($name => Ok($value),)*
-                    _ => Err(units::ParseError::new($what)),
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(match *self {
-                    $(value if value == $value => $name,)*
-                    _ => unreachable!("every value has a name"),
-                })
-            }
-        }
-    };
-}
-
-named!(LinkMode, "ordered, nonblocking or auto",
+units::named!(LinkMode, "ordered, nonblocking or auto",
     "ordered" => Self::Ordered, "nonblocking" => Self::NonBlocking, "auto" => Self::Auto,);
-named!(HostBackend, "auto, tap or veth",
-    "auto" => Self::Auto, "tap" => Self::Tap, "veth" => Self::Veth,);
-named!(WireBackend, "auto or packet",
-    "auto" => Self::Auto, "packet" => Self::Packet,);
-named!(StampUse, "auto or off",
+units::named!(StampUse, "auto or off",
     "auto" => Self::Auto, "off" => Self::Off,);
-named!(InitAction, "best-effort, block or discard",
+units::named!(InitAction, "best-effort, block or discard",
     "best-effort" => Self::BestEffort, "block" => Self::Block, "discard" => Self::Discard,);
 
 /// Seal of frames.
@@ -116,27 +70,15 @@ impl fmt::Display for Sealing {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    pub interface: String,
-    pub name: String,
+    pub stand_in: StandInConfig,
     /// `None`: any peer that answers.
     pub peer: Option<Mac>,
     pub mode: LinkMode,
     pub target_loss: Prob,
-    /// `None`: what the interface says its speed is.
-    pub rate: Option<Rate>,
-    /// `None`: what the interface leaves room for.
-    pub mtu: Option<u32>,
     pub sealing: Sealing,
     pub init_action: InitAction,
-    pub take_over: bool,
-    /// Taking over, the interface keeps its name, and the stand-in has its own.
-    pub keep_name: bool,
     /// Frames pass as they are until somebody asks for protection.
     pub dormant: bool,
-    /// An interface that is down or absent is waited for.
-    pub wait: bool,
-    pub host: HostBackend,
-    pub wire: WireBackend,
     pub stamp: StampUse,
     pub pin: Option<usize>,
     pub give_up_after: Span,
@@ -144,7 +86,6 @@ pub struct LinkConfig {
     pub window: u32,
     /// Most bytes that may wait for the wire.
     pub queue: Option<Bytes>,
-    pub metrics: Option<SocketAddr>,
 }
 
 impl LinkConfig {
@@ -158,34 +99,23 @@ impl LinkConfig {
     }
 
     pub(crate) const MOST_FRAMES: u32 = 4_096;
-    /// The least that every IPv4 host must be able to receive.
-    pub(crate) const LEAST_MTU: u32 = 576;
     /// A queue that has no room for a frame is a hole.
     pub(crate) const LEAST_QUEUE: Bytes = Bytes::new(16_384);
 
-    pub fn new(interface: impl Into<String>) -> Self {
+    pub fn new(stand_in: StandInConfig) -> Self {
         Self {
-            interface: interface.into(),
-            name: "hit0".to_owned(),
+            stand_in,
             peer: None,
             mode: LinkMode::default(),
             target_loss: Prob::literal(1e-8),
-            rate: None,
-            mtu: None,
             sealing: Sealing::default(),
             init_action: InitAction::BestEffort,
-            take_over: false,
-            keep_name: false,
             dormant: false,
-            wait: false,
-            host: HostBackend::default(),
-            wire: WireBackend::default(),
             stamp: StampUse::default(),
             pin: None,
             give_up_after: Span::from_ms(50),
             window: 1_024,
             queue: None,
-            metrics: None,
         }
     }
 }
@@ -226,9 +156,12 @@ mod tests {
             metrics = "9464"
         "#;
         let config = checked(text).unwrap();
-        assert_eq!((config.name.as_str(), config.mode, config.sealing), ("hit7", LinkMode::Auto, Sealing::Crc));
+        assert_eq!(
+            (config.stand_in.name.as_str(), config.mode, config.sealing),
+            ("hit7", LinkMode::Auto, Sealing::Crc)
+        );
         assert_eq!(config.init_action, InitAction::Block);
-        assert_eq!(config.metrics.unwrap().to_string(), "127.0.0.1:9464");
+        assert_eq!(config.stand_in.metrics.unwrap().to_string(), "127.0.0.1:9464");
     }
 
     #[test]
@@ -255,6 +188,6 @@ mod tests {
         let file = LinkOptions { name: Some("a".into()), mode: Some("auto".into()), ..LinkOptions::default() };
         let line = LinkOptions { name: Some("b".into()), interface: Some("e".into()), ..LinkOptions::default() };
         let config = line.or(file).check().unwrap();
-        assert_eq!((config.name.as_str(), config.mode), ("b", LinkMode::Auto));
+        assert_eq!((config.stand_in.name.as_str(), config.mode), ("b", LinkMode::Auto));
     }
 }

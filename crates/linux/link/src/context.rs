@@ -17,12 +17,11 @@ mod statistics;
 
 use guard::{Endpoint, EndpointEvent, EndpointNote, EndpointTimer, LinkPacket};
 use machine::{Out, Port, QueueId};
+use standin::backend::{RunPlace, WireFrame};
+use standin::{FramePool, FrameQueue, PoolFrame};
 use units::{Rate, Time};
 
-use crate::backend::{RunPlace, WireFrame};
 use crate::frame::{EmittedFrame, Framing};
-use crate::pool::{FramePool, PoolFrame};
-use crate::queue::FrameQueue;
 use crate::stamp::Stamper;
 
 pub use actions::EndpointActions;

@@ -21,19 +21,17 @@ use daemon::directory::Lock;
 use daemon::keeper::{KeeperProgram, KeeperWatch};
 use daemon::{ControlSocket, DaemonEnd, RunDirectory, bind_metrics, service};
 
+use crate::bring_up::bring_up;
 use crate::config::{LinkConfig, Sealing};
 use crate::control::{self, LinkReply, LinkRequest};
 use crate::datapath::InitAction;
 use crate::metrics;
 use crate::run::{self, LinkHandle, Loop, LoopRequest};
-use crate::standin::{self, InterfaceState, StandIn};
 use crate::status::{LinkStatus, WAITING};
 use linux::SystemError;
-use linux::net::InterfaceInfo;
 use linux::poll;
+use standin::{InterfaceState, StandIn, check_interface, wait_until_ready};
 
-/// Time between two looks at an interface that is waited for.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A keeper, or a daemon that is about to end, has the lock for a moment.
 const LOCK_ATTEMPTS: u32 = 50;
 
@@ -102,18 +100,18 @@ impl LinkDaemon<'_> {
     pub fn run(mut self) -> Result<(), DaemonEnd> {
         // Everything that can fail without touching the network comes first.
         self.config.sealing.seal().map_err(DaemonEnd::Arguments)?;
-        standin::settle_name(self.directory, &self.config.name, &self.config.interface)?;
-        if !self.config.wait {
-            check_interface(&self.config.interface)?;
+        standin::settle_name(self.directory, &self.config.stand_in.name, &self.config.stand_in.interface)?;
+        if !self.config.stand_in.wait {
+            check_interface(&self.config.stand_in.interface)?;
         }
         let lock = self.lock()?;
-        let aside = self.directory.put_aside(&self.config.name);
+        let aside = self.directory.put_aside(&self.config.stand_in.name);
         let aside = aside.map_err(|error| DaemonEnd::in_words(self.directory.path().display(), error))?;
         aside.iter().for_each(|line| (self.tell)(line));
         let ended = self.run_alone();
         drop(lock);
         match ended {
-            Ok(()) => self.directory.tidy(&self.config.name),
+            Ok(()) => self.directory.tidy(&self.config.stand_in.name),
             // Its log says why.
             Err(_) => self.directory.sweep(),
         }
@@ -122,19 +120,21 @@ impl LinkDaemon<'_> {
 
     /// The same, with nobody else on this interface or of this name.
     fn run_alone(&mut self) -> Result<(), DaemonEnd> {
-        let listener = bind_metrics(self.config.metrics)?;
+        let listener = bind_metrics(self.config.stand_in.metrics)?;
         if let Some(cpu) = self.config.pin {
             poll::pin(cpu).map_err(|error| DaemonEnd::in_words(format!("--pin {cpu}"), error))?;
         }
         loop {
-            if self.config.wait && !self.wait_for_interface()? {
+            if self.config.stand_in.wait && !self.wait_for_interface()? {
                 // Something may be left of a link whose interface went away.
-                standin::clean_up(self.directory, &self.config.name)?;
+                standin::clean_up(self.directory, &self.config.stand_in.name)?;
                 break;
             }
             match self.serve(listener.as_ref())? {
-                LinkEnding::Gone if self.config.wait => {}
-                LinkEnding::Gone => return Err(DaemonEnd::in_words(self.config.interface.clone(), "it is gone")),
+                LinkEnding::Gone if self.config.stand_in.wait => {}
+                LinkEnding::Gone => {
+                    return Err(DaemonEnd::in_words(self.config.stand_in.interface.clone(), "it is gone"));
+                }
                 LinkEnding::Stopped => break,
             }
         }
@@ -150,7 +150,7 @@ impl LinkDaemon<'_> {
                 _ => SystemError(text),
             }
         };
-        let (name, interface) = (&self.config.name, &self.config.interface);
+        let (name, interface) = (&self.config.stand_in.name, &self.config.stand_in.interface);
         for attempt in 1.. {
             directory.make().map_err(in_directory)?.iter().for_each(|line| (self.tell)(line));
             match directory.lock(name, interface).map_err(in_directory)? {
@@ -164,16 +164,16 @@ impl LinkDaemon<'_> {
 
     /// False if the daemon is to stop instead. It can be asked how it is, and to stop, meanwhile.
     fn wait_for_interface(&mut self) -> Result<bool, DaemonEnd> {
-        if let InterfaceState::Ready(_) = standin::find(&self.config.interface)? {
+        if let InterfaceState::Ready(_) = standin::find(&self.config.stand_in.interface)? {
             return Ok(true);
         }
-        let sockets = (|| Ok((ControlSocket::bind(self.directory, &self.config.name)?, io::pipe()?)))();
+        let sockets = (|| Ok((ControlSocket::bind(self.directory, &self.config.stand_in.name)?, io::pipe()?)))();
         let (control, (stop, stopper)) =
             sockets.map_err(|error: io::Error| DaemonEnd::in_words("the control socket", error))?;
         let waiting = WaitingDaemon { config: self.config, stopper: self.stopper.clone(), why: Mutex::default() };
         std::thread::scope(|scope| {
             scope.spawn(|| control.listen(&stop, |line| serde_json::to_string(&waiting.answer(line))));
-            let found = wait_until_ready(&self.config.interface, self.tell, |why| {
+            let found = wait_until_ready(&self.config.stand_in.interface, self.tell, |why| {
                 why.clone_into(&mut lock(&waiting.why));
                 !self.stopper.is_asked()
             });
@@ -188,7 +188,7 @@ impl LinkDaemon<'_> {
         let ((handle, requests), (stop, stopper)) =
             pipes.map_err(|error: io::Error| DaemonEnd::in_words("a pipe", error))?;
         let (config, directory) = (self.config, self.directory);
-        let (link, identity, mut stand_in) = standin::bring_up(config, Some(directory))?;
+        let (link, identity, mut stand_in) = bring_up(config, Some(directory))?;
         let keeper = KeeperWatch::start(self.keeper.filter(|_| fails_open(config)), link.carrier());
         if keeper.is_settled() {
             stand_in.dismiss_former_keeper();
@@ -203,7 +203,7 @@ impl LinkDaemon<'_> {
         ));
         service::report_ready(waits);
         let sockets = (|| {
-            let control = ControlSocket::bind(directory, &config.name)?;
+            let control = ControlSocket::bind(directory, &config.stand_in.name)?;
             let stops = [stop.try_clone()?, stop.try_clone()?, stop.try_clone()?];
             Ok((control, [handle.another()?, handle.another()?], stops))
         })();
@@ -244,12 +244,12 @@ impl LinkDaemon<'_> {
         stand_in: &mut StandIn,
         keeper: &KeeperWatch<'_>,
     ) -> Result<LinkEnding, DaemonEnd> {
-        let interface = &self.config.interface;
+        let interface = &self.config.stand_in.interface;
         let is_gone = ended.is_err() && stand_in.is_interface_gone();
         let mut left = Vec::new();
-        if is_gone && self.config.wait {
+        if is_gone && self.config.stand_in.wait {
             left.extend(standin::release_name(interface).err().map(|trouble| trouble.0));
-            (self.tell)(&format!("{interface} is gone; {} keeps its addresses and routes", self.config.name));
+            (self.tell)(&format!("{interface} is gone; {} keeps its addresses and routes", self.config.stand_in.name));
         } else {
             left = stand_in.down();
         }
@@ -259,7 +259,7 @@ impl LinkDaemon<'_> {
         keeper.dismiss();
         match ended {
             Ok(_) if left.is_empty() => Ok(LinkEnding::Stopped),
-            Ok(_) => Err(DaemonEnd::in_words(self.config.name.clone(), "not everything could be put back")),
+            Ok(_) => Err(DaemonEnd::in_words(self.config.stand_in.name.clone(), "not everything could be put back")),
             Err(_) if is_gone => Ok(LinkEnding::Gone),
             Err(error) => Err(DaemonEnd::in_words(interface.clone(), error)),
         }
@@ -279,8 +279,8 @@ impl WaitingDaemon<'_> {
         let why = || lock(&self.why).clone();
         match serde_json::from_str(line) {
             Ok(LinkRequest::Status) => LinkReply::Status(Box::new(LinkStatus {
-                name: self.config.name.clone(),
-                interface: self.config.interface.clone(),
+                name: self.config.stand_in.name.clone(),
+                interface: self.config.stand_in.interface.clone(),
                 pid: std::process::id(),
                 state: WAITING.to_owned(),
                 wanted: !self.config.dormant,
@@ -293,7 +293,7 @@ impl WaitingDaemon<'_> {
                 self.stopper.stop();
                 LinkReply::Done
             }
-            Ok(_) => LinkReply::Refused(format!("{} waits for its interface: {}", self.config.name, why())),
+            Ok(_) => LinkReply::Refused(format!("{} waits for its interface: {}", self.config.stand_in.name, why())),
             Err(error) => LinkReply::Refused(format!("not a request: {error}")),
         }
     }
@@ -308,54 +308,9 @@ fn fails_open(config: &LinkConfig) -> bool {
     config.init_action == InitAction::BestEffort && !matches!(config.sealing, Sealing::Key(_))
 }
 
-/// The interface, if it can be used now.
-pub fn check_interface(interface: &str) -> Result<InterfaceInfo, DaemonEnd> {
-    match standin::find(interface)? {
-        InterfaceState::Ready(found) => Ok(found),
-        InterfaceState::Absent(why) => Err(DaemonEnd::Arguments(why)),
-        InterfaceState::Down(why) | InterfaceState::Unsuitable(why) => Err(DaemonEnd::Trouble(why)),
-    }
-}
-
-/// Waits until an interface can be used. `go_on` hears now and then what is wrong with it; if it says no, so is the answer.
-pub fn wait_until_ready(
-    interface: &str,
-    tell: &mut dyn FnMut(&str),
-    mut go_on: impl FnMut(&str) -> bool,
-) -> Result<bool, DaemonEnd> {
-    let mut told = String::new();
-    loop {
-        let found = match standin::find(interface)? {
-            // Somebody may be about to make it.
-            InterfaceState::Absent(why) => match standin::release_name(interface) {
-                Ok(()) => InterfaceState::Absent(why),
-                Err(trouble) => InterfaceState::Absent(trouble.0),
-            },
-            found => found,
-        };
-        match found {
-            InterfaceState::Ready(_) => return Ok(true),
-            InterfaceState::Absent(why) | InterfaceState::Down(why) if told != why => {
-                let text = format!("{why}; waiting for it");
-                // Units that are ordered after this service need not wait for the interface.
-                service::report_ready(&text);
-                tell(&text);
-                told = why;
-            }
-            InterfaceState::Absent(_) | InterfaceState::Down(_) => {}
-            InterfaceState::Unsuitable(why) => return Err(DaemonEnd::Trouble(why)),
-        }
-        if !go_on(&told) {
-            return Ok(false);
-        }
-        service::report_alive();
-        std::thread::sleep(LOOK_EVERY);
-    }
-}
-
 /// Somebody else has the interface, or the name.
 fn already(config: &LinkConfig, taken: &str) -> DaemonEnd {
-    DaemonEnd::Trouble(if taken == config.interface {
+    DaemonEnd::Trouble(if taken == config.stand_in.interface {
         format!("{taken} is protected already; `hitless link status` shows it")
     } else {
         format!("{taken} is up already, for another interface; choose another name with --name")

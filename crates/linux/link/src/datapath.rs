@@ -8,42 +8,33 @@
 //! Sequence numbers are given after cutting; order is restored before joining. [`Link::turn`] does all that
 //! can be done now and never waits; [`Link::wait`] waits for the next thing to happen.
 //!
-//! The queue before the wire (`crate::queue`) stays short: a bulk flow that keeps it long loses frames there, as at any
+//! The queue before the wire ([`standin::FrameQueue`]) stays short: a bulk flow that keeps it long loses frames there, as at any
 //! switch, instead of adding milliseconds to everything behind it.
 
 mod copies;
 mod events;
-mod host_side;
+mod ingress;
 mod stamped_frames;
-mod wire_side;
 
 use std::io;
-use std::time::Duration;
 
 use guard::{Endpoint, EndpointCommand, EndpointEvent, Params, SessionState, WIRE};
 use hdrhistogram::Histogram;
 use machine::{Machine, Pull};
+use standin::backend::{Host, Wire};
+use standin::{BATCH, FramePool, FrameQueue, HostSide, PoolFrame, WireSide, wait_for_sides};
 use units::{Bytes, Prob, Rate, Span, Time};
 use wire::link::SessionRefusal;
 
-use crate::backend::{Host, Wire};
 use crate::context::{HostGate, LinkContext};
 use crate::frame::Framing;
-use crate::pool::{FramePool, PoolFrame};
-use crate::queue::FrameQueue;
 use crate::stamp::Stamper;
 use seal::SealReadiness;
-
-use linux::poll::{self, Readiness};
 
 use copies::CopiesByLoss;
 use events::FrameFaults;
 pub use events::{FrameFault, LinkEvent};
-pub use host_side::{HostFrames, HostSide};
-pub use wire_side::WireSide;
-
-/// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
-pub const BATCH: usize = 64;
+use ingress::WireIngress;
 
 /// Treatment of the host's frames until the peer answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +72,7 @@ pub struct Link {
     context: LinkContext,
     host: HostSide,
     wire: WireSide,
+    ingress: WireIngress,
     init: InitAction,
     /// Protection is asked for, whether it is in force or not.
     wanted: bool,
@@ -118,6 +110,7 @@ impl Link {
             ),
             host: HostSide::new(host),
             wire,
+            ingress: WireIngress::default(),
             init: setup.init,
             wanted: false,
             pull_at: Time::ZERO,
@@ -184,7 +177,8 @@ impl Link {
     /// All that can be done now. True if anything was.
     pub fn turn(&mut self, now: Time) -> io::Result<bool> {
         self.context.set_time(now);
-        let received = self.wire.receive(now, &mut self.endpoint, &mut self.context, &mut self.faults)?;
+        let received =
+            self.ingress.receive(now, &mut self.wire, &mut self.endpoint, &mut self.context, &mut self.faults)?;
         while let Some(key) = self.context.actions.due(now) {
             self.endpoint.on_timer(now, key, &mut self.context);
         }
@@ -350,25 +344,4 @@ impl Link {
             self.endpoint.on_command(now, EndpointCommand::SetCopies(copies), &mut self.context);
         }
     }
-}
-
-/// Waits until either side has something to do, or `most` has passed, or `other` is readable.
-pub fn wait_for_sides(
-    wire: &mut WireSide,
-    host: &mut HostSide,
-    most: Span,
-    other: std::os::fd::RawFd,
-) -> io::Result<()> {
-    let span = wire.longest_wait(most);
-    let fds = [(wire.fd(), wire.says_when()), (host.fd(), false), (other, false)];
-    let ready = poll::wait(&fds, Duration::from_nanos(span.as_ps() / 1_000))?;
-    if ready[0] == Readiness::Ready {
-        wire.unblock();
-    }
-    let failed = match ready {
-        [Readiness::Failed, ..] => wire.error(),
-        [_, Readiness::Failed, _] => host.error(),
-        _ => None,
-    };
-    failed.map_or(Ok(()), Err)
 }

@@ -26,18 +26,15 @@ use units::Time;
 
 use seal::keyed::greeting_kind;
 use seal::{GREETING_LEN, SealError, SealReadiness};
+use standin::backend::LONGEST_HEAD;
 
 use crate::seal::Seal;
 
 /// Two addresses.
 const ADDRESSES: usize = 12;
-/// The longest frame on a wire of this MTU: one with two tags (IEEE 802.1ad).
-pub fn longest_on(mtu: u32) -> usize {
-    mtu as usize + ETHERNET + 2 * TAG
-}
 
-/// The most that goes before what a frame carries.
-pub(crate) const LONGEST_HEAD: usize = ETHERNET + MAX_HEADER + Seal::LONGEST;
+const _: () =
+    assert!(ETHERNET + MAX_HEADER + Seal::LONGEST <= LONGEST_HEAD, "the most that goes before what a frame carries");
 
 /// The shortest frame, its check not counted.
 const SHORTEST: usize = 60;

@@ -4,16 +4,15 @@
 //! | --- | --- |
 //! | `datapath`, `context` | one link: frames between the host, the endpoint and the wire |
 //! | `run`, `log_topics` | its loop, how to ask something of it, and what it logs |
-//! | `backend` | TAP, veth, packet sockets |
-//! | `pool` | frames in memory |
-//! | `pace` | a wire that is slower than its socket |
-//! | `queue` | what waits for the wire, by flow |
 //! | `frame`, `seal`, `stamp` | frames on the wire, their seals, and whether their numbers are in their addresses |
-//! | `daemon`, `standin`, `config`, `control`, `status`, `metrics` | the daemon around it; what it shares with others is the crate `daemon` |
+//! | `bring_up` | the link on a stand-in that is up |
+//! | `daemon`, `config`, `control`, `status`, `metrics` | the daemon around it |
+//!
+//! What it shares with other daemons is the crate `daemon`, what it shares with hosts of a rack the crate `standin`.
 
+mod bring_up;
 mod log_topics;
 
-pub mod backend;
 pub mod config;
 pub mod context;
 pub mod control;
@@ -21,12 +20,9 @@ pub mod daemon;
 pub mod datapath;
 pub mod frame;
 pub mod metrics;
-pub mod pace;
-pub mod pool;
-pub mod queue;
 pub mod run;
 pub mod seal;
 pub mod stamp;
-pub mod standin;
 pub mod status;
-pub mod tally;
+
+pub use bring_up::bring_up;

@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use faults::Random;
 use guard::auto::Level;
 use guard::{EndpointCommand, Params, SessionState};
-use link::backend::{Host, Wire, WireFrame, outgoing_runs};
 use link::datapath::{DatapathSetup, InitAction, Link, LinkEvent};
 use link::frame::{Framing, Mac};
-use link::pool::FramePool;
 use link::seal::Seal;
 use linux::offload::{Coalescer, Pieces, VnetHeader};
 use machine::Machine;
+use standin::FramePool;
+use standin::backend::{Host, Wire, WireFrame, outgoing_runs};
 use units::{Bytes, Prob, Span, Time};
 use wire::link::Class;
 
@@ -278,7 +278,7 @@ fn a_wire_that_alters_bits_unnoticed_delivers_nothing_altered_if_frames_are_seal
     }
 }
 
-fn rejected(tally: link::tally::Tally) -> u64 {
+fn rejected(tally: standin::Tally) -> u64 {
     tally.rx_corrupted + tally.rx_forged + tally.rx_malformed
 }
 

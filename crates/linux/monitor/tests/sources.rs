@@ -18,6 +18,7 @@ use monitor::source::{self, DriverError, Drivers, SampleTiming, Selection, Sourc
 use monitor::{CarrierState, Phy, Reading, ReceivedFrames};
 use proptest::collection;
 use proptest::prelude::*;
+use standin::StandInConfig;
 use units::{Moment, Prob};
 
 const NOW: Moment = Moment::from_ms(60_000);
@@ -562,7 +563,8 @@ fn a_protected_link_tells_what_its_wire_lost() {
     let mut source = source::links(directory.clone());
     assert_eq!(read(&mut source), (vec![], vec![]), "there are none");
     std::thread::scope(|scope| {
-        let start = |end| stage.protect(scope, end, LinkConfig::new(stage::plug(end)), |_| ()).unwrap();
+        let start =
+            |end| stage.protect(scope, end, LinkConfig::new(StandInConfig::new(stage::plug(end))), |_| ()).unwrap();
         let links = [start(0), start(1)];
         let (stop, stopper) = io::pipe().unwrap();
         let handle = links[1].handle.another().unwrap();

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Frames that exceed a host's share are refused in its own queue, and nowhere else: that is the promise. The queue is fair
-//! among flows ([`link::queue`]) and stands before the reservation.
+//! among flows ([`standin::FrameQueue`]) and stands before the reservation.
 
 mod daemon;
 mod datapath;

@@ -14,10 +14,11 @@ use units::{Prob, Rate, StopFlag};
 
 use crate::demo::median;
 use crate::stage::{self, Stage, StageDaemon};
-use link::config::{HostBackend, LinkConfig, LinkMode, StampUse, WireBackend};
+use link::config::{LinkConfig, LinkMode, StampUse};
 use linux::SystemError;
 use linux::net::{Namespace, Netlink, Offload};
 use load::{self, Bulk, KernelCongestion, PingPong};
+use standin::{HostBackend, StandInConfig, WireBackend};
 
 #[derive(Clone, Debug)]
 pub struct BenchPlan {
@@ -198,15 +199,9 @@ fn protect<'scope>(
 ) -> Result<Vec<StageDaemon<'scope>>, SystemError> {
     let mut daemons = Vec::new();
     for (end, namespace) in ends.iter().enumerate() {
-        let config = LinkConfig {
-            mtu: Some(1_500),
-            rate: plan.rate,
-            mode,
-            host: plan.host,
-            wire: plan.wire,
-            stamp,
-            ..LinkConfig::new(stage::plug(end))
-        };
+        let (rate, host, wire) = (plan.rate, plan.host, plan.wire);
+        let stand_in = StandInConfig { mtu: Some(1_500), rate, host, wire, ..StandInConfig::new(stage::plug(end)) };
+        let config = LinkConfig { mode, stamp, ..LinkConfig::new(stand_in) };
         daemons.push(stage::protect(namespace, scope, config, |_| ())?);
         stage::give_address(namespace, end, "hit0")?;
     }

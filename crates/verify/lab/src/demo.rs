@@ -28,6 +28,7 @@ use link::status::percentile;
 use linux::SystemError;
 use linux::net::NetworkPrivilege;
 use load::{self, Bulk, KernelCongestion, PingPong, RoundTrips};
+use standin::StandInConfig;
 
 /// Observer of the demonstration.
 pub trait DemoObserver: Sync {
@@ -151,14 +152,9 @@ fn set_up<'scope>(
     }
     plain.serve(scope, serving)?;
     let start = |end: usize| {
-        let config = LinkConfig {
-            mtu: Some(1_500),
-            rate: plan.rate,
-            mode: plan.mode,
-            host: plan.host,
-            wire: plan.wire,
-            ..LinkConfig::new(stage::plug(end))
-        };
+        let (rate, host, wire) = (plan.rate, plan.host, plan.wire);
+        let stand_in = StandInConfig { mtu: Some(1_500), rate, host, wire, ..StandInConfig::new(stage::plug(end)) };
+        let config = LinkConfig { mode: plan.mode, ..LinkConfig::new(stand_in) };
         guarded.protect(scope, end, config, |_| ())
     };
     let daemons = [start(0)?, start(1)?];

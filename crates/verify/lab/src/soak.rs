@@ -29,10 +29,11 @@ use units::{Bytes, Prob, Rate, Span, StopFlag};
 
 use crate::stage::{self, EmulatedWire, Stage, StageDaemon};
 use emulator::DirectionConfig;
-use link::config::{HostBackend, LinkConfig, LinkMode};
+use link::config::{LinkConfig, LinkMode};
 use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::NetworkPrivilege;
+use standin::{HostBackend, StandInConfig};
 
 use outcome::{SoakRecord, frames};
 use traffic::{ServedFile, TrafficCounter};
@@ -101,8 +102,9 @@ impl SoakPlan {
     }
 
     fn link(&self, end: usize) -> LinkConfig {
-        let (rate, mode, host) = (self.rate, self.mode, self.host);
-        LinkConfig { mtu: Some(1_500), rate, mode, host, queue: Some(self.queue), ..LinkConfig::new(stage::plug(end)) }
+        let (rate, host) = (self.rate, self.host);
+        let stand_in = StandInConfig { mtu: Some(1_500), rate, host, ..StandInConfig::new(stage::plug(end)) };
+        LinkConfig { mode: self.mode, queue: Some(self.queue), ..LinkConfig::new(stand_in) }
     }
 }
 

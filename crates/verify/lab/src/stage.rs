@@ -35,9 +35,9 @@ use serde::Serialize;
 use units::{Bytes, Prob, Rate, Span, StopFlag};
 
 use emulator::{DirectionConfig, DirectionCounters};
+use link::bring_up;
 use link::config::LinkConfig;
 use link::run::{self, LinkHandle, Loop, LoopRequest};
-use link::standin;
 use link::status::LinkStatus;
 use linux::SystemError;
 use linux::net::{self, InterfaceAddress, Namespace, Netlink, Qdisc};
@@ -372,7 +372,7 @@ pub fn protect<'scope>(
     let (ready, is_ready) = mpsc::channel();
     let thread = scope.spawn(move || -> Result<LinkStatus, SystemError> {
         namespace.enter()?;
-        let (link, identity, mut stand_in) = match standin::bring_up(&config, None) {
+        let (link, identity, mut stand_in) = match bring_up(&config, None) {
             Ok(built) => built,
             Err(trouble) => {
                 let _ = ready.send(Err(trouble.clone()));

@@ -9,6 +9,7 @@ use link::config::{LinkConfig, StampUse};
 use link::status::LinkStatus;
 use linux::net::{Namespace, become_root_of_own_namespaces};
 use load::PingPong;
+use standin::StandInConfig;
 use units::StopFlag;
 
 const WITHIN: Duration = Duration::from_secs(60);
@@ -33,8 +34,7 @@ fn exchange() -> [LinkStatus; 2] {
     std::thread::scope(|scope| {
         let daemons: Vec<StageDaemon<'_>> = (0..2)
             .map(|end| {
-                let config =
-                    LinkConfig { mtu: Some(1_500), stamp: StampUse::Auto, ..LinkConfig::new(stage::plug(end)) };
+                let config = LinkConfig { stamp: StampUse::Auto, ..link(end) };
                 stage::protect(&ends[end], scope, config, |_| ()).expect("a link")
             })
             .collect();
@@ -48,6 +48,11 @@ fn exchange() -> [LinkStatus; 2] {
         stop.stop();
         [status(&daemons[0]), status(&daemons[1])]
     })
+}
+
+/// A link at an end, with room for its header on the cable.
+fn link(end: usize) -> LinkConfig {
+    LinkConfig::new(StandInConfig { mtu: Some(1_500), ..StandInConfig::new(stage::plug(end)) })
 }
 
 #[test]
@@ -70,12 +75,8 @@ fn stamp_over_an_emulated_wire() {
     let stage = Stage::unjoined(1_600).expect("a stage");
     std::thread::scope(|scope| {
         let wire = stage.carry(scope, &DirectionConfig::default(), 1).expect("a wire");
-        let daemons: Vec<StageDaemon<'_>> = (0..2)
-            .map(|end| {
-                let config = LinkConfig { mtu: Some(1_500), ..LinkConfig::new(stage::plug(end)) };
-                stage.protect(scope, end, config, |_| ()).expect("a link")
-            })
-            .collect();
+        let daemons: Vec<StageDaemon<'_>> =
+            (0..2).map(|end| stage.protect(scope, end, link(end), |_| ()).expect("a link")).collect();
         wait_until_stamped(&daemons);
         for daemon in daemons {
             daemon.stop().expect("an orderly end");

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use lab::soak::{self, Soak, SoakObserver, SoakPlan, SoakSnapshot};
-use link::config::{HostBackend, LinkMode};
+use link::config::LinkMode;
 use linux::net::{Namespace, become_root_of_own_namespaces};
+use standin::HostBackend;
 use units::{Bytes, Prob, StopFlag};
 
 struct Quiet;

@@ -5,12 +5,12 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use link::frame::{OWN, WHOLE};
-use link::standin::wire_socket;
 use linux::capture::Capture;
 use linux::clock::time_of_day;
 use linux::net::Netlink;
 use linux::packet::PacketSocket;
 use linux::poll;
+use standin::wire_socket;
 
 use wire::link::AddressStamp;
 
@@ -21,7 +21,7 @@ pub(super) fn run(args: &CaptureArgs) -> CommandResult {
     let outside = |error: std::io::Error| Failure::Outside(format!("{}: {error}", args.interface));
     let link = Netlink::open().and_then(|netlink| netlink.existing_wire_of(&args.interface));
     let link = link.map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(wire) = link::standin::stands_in_for(&link) {
+    if let Some(wire) = standin::stands_in_for(&link) {
         return Err(Failure::Usage(format!(
             "{} is the stand-in; capture {wire}, where the protected frames are",
             args.interface

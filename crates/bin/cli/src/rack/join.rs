@@ -21,7 +21,7 @@ pub(super) const K: u8 = 4;
 pub(super) fn run(args: &RackJoinArgs, json: bool) -> CommandResult {
     let file = args.start.config.as_deref().map_or(Ok(RackJoinOptions::default()), read_options);
     let config = config(args.options.clone().or(file.map_err(Failure::Usage)?))?;
-    let name = &config.link.name;
+    let name = &config.stand_in.name;
     if args.start.background {
         return in_background(name, &format!("{name} stands in for"), |directory| {
             status_of(directory, RackRole::Host, name).ok().map(|status: Box<HostStatus>| status.pid)
@@ -60,7 +60,7 @@ fn config(options: RackJoinOptions) -> Result<JoinConfig, Failure> {
         metrics: options.metrics,
         ..LinkOptions::default()
     };
-    let link = link.check().map_err(Failure::Usage)?;
+    let stand_in = link.check().map_err(Failure::Usage)?.stand_in;
     let scheduler = options.scheduler.map_or(SchedulerKind::Late, SchedulerKind::from);
-    Ok(JoinConfig { link, scheduler, k: options.k.unwrap_or(K), contexts: options.contexts })
+    Ok(JoinConfig { stand_in, scheduler, k: options.k.unwrap_or(K), contexts: options.contexts })
 }

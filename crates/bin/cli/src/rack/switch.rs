@@ -4,16 +4,15 @@ use std::net::SocketAddr;
 
 use daemon::options::{parse_address, read_options};
 use emulator::InterfaceClaim;
-use link::frame::{Mac, longest_on};
-use link::standin::interface_speed;
 use linux::mailbox::mailbox;
 use linux::net::{InterfaceInfo, Netlink};
 use rack::agreement::RackAgreement;
 use rack::control::RackRole;
 use rack::switch::{SWITCH_ADDRESS, SwitchConfig, SwitchDaemon, SwitchRequest, SwitchStatus, open_ports};
 use reserve::{RackParams, SchedulerKind};
+use standin::{interface_speed, longest_on};
 use units::{Bytes, ParseError, Prob, Rate, Span};
-use wire::ethernet::on_wire;
+use wire::ethernet::{Mac, on_wire};
 
 use super::describe_switch;
 use super::join::K;

@@ -12,7 +12,6 @@ use units::Timestamp;
 use capture::{CaptureError, CaptureReader};
 use chart::table::{Align, Table, thousands};
 use files::WholeFile;
-use link::standin::wire_socket;
 use linux::clock::Clock;
 use linux::net::Netlink;
 use linux::packet::{PacketSocket, PacketSocketOptions};
@@ -23,6 +22,7 @@ use radar::packet::Flow;
 use radar::read;
 use radar::slots::{FlowsetSlot, FlowsetSlots};
 use serde::Serialize;
+use standin::wire_socket;
 use units::Prob;
 
 use crate::args::FlowsArgs;

@@ -48,7 +48,7 @@ impl BridgedLab {
     /// A daemon at each host that knows its peer, the host next to it; all of them protected.
     fn up(&self) -> Vec<Daemon> {
         let daemons = (0..self.stage.hosts.len()).map(|host| {
-            let peer = link::frame::Mac(stage::mac(host ^ 1)).to_string();
+            let peer = wire::ethernet::Mac(stage::mac(host ^ 1)).to_string();
             let mut command = Command::new(env!("CARGO_BIN_EXE_hitless"));
             command.args(["link", "up", stage::plug(host), "--mtu", "1500", "--peer", &peer]);
             command.env("HITLESS_RUN_DIR", self.directory(host).path());

@@ -3,8 +3,8 @@
 use std::io::IoSlice;
 use std::os::unix::fs::PermissionsExt;
 
-use link::standin::wire_socket;
 use linux::packet::PacketSocket;
+use standin::wire_socket;
 
 use super::*;
 
@@ -150,7 +150,7 @@ fn thousands_of_frames_from_strangers_make_few_lines() {
     const FRAMES: u16 = 3_000;
     let Some(lab) = Lab::new() else { return };
     let key = lab.key("key", "a1");
-    let peer = link::frame::Mac(PEER).to_string();
+    let peer = wire::ethernet::Mac(PEER).to_string();
     for seal in [&[][..], &["--key", &key]] {
         let mut daemon = lab.up(0, &[&["--peer", &peer][..], seal].concat());
         lab.on_wire(1, |wire| {

@@ -25,10 +25,10 @@ use std::time::Duration;
 
 use emulator::{DirectionConfig, DirectionCounters, Medium, MediumConfig, Rewrite};
 use faults::{FaultSchedule, LossModel};
-use link::standin::wire_socket;
 use linux::capture::Capture;
 use linux::net::{InterfaceAddress, Namespace, Netlink};
 use linux::packet::{PacketSocket, PacketSocketOptions};
+use standin::wire_socket;
 use units::{Bytes, Prob, StopFlag};
 
 pub use traffic::Traffic;

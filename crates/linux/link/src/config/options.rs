@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use daemon::options::{parse_address, read_options};
 use serde::Deserialize;
+use standin::StandInConfig;
 use units::{Span, whole_within};
 
 use super::{LinkConfig, Sealing};
@@ -115,11 +116,11 @@ impl LinkOptions {
         if interface == "lo" {
             return Err("lo is no link between two machines; name the interface that the cable is in".to_owned());
         }
-        let mut config = LinkConfig::new(interface);
+        let mut config = LinkConfig::new(StandInConfig::new(interface));
         if let Some(name) = self.name {
             let fine = (1..=13).contains(&name.len())
                 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-            config.name =
+            config.stand_in.name =
                 if fine { name } else { return Err("name: expected 1 to 13 letters, digits, -, _ or .".to_owned()) };
         }
         config.peer = match self.peer.as_deref() {
@@ -129,28 +130,28 @@ impl LinkOptions {
         set("mode", self.mode, &mut config.mode)?;
         set("target-loss", self.target_loss, &mut config.target_loss)?;
         set("init-action", self.init_action, &mut config.init_action)?;
-        set("backend", self.backend, &mut config.host)?;
-        set("wire", self.wire, &mut config.wire)?;
+        set("backend", self.backend, &mut config.stand_in.host)?;
+        set("wire", self.wire, &mut config.stand_in.wire)?;
         set("stamp", self.stamp, &mut config.stamp)?;
         set("give-up-after", self.give_up_after, &mut config.give_up_after)?;
-        config.rate = self.rate.as_deref().map(|rate| parse("rate", rate)).transpose()?;
+        config.stand_in.rate = self.rate.as_deref().map(|rate| parse("rate", rate)).transpose()?;
         config.queue = self.queue.as_deref().map(|queue| parse("queue", queue)).transpose()?;
         let address = |text: &str| parse_address(text).ok_or(format!("metrics: '{text}': expected PORT or ADDR:PORT"));
-        config.metrics = self.metrics.as_deref().map(address).transpose()?;
+        config.stand_in.metrics = self.metrics.as_deref().map(address).transpose()?;
         config.sealing = match (self.crc, self.key) {
             (false, None) => Sealing::None,
             (true, None) => Sealing::Crc,
             (false, Some(file)) => Sealing::Key(file),
             (true, Some(_)) => return Err("crc and key: a key covers what crc does, leave crc out".to_owned()),
         };
-        (config.take_over, config.mtu, config.pin) = (self.take_over, self.mtu, self.pin);
-        config.keep_name = self.keep_name;
-        if config.keep_name && !config.take_over {
+        (config.stand_in.take_over, config.stand_in.mtu, config.pin) = (self.take_over, self.mtu, self.pin);
+        config.stand_in.keep_name = self.keep_name;
+        if config.stand_in.keep_name && !config.stand_in.take_over {
             return Err("keep-name: only with take-over; without it the interface keeps its name anyway".to_owned());
         }
-        (config.dormant, config.wait) = (self.dormant, self.wait);
-        if let Some(mtu) = config.mtu.filter(|mtu| !(LinkConfig::LEAST_MTU..=65_535).contains(mtu)) {
-            return Err(format!("mtu: {mtu}: expected {} to 65535", LinkConfig::LEAST_MTU));
+        (config.dormant, config.stand_in.wait) = (self.dormant, self.wait);
+        if let Some(mtu) = config.stand_in.mtu.filter(|mtu| !(StandInConfig::LEAST_MTU..=65_535).contains(mtu)) {
+            return Err(format!("mtu: {mtu}: expected {} to 65535", StandInConfig::LEAST_MTU));
         }
         if let Some(queue) = config.queue.filter(|queue| *queue < LinkConfig::LEAST_QUEUE) {
             return Err(format!("queue: {queue}: expected at least {}", LinkConfig::LEAST_QUEUE));

@@ -1,11 +1,9 @@
 //! Actions of the endpoint that wait for the data path: frames for both sides, events, timers.
 
 use guard::{EndpointEvent, EndpointTimer};
+use standin::backend::WireFrame;
+use standin::{PoolFrame, WirePace};
 use units::{Rate, Time};
-
-use crate::backend::WireFrame;
-use crate::pace::WirePace;
-use crate::pool::PoolFrame;
 
 const TIMERS: [EndpointTimer; 4] = [
     EndpointTimer::Timeout(wire::link::Class::Ordered),

@@ -1,12 +1,8 @@
 //! Frames in memory: the pool, the queue before the wire, and the frames that a super-frame of the host's is cut into.
 
 use linux::offload::FrameSink;
+use standin::{FramePool, FrameQueue, HostFrames, PoolFrame, Tally};
 use units::{Bytes, Time};
-
-use crate::datapath::HostFrames;
-use crate::pool::{FramePool, PoolFrame};
-use crate::queue::FrameQueue;
-use crate::tally::Tally;
 
 /// Treatment of the host's frames while the link should be protected and is not yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,15 +2,15 @@
 
 use guard::{LinkPacket, SessionIdentity};
 use linux::offload::{FrameSink, GsoRun};
+use standin::backend::{LONGEST_HEAD, RunPlace, WireFrame};
+use standin::{FramePool, PoolFrame};
 use wire::Seq;
 use wire::checksum::Sum;
 use wire::ethernet::IPV4;
 use wire::link::{AddressStamp, ProbeKind, ProbePaths, SegmentSpan, StampProbe, StampTag, StampableFrame, StampedData};
 
 use super::LinkContext;
-use crate::backend::{RunPlace, WireFrame};
-use crate::frame::{ETHERNET, EmittedFrame, LONGEST_HEAD};
-use crate::pool::{FramePool, PoolFrame};
+use crate::frame::{ETHERNET, EmittedFrame};
 
 /// Frames with one stamp, the latest of which has yet to be sent.
 #[derive(Debug)]

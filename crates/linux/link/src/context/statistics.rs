@@ -1,9 +1,8 @@
 //! Counters of a live link, and the delays of its recoveries.
 
 use hdrhistogram::Histogram;
+use standin::Tally;
 use units::Span;
-
-use crate::tally::Tally;
 
 /// What a live link counts and measures.
 #[derive(Debug)]

@@ -7,11 +7,11 @@
 use guard::{Endpoint, LinkPacket, SessionState, WIRE};
 use linux::offload::{VnetHeader, segment, tcp_seq, unpush};
 use machine::Machine;
+use standin::PoolFrame;
 use units::Time;
 use wire::link::{AddressStamp, Feedback, FlowControl, FrameKind, LinkHeader, StampableFrame, StampedData};
 
 use crate::context::{LinkContext, ReceivedRun};
-use crate::pool::PoolFrame;
 
 /// Room for the segments of a super-frame, kept from one to the next.
 #[derive(Debug, Default)]

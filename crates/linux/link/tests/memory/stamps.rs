@@ -88,7 +88,7 @@ fn states(pair: &Pair) -> [StampState; 2] {
     [0, 1].map(|end| pair.ends[end].link.context().stamper.state())
 }
 
-fn tally(pair: &Pair, end: usize) -> link::tally::Tally {
+fn tally(pair: &Pair, end: usize) -> standin::Tally {
     pair.ends[end].link.context().statistics.tally
 }
 

@@ -13,12 +13,10 @@ use daemon::directory::Lock;
 use daemon::keeper::{KeeperProgram, KeeperWatch};
 use daemon::service;
 use daemon::{DaemonEnd, bind_metrics};
-use link::config::LinkConfig;
-use link::daemon::{check_interface, wait_until_ready};
-use link::standin::{self, StandIn};
 use linux::SystemError;
 use linux::mailbox::{Mailbox, MailboxReader};
 use reserve::SchedulerKind;
+use standin::{StandIn, StandInConfig, StandInDemands, check_interface, wait_until_ready};
 use units::Rate;
 use wire::reserve::MARK_LEN;
 
@@ -34,14 +32,17 @@ const LOCK_ATTEMPTS: u32 = 50;
 /// grant.
 const RATE_IF_UNKNOWN: Rate = Rate::gbps(1);
 
+/// Frames for which there is room as they come off the cable.
+const CABLE_RING: usize = 2_048;
+
 /// MTU to check parameters by, before the interface is there.
 const ANY_MTU: u32 = 1_500;
 
 /// Configuration with which a host joins.
 #[derive(Clone, Debug)]
 pub struct JoinConfig {
-    /// The stand-in; what concerns protection is ignored.
-    pub link: LinkConfig,
+    /// The stand-in on which it joins.
+    pub stand_in: StandInConfig,
     /// Scheduler, the same as at the switch.
     pub scheduler: SchedulerKind,
     /// The most full frames of a burst.
@@ -64,7 +65,9 @@ pub fn bring_up(
     config: &JoinConfig,
     directory: Option<&RunDirectory>,
 ) -> Result<(JoinedHost, JoinIdentity, StandIn), SystemError> {
-    let (sides, mut stand_in) = standin::bring_up_for(&config.link, directory, MARK_LEN)?;
+    let demands =
+        StandInDemands { overhead: MARK_LEN, ring: CABLE_RING, no_super_frames: Some("marks are on each frame") };
+    let (sides, mut stand_in) = standin::bring_up(&config.stand_in, directory, &demands)?;
     let backends = [sides.host_backend.clone(), sides.wire_backend.clone()];
     let mtu = sides.mtu;
     let joined = config
@@ -74,7 +77,7 @@ pub fn bring_up(
         .map_err(|error| SystemError(error.to_string()));
     match joined {
         Ok((host, rack)) => {
-            let (name, interface) = (config.link.name.clone(), config.link.interface.clone());
+            let (name, interface) = (config.stand_in.name.clone(), config.stand_in.interface.clone());
             Ok((host, JoinIdentity { name, interface, mtu, backends, rack }, stand_in))
         }
         Err(trouble) => {
@@ -117,19 +120,19 @@ impl HostDaemon<'_> {
         requests: MailboxReader<HostRequest>,
     ) -> Result<HostStatus, DaemonEnd> {
         // Everything that can fail without touching the network comes first.
-        let link = &self.config.link;
-        standin::settle_name(self.directory, &link.name, &link.interface)?;
-        let wire_mtu = if link.wait { ANY_MTU } else { check_interface(&link.interface)?.mtu };
-        let agreed = self.config.agreement(wire_mtu, link.rate).at_host();
+        let stand_in = &self.config.stand_in;
+        standin::settle_name(self.directory, &stand_in.name, &stand_in.interface)?;
+        let wire_mtu = if stand_in.wait { ANY_MTU } else { check_interface(&stand_in.interface)?.mtu };
+        let agreed = self.config.agreement(wire_mtu, stand_in.rate).at_host();
         agreed.map_err(|error| DaemonEnd::Arguments(error.to_string()))?;
         let lock = self.lock()?;
-        let aside = self.directory.put_aside(&link.name);
+        let aside = self.directory.put_aside(&stand_in.name);
         let aside = aside.map_err(|error| outside(self.directory.path().display(), error))?;
         aside.iter().for_each(|line| (self.tell)(line));
         let ended = self.run_alone(mailbox, requests);
         drop(lock);
         match ended {
-            Ok(_) => self.directory.tidy(&link.name),
+            Ok(_) => self.directory.tidy(&self.config.stand_in.name),
             // Its log says why.
             Err(_) => self.directory.sweep(),
         }
@@ -137,7 +140,7 @@ impl HostDaemon<'_> {
     }
 
     fn lock(&mut self) -> Result<Lock, DaemonEnd> {
-        let (name, interface) = (&self.config.link.name, &self.config.link.interface);
+        let (name, interface) = (&self.config.stand_in.name, &self.config.stand_in.interface);
         let failed = |error: io::Error| outside(self.directory.path().display(), error);
         let mut taken = "";
         for _ in 0..LOCK_ATTEMPTS {
@@ -159,7 +162,7 @@ impl HostDaemon<'_> {
         mailbox: &Mailbox<HostRequest>,
         requests: MailboxReader<HostRequest>,
     ) -> Result<HostStatus, DaemonEnd> {
-        let LinkConfig { name, metrics, .. } = &self.config.link;
+        let StandInConfig { name, metrics, .. } = &self.config.stand_in;
         let listener = bind_metrics(*metrics)?;
         let socket = control::bind(self.directory, RackRole::Host, name);
         let socket = socket.map_err(|error| outside("the control socket", error))?;
@@ -180,11 +183,11 @@ impl HostDaemon<'_> {
     /// Runs one incarnation after the other, as long as the interface comes back.
     fn serve_until_stopped(&mut self, mut requests: MailboxReader<HostRequest>) -> Result<HostStatus, DaemonEnd> {
         loop {
-            if self.config.link.wait
+            if self.config.stand_in.wait
                 && let Some(status) = self.wait_for_interface(&mut requests)?
             {
                 // Something may be left from before the interface went away.
-                standin::clean_up(self.directory, &self.config.link.name)?;
+                standin::clean_up(self.directory, &self.config.stand_in.name)?;
                 return Ok(status);
             }
             match self.serve(requests)? {
@@ -199,7 +202,7 @@ impl HostDaemon<'_> {
         &mut self,
         requests: &mut MailboxReader<HostRequest>,
     ) -> Result<Option<HostStatus>, DaemonEnd> {
-        let LinkConfig { name, interface, .. } = &self.config.link;
+        let StandInConfig { name, interface, .. } = &self.config.stand_in;
         let mut status = HostStatus::waiting(name, interface);
         let is_ready = wait_until_ready(interface, self.tell, |why| {
             status.problem = Some(why.to_owned());
@@ -220,7 +223,7 @@ impl HostDaemon<'_> {
     /// be waited for, the stand-in keeps addresses and routes for its return. Once the loop has ended, nobody waits for its
     /// answers.
     fn serve(&mut self, mut requests: MailboxReader<HostRequest>) -> Result<ServeEnd, DaemonEnd> {
-        let LinkConfig { name, interface, wait, .. } = &self.config.link;
+        let StandInConfig { name, interface, wait, .. } = &self.config.stand_in;
         let (stop, stopper) = io::pipe().map_err(|error| outside("a pipe", error))?;
         let (host, identity, mut stand_in) = bring_up(self.config, Some(self.directory))?;
         let keeper = KeeperWatch::start(Some(self.keeper), host.carrier());

@@ -7,13 +7,11 @@
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 
-use link::datapath::{BATCH, HostSide, WireSide, wait_for_sides};
-use link::frame::longest_on;
-use link::standin::StandInSides;
 use linux::clock::instance;
 use machine::{Machine, Pull};
 use reserve::host::HOST_WIRE;
 use reserve::{HostCommand, HostParams, RackParamError, RackParams, ReservePacket, ReservingHost};
+use standin::{BATCH, HostSide, StandInSides, WireSide, longest_on, wait_for_sides};
 use units::{Bytes, Span, Time};
 use wire::reserve::HostKey;
 

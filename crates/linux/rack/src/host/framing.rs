@@ -1,7 +1,7 @@
 //! Frames of a host on its cable: messages to the switch and from it, marks before a frame's own type.
 
-use link::pool::{FramePool, PoolFrame};
 use reserve::RackFrame;
+use standin::{FramePool, PoolFrame};
 use wire::ethernet::{ETHERNET, TYPE};
 use wire::reserve::{DataMark, HostKey, MARK_LEN, OUI_EXTENDED, ReserveHeader, ReserveMessage};
 

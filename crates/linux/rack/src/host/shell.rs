@@ -2,15 +2,11 @@
 //!
 //! The machine acts through this ([`Out`]); nothing here waits or talks to the kernel.
 
-use link::backend::WireFrame;
-use link::datapath::HostFrames;
-use link::pace::WirePace;
-use link::pool::{FramePool, PoolFrame};
-use link::queue::FrameQueue;
-use link::tally::Tally;
 use linux::offload::FrameSink;
 use machine::{Out, Port, QueueId};
 use reserve::{HostTimer, RackParams, ReservePacket, ReservingHost};
+use standin::backend::WireFrame;
+use standin::{FramePool, FrameQueue, HostFrames, PoolFrame, Tally, WirePace};
 use units::{Bytes, Rate, Time};
 use wire::ethernet::TYPE;
 use wire::reserve::ReserveMessage;

@@ -7,12 +7,11 @@ use std::net::SocketAddr;
 use daemon::RunDirectory;
 use daemon::service;
 use daemon::{DaemonEnd, bind_metrics};
-use link::frame;
-use link::standin::wire_socket;
 use linux::SystemError;
 use linux::mailbox::{Mailbox, MailboxReader};
 use linux::net::InterfaceInfo;
 use linux::packet::{PacketSocket, PacketSocketOptions};
+use standin::{longest_on, wire_socket};
 use units::{Bytes, Rate};
 
 use super::{PortConfig, RING_FRAMES, RackSwitch, SwitchConfig, SwitchRequest, SwitchStatus, metrics};
@@ -46,7 +45,7 @@ fn open_port(interface: &InterfaceInfo, rate: Rate, buffer: Bytes) -> Result<(Po
         io::ErrorKind::PermissionDenied => linux::no_permission(&format!("{}: {error}", interface.name)),
         _ => SystemError(format!("{}: {error}", interface.name)),
     })?;
-    let longest = frame::longest_on(interface.mtu);
+    let longest = longest_on(interface.mtu);
     Ok((PortConfig { name: interface.name.clone(), rate, buffer, longest, trusts_priority: false }, socket))
 }
 

@@ -3,7 +3,6 @@
 use std::io;
 use std::time::Duration;
 
-use link::frame::Mac;
 use linux::clock::{Clock, TwoClocks, instance, thread_time};
 use linux::mailbox::MailboxReader;
 use linux::offload::Pieces;
@@ -11,6 +10,7 @@ use linux::packet::PacketSocket;
 use linux::poll::{self, Readiness, YieldCost};
 use reserve::{RackParamError, ReservingSwitch};
 use units::{Span, Time};
+use wire::ethernet::Mac;
 
 use super::arrivals::Arrivals;
 use super::core::{AddressMove, SwitchCore};

@@ -6,7 +6,8 @@ use chart::page::PageFrame;
 use chart::svg::escape;
 use chart::table::{micros as us, thousands};
 use chart::{Data, NOTHING, Palette};
-use link::config::{HostBackend, LinkMode, WireBackend};
+use link::config::LinkMode;
+use standin::{HostBackend, WireBackend};
 
 use super::text::{conclusions, gbps};
 use super::{DemoCase, DemoPlan, DemoRecovery, DemoResult, DemoRound};

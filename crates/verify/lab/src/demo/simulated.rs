@@ -207,8 +207,8 @@ mod tests {
             round_trips: 20_000,
             bulk: Duration::from_secs(1),
             mode: link::config::LinkMode::Ordered,
-            host: link::config::HostBackend::Auto,
-            wire: link::config::WireBackend::Auto,
+            host: standin::HostBackend::Auto,
+            wire: standin::WireBackend::Auto,
         };
         let story = run(&plan, &StopFlag::new()).unwrap();
         assert!(story.corrupting.median.pingpong_p999_us >= 200_000.0);

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use link::config::{HostBackend, LinkMode, WireBackend};
+use link::config::LinkMode;
 use serde::Serialize;
+use standin::{HostBackend, WireBackend};
 use units::{Prob, Rate};
 
 use crate::stage::WireCount;

@@ -9,6 +9,7 @@ use linux::clock::Clock;
 use rack::host::JoinConfig;
 use rack::switch::SwitchStatus;
 use reserve::SchedulerKind;
+use standin::StandInConfig;
 use units::{Bytes, StopFlag};
 
 use super::background::{BackgroundEnd, BackgroundPlan, BackgroundTotals, RunningBackground, time_to_drain};
@@ -65,7 +66,7 @@ impl<'scope> RackScene<'scope> {
             }
             RackWay::Shim => {
                 for number in 0..plan.hosts {
-                    let config = LinkConfig { dormant: true, ..stand_in(plan, number) };
+                    let config = LinkConfig { dormant: true, ..LinkConfig::new(stand_in(plan, number)) };
                     daemons.push(stage::protect(stage.host(number), scope, config, |_| ())?);
                 }
                 stage.give_addresses(|_| "hit0")?;
@@ -73,7 +74,7 @@ impl<'scope> RackScene<'scope> {
             RackWay::Paper | RackWay::Pl2 => {
                 let scheduler = if way == RackWay::Paper { SchedulerKind::Paper } else { plan.scheduler };
                 for number in 0..plan.hosts {
-                    let config = JoinConfig { link: stand_in(plan, number), scheduler, k: K, contexts: None };
+                    let config = JoinConfig { stand_in: stand_in(plan, number), scheduler, k: K, contexts: None };
                     members.push(StageMember::join(stage.host(number), scope, config)?);
                 }
                 stage.give_addresses(|_| "hit0")?;
@@ -165,8 +166,8 @@ impl<'scope> RackScene<'scope> {
 }
 
 /// The stand-in of a host, on a cable as fast as the switch's ports.
-fn stand_in(plan: &RackDemoPlan, number: usize) -> LinkConfig {
-    LinkConfig { mtu: Some(MTU), rate: Some(plan.rate), host: plan.host, ..LinkConfig::new(stage::plug(number)) }
+fn stand_in(plan: &RackDemoPlan, number: usize) -> StandInConfig {
+    StandInConfig { mtu: Some(MTU), rate: Some(plan.rate), host: plan.host, ..StandInConfig::new(stage::plug(number)) }
 }
 
 /// Waits for `most`, or until it is stopped.

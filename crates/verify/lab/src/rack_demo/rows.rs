@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use link::config::HostBackend;
 use linux::net::NetworkPrivilege;
 use rack::agreement::RackAgreement;
 use reserve::{RackParamError, SchedulerKind};
 use serde::Serialize;
+use standin::HostBackend;
 use units::{Bytes, Rate};
 use wire::reserve::MARK_LEN;
 

@@ -204,7 +204,7 @@ fn round_trips(outcome: &NetworkOutcome) -> (RoundTrips, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use link::config::HostBackend;
+    use standin::HostBackend;
     use units::Bytes;
 
     use super::*;

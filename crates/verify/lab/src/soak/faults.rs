@@ -40,10 +40,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use link::config::HostBackend;
 use linux::SystemError;
 use linux::clock::Clock;
 use linux::net::NetworkPrivilege;
+use standin::HostBackend;
 use units::StopFlag;
 
 use act::FaultAct;

@@ -11,10 +11,10 @@
 
 use std::io::IoSlice;
 
-use link::standin::wire_socket;
 use linux::SystemError;
 use linux::net::{self, Namespace, Netlink};
 use linux::packet::PacketSocket;
+use standin::wire_socket;
 use units::Prob;
 use wire::link::AddressStamp;
 

@@ -9,10 +9,10 @@ use units::{Bytes, Span};
 
 use super::queue_of;
 use emulator::{DirectionConfig, DirectionCounters, Medium, MediumConfig};
-use link::standin::wire_socket;
 use linux::SystemError;
 use linux::net::Namespace;
 use linux::packet::{PacketSocket, PacketSocketOptions};
+use standin::wire_socket;
 
 /// Longest time that somebody who asks for the counters waits.
 const LOOK_EVERY: Span = Span::from_ms(10);

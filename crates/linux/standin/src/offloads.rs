@@ -14,9 +14,9 @@ use super::attach::LARGEST_RECEIVED;
 use super::notes::InterfaceChange;
 use super::{LinkEnds, StandIn, SystemError, far_end};
 use crate::backend::queues::has_several;
-use crate::config::LinkConfig;
-use crate::frame;
+use crate::longest_on;
 use linux::net::{self, Netlink, Offload};
+use wire::ethernet::{ETHERNET, TAG};
 
 /// Segmentation and checksums that a vnet header cannot describe. UDP segmentation is among them because packet
 /// sockets of kernels before 6.2 drop such frames.
@@ -61,7 +61,8 @@ impl StandIn {
     pub(super) fn no_joining_by_card(&mut self) -> Result<(), SystemError> {
         let interface = &self.netlink.existing(self.wire_index)?.name;
         let is_veth = self.netlink.driver(interface).is_ok_and(|driver| driver == "veth");
-        let unwanted = [&JOINED_BY_CARD[..], if self.no_stamps.is_none() && is_veth { &UNCUT } else { &[] }].concat();
+        let unwanted =
+            [&JOINED_BY_CARD[..], if self.no_super_frames.is_none() && is_veth { &UNCUT } else { &[] }].concat();
         let mut features = self.netlink.features_on(interface, &unwanted).unwrap_or_default();
         // What an earlier daemon switched off is to be put back as well.
         let noted: Vec<String> =
@@ -78,20 +79,15 @@ impl StandIn {
         Ok(())
     }
 
-    /// Reason why frames are not to be stamped, whatever the peer says.
-    pub(super) fn find_no_stamps(&self, config: &LinkConfig) -> Option<&'static str> {
+    /// Reason why a card may hand over super-frames in another order than they had on the wire: it distributes them by flow.
+    pub(super) fn unordered_queues(&self) -> Option<&'static str> {
         let link = self.netlink.existing(self.wire_index);
-        // A card distributes stamped frames by flow, as any others, and their numbers would arrive out of order.
         let has_several = link.is_ok_and(|link| has_several(&link).unwrap_or(true));
-        let looks_stamped = self.mac.0[0] == wire::link::AddressStamp::FIRST;
-        config
-            .no_stamps()
-            .or(looks_stamped.then_some("the interface's own address begins as a stamp does"))
-            .or(has_several.then_some("the interface has several receive queues; `ethtool -L IFACE combined 1` first"))
+        has_several.then_some("the interface has several receive queues; `ethtool -L IFACE combined 1` first")
     }
 
-    /// Lets the kernel join stamped segments. Where it cannot, they come one by one.
-    pub(super) fn join_stamped(&mut self) -> Result<(), SystemError> {
+    /// Lets the kernel join segments on arrival. Where it cannot, they come one by one.
+    pub(super) fn join_on_arrival(&mut self) -> Result<(), SystemError> {
         let interface = &self.netlink.existing(self.wire_index)?.name;
         if self.netlink.offload(interface, Offload::Gro).unwrap_or(true) {
             return Ok(());
@@ -107,9 +103,9 @@ impl StandIn {
     /// not mind.
     pub(super) fn take_long_frames(&mut self, index: u32) -> Result<(), SystemError> {
         let far = self.netlink.existing_link(&far_end(&self.name))?.index;
-        let longest = frame::longest_on(self.wire_mtu.min(LARGEST_RECEIVED)) as u32;
-        self.netlink.set_mtu(far, longest - frame::ETHERNET as u32)?;
-        let fits = self.mtu + (frame::ETHERNET + frame::TAG) as u32;
+        let longest = longest_on(self.wire_mtu.min(LARGEST_RECEIVED)) as u32;
+        self.netlink.set_mtu(far, longest - ETHERNET as u32)?;
+        let fits = self.mtu + (ETHERNET + TAG) as u32;
         if let Err(error) = self.netlink.hand_over_long_frames(far, index, fits + 1..longest + 1) {
             let name = &self.name;
             self.remarks.push(format!("unprotected frames of more than {fits} bytes do not reach {name}: {error}"));

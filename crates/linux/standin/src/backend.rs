@@ -1,5 +1,5 @@
 //! Interfaces of the loop to Linux, behind two small traits: a [`Host`] side, where the stand-in interface meets the
-//! kernel, and a [`Wire`] side, where the protected link is.
+//! kernel, and a [`Wire`] side, where the protocol runs.
 //!
 //! ```text
 //!   host side    tap        /dev/net/tun with a vnet header; survives its daemon, needs the device file
@@ -23,9 +23,12 @@ pub(crate) use packet::{PacketHost, PacketWire};
 pub(crate) use tap::Tap;
 
 use linux::offload::VnetHeader;
+use wire::ethernet::ETHERNET;
 
-use crate::frame::LONGEST_HEAD;
 use crate::pool::{FramePool, PoolFrame};
+
+/// Room for what a protocol puts before a frame: the header of a protected link with its seal is the longest.
+pub const LONGEST_HEAD: usize = ETHERNET + wire::link::MAX_HEADER + 16;
 
 /// A frame on its way to the wire: a header of ours, then the rest of a frame.
 #[derive(Debug)]
@@ -54,6 +57,7 @@ pub enum RunPlace {
 
 impl WireFrame {
     /// A frame behind a head that replaces its first `skip` bytes. The head has room for a mark or a protected frame's.
+    #[inline]
     pub fn behind(head: &[u8], frame: PoolFrame, skip: usize) -> Self {
         let mut bytes = [0; LONGEST_HEAD];
         bytes[..head.len()].copy_from_slice(head);
@@ -68,6 +72,7 @@ impl WireFrame {
     }
 
     /// Length on the wire, frame check not counted.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.head_len + self.frame.as_ref().map_or(0, |frame| frame.bytes() - self.skip) + self.padding
     }

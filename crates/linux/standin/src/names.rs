@@ -12,8 +12,7 @@
 //! While the interface is gone the stand-in is called hit0: somebody who makes it again gives it its name.
 
 use super::notes::{ChangeNotes, InterfaceChange};
-use super::{LinkEnds, StandIn, SystemError};
-use crate::config::LinkConfig;
+use super::{LinkEnds, StandIn, StandInConfig, SystemError};
 use daemon::RunDirectory;
 use linux::net::{self, InterfaceInfo, Netlink, StandInMark, wire_name};
 
@@ -31,13 +30,13 @@ impl StandIn {
     }
 
     /// True if the stand-in is still to get the interface's name.
-    pub(super) fn lacks_name(&self, config: &LinkConfig) -> Result<bool, SystemError> {
+    pub(super) fn lacks_name(&self, config: &StandInConfig) -> Result<bool, SystemError> {
         let named = self.netlink.existing(self.index)?;
         Ok(named.name != config.interface || !named.answers_to(&config.name))
     }
 
     /// Gives the stand-in the interface's name, and all others that it has.
-    pub(super) fn take_name(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
+    pub(super) fn take_name(&mut self, config: &StandInConfig) -> Result<(), SystemError> {
         let (wire, links) = (self.netlink.existing(self.wire_index)?, self.netlink.links()?);
         let stand_in = self.netlink.existing(self.index)?;
         // Of a stand-in that has the name already, all but its own are the interface's.
@@ -67,13 +66,13 @@ impl StandIn {
     }
 
     /// Gives a stand-in that has only its own name that name again, should somebody have given it another.
-    pub(super) fn keep_own_name(&self, config: &LinkConfig) -> Result<(), SystemError> {
+    pub(super) fn keep_own_name(&self, config: &StandInConfig) -> Result<(), SystemError> {
         let has = self.netlink.existing(self.index)?.name;
         if has == config.name { Ok(()) } else { Ok(self.netlink.rename(self.index, &config.name)?) }
     }
 }
 
-fn refused(config: &LinkConfig, error: &net::NetError) -> SystemError {
+fn refused(config: &StandInConfig, error: &net::NetError) -> SystemError {
     SystemError(format!(
         "{error}; with --keep-name {} has a name of its own, and {} keeps its",
         config.name, config.interface

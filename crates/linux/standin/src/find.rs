@@ -2,7 +2,7 @@
 
 use units::Rate;
 
-use crate::config::LinkConfig;
+use super::StandInConfig;
 use linux::SystemError;
 use linux::net::{InterfaceInfo, Netlink, StandInMark};
 
@@ -59,8 +59,8 @@ pub(super) fn existing(netlink: &Netlink, interface: &str) -> Result<InterfaceIn
 }
 
 /// The MTU that the wire leaves for the stand-in.
-pub(super) fn room(config: &LinkConfig, wire: u32, overhead: u32) -> Result<u32, SystemError> {
-    const LEAST: u32 = LinkConfig::LEAST_MTU;
+pub(super) fn room(config: &StandInConfig, wire: u32, overhead: u32) -> Result<u32, SystemError> {
+    const LEAST: u32 = StandInConfig::LEAST_MTU;
     let interface = &config.interface;
     let most = wire.saturating_sub(overhead);
     match config.mtu {

@@ -8,22 +8,26 @@
 use std::net::IpAddr;
 
 use super::notes::InterfaceChange;
-use super::{LinkEnds, StandIn, SystemError, is_link_local};
-use crate::config::LinkConfig;
+use super::{LinkEnds, StandIn, StandInConfig, SystemError, is_link_local};
 use linux::net::{self, InterfaceInfo, Netlink, PolicyRule, PortSetting};
 
 /// The least MTU of an interface that speaks IPv6 (RFC 8200 §5). The kernel takes IPv6 off one that has less.
 const LEAST_FOR_IPV6: u32 = 1_280;
 
 /// Refuses an interface that others depend on in a way that a stand-in cannot serve. `mtu` is what the stand-in will have.
-pub(crate) fn check(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo, mtu: u32) -> Result<(), SystemError> {
+pub(crate) fn check(
+    netlink: &Netlink,
+    config: &StandInConfig,
+    wire: &InterfaceInfo,
+    mtu: u32,
+) -> Result<(), SystemError> {
     check_relatives(config, &netlink.links()?, wire, mtu)?;
     check_ipv6(netlink, config, wire, mtu)
 }
 
 /// Checks the interfaces above and beside it, of all interfaces there are.
 fn check_relatives(
-    config: &LinkConfig,
+    config: &StandInConfig,
     links: &[InterfaceInfo],
     wire: &InterfaceInfo,
     mtu: u32,
@@ -61,7 +65,7 @@ fn check_relatives(
 }
 
 fn check_port(
-    config: &LinkConfig,
+    config: &StandInConfig,
     links: &[InterfaceInfo],
     wire: &InterfaceInfo,
     bridge: &InterfaceInfo,
@@ -95,7 +99,7 @@ fn check_port(
 }
 
 /// Addresses that the kernel would not put on the stand-in.
-fn check_ipv6(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo, mtu: u32) -> Result<(), SystemError> {
+fn check_ipv6(netlink: &Netlink, config: &StandInConfig, wire: &InterfaceInfo, mtu: u32) -> Result<(), SystemError> {
     if mtu >= LEAST_FOR_IPV6 || !config.take_over {
         return Ok(());
     }
@@ -112,7 +116,7 @@ fn check_ipv6(netlink: &Netlink, config: &LinkConfig, wire: &InterfaceInfo, mtu:
     }
 }
 
-fn larger_mtu(config: &LinkConfig, wire: u32, mtu: u32) -> String {
+fn larger_mtu(config: &StandInConfig, wire: u32, mtu: u32) -> String {
     match config.mtu {
         Some(_) => format!("use --mtu {LEAST_FOR_IPV6} or more"),
         None => format!("`ip link set dev {} mtu {}` at both ends", config.interface, LEAST_FOR_IPV6 + (wire - mtu)),
@@ -121,7 +125,7 @@ fn larger_mtu(config: &LinkConfig, wire: u32, mtu: u32) -> String {
 
 impl StandIn {
     /// Says what a small MTU means for IPv6.
-    pub(super) fn remark_on_ipv6(&mut self, config: &LinkConfig) {
+    pub(super) fn remark_on_ipv6(&mut self, config: &StandInConfig) {
         if self.mtu < LEAST_FOR_IPV6 {
             self.remarks.push(format!(
                 "{} has MTU {}, less than the {LEAST_FOR_IPV6} that IPv6 needs: there is no IPv6 over it; {}",
@@ -186,7 +190,7 @@ impl StandIn {
 
     /// Noted, because an interface forgets them all when its last address is taken away. A stand-in that has none lost them,
     /// or was made anew; one that has some may have better ones by now.
-    pub(super) fn copy_neighbours(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
+    pub(super) fn copy_neighbours(&mut self, config: &StandInConfig) -> Result<(), SystemError> {
         let noted = self.notes.changes.iter().find_map(|change| match change {
             InterfaceChange::CopiedNeighbours { neighbours, done, .. } => Some((neighbours.clone(), *done)),
             _ => None,
@@ -276,7 +280,7 @@ mod tests {
         }
     }
 
-    fn refusal(config: &LinkConfig, links: &[InterfaceInfo]) -> String {
+    fn refusal(config: &StandInConfig, links: &[InterfaceInfo]) -> String {
         check_relatives(config, links, &links[0], 1_444).map_or_else(|trouble| trouble.0, |()| String::new())
     }
 
@@ -284,8 +288,8 @@ mod tests {
     fn members_of_bonds_teams_and_vrfs_are_refused_with_what_to_do() {
         for kind in ["bond", "team", "vrf", "openvswitch"] {
             let wire = InterfaceInfo { master: Some(9), ..link(2, "eth1", None) };
-            let taking_over = LinkConfig { take_over: true, ..LinkConfig::new("eth1") };
-            for config in [LinkConfig::new("eth1"), taking_over] {
+            let taking_over = StandInConfig { take_over: true, ..StandInConfig::new("eth1") };
+            for config in [StandInConfig::new("eth1"), taking_over] {
                 let said = refusal(&config, &[wire.clone(), link(9, "up0", Some(kind))]);
                 assert!(said.contains(&format!("eth1 is part of up0 ({kind})")), "{said}");
                 assert!(said.contains("`ip link set dev hit0 master up0`"), "{said}");
@@ -297,7 +301,7 @@ mod tests {
     fn parents_of_vlans_macvlans_ipvlans_and_tunnels_are_refused_with_what_to_do() {
         for kind in ["vlan", "macvlan", "macvtap", "ipvlan", "macsec", "gre", "vxlan"] {
             let upper = InterfaceInfo { lower: Some(2), ..link(9, "eth1.5", Some(kind)) };
-            let said = refusal(&LinkConfig::new("eth1"), &[link(2, "eth1", None), upper]);
+            let said = refusal(&StandInConfig::new("eth1"), &[link(2, "eth1", None), upper]);
             assert!(said.contains(&format!("eth1 carries eth1.5 ({kind})")), "{said}");
             assert!(said.contains("`ip link add link hit0 ...`"), "{said}");
         }
@@ -309,7 +313,7 @@ mod tests {
             InterfaceInfo { lower: Some(3), ..link(2, "w0", Some("veth")) },
             InterfaceInfo { lower: Some(2), ..link(3, "x0", Some("veth")) },
         ];
-        assert_eq!(refusal(&LinkConfig::new("w0"), &ends), "");
+        assert_eq!(refusal(&StandInConfig::new("w0"), &ends), "");
     }
 
     #[test]
@@ -317,9 +321,9 @@ mod tests {
         let wire = InterfaceInfo { master: Some(9), ..link(2, "eth1", None) };
         let bridge = link(9, "br0", Some("bridge"));
         let small = InterfaceInfo { master: Some(9), mtu: 1_400, ..link(3, "guest", Some("tun")) };
-        let taking_over = LinkConfig { take_over: true, ..LinkConfig::new("eth1") };
+        let taking_over = StandInConfig { take_over: true, ..StandInConfig::new("eth1") };
         assert_eq!(refusal(&taking_over, &[wire.clone(), bridge.clone(), small.clone()]), "");
-        let said = refusal(&LinkConfig::new("eth1"), &[wire.clone(), bridge.clone(), small.clone()]);
+        let said = refusal(&StandInConfig::new("eth1"), &[wire.clone(), bridge.clone(), small.clone()]);
         assert!(said.contains("--take-over makes hit0 the port instead"), "{said}");
         let filtering = InterfaceInfo { filters_vlans: true, ..bridge.clone() };
         let said = refusal(&taking_over, &[wire.clone(), filtering, small.clone()]);

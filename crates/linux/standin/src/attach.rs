@@ -1,4 +1,4 @@
-//! The link on a stand-in that is up: its two sides opened, and its parameters.
+//! The two sides of a stand-in that is up, opened.
 //!
 //! The stand-in's side is a TAP, or a packet socket at the far end of a veth pair. A keeper that has held it since the last
 //! daemon ended hands it over.
@@ -7,27 +7,17 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use guard::Params;
-use units::{Bytes, Prob, Rate};
-use wire::link::Class;
+use units::Rate;
+use wire::ethernet::{ETHERNET, Mac, TAG};
 
-use super::{StandIn, far_end};
+use super::{HostBackend, StandIn, StandInConfig, WireBackend, far_end};
 use crate::backend::{self, Host, PacketHost, PacketWire, Tap};
-use crate::config::{HostBackend, LinkConfig, LinkMode, WireBackend};
-use crate::datapath::{DatapathSetup, Link};
-use crate::frame::{self, Framing, Mac};
-use crate::seal::Seal;
-use crate::status::LinkIdentity;
 use daemon::keeper;
-use linux::clock::instance;
 use linux::packet::{PacketSocket, PacketSocketOptions, TransmitRing};
 use linux::{SystemError, no_permission};
 
 /// Room is kept for frames of a wire's MTU up to this; on interfaces without a wire it can be 65,535.
 pub(super) const LARGEST_RECEIVED: u32 = 16_000;
-
-/// Most bytes that may wait for the wire; the queue itself limits how long it may stand.
-const QUEUE: Bytes = Bytes::new(4 << 20);
 
 /// Attempts to open a TAP that somebody has, every 10 ms: a keeper waits for its daemon's lock for a second at most.
 const TAP_ATTEMPTS: u32 = 150;
@@ -45,6 +35,8 @@ pub struct StandInSides {
     pub rate: Option<Rate>,
     pub host_backend: String,
     pub wire_backend: String,
+    /// Reason why super-frames do not pass the wire whole, in one line.
+    pub no_super_frames: Option<&'static str>,
 }
 
 impl std::fmt::Debug for StandInSides {
@@ -55,9 +47,9 @@ impl std::fmt::Debug for StandInSides {
 
 impl StandIn {
     /// Opens both sides. A keeper that passed frames meanwhile is relieved.
-    pub(super) fn sides(&mut self, config: &LinkConfig) -> Result<StandInSides, SystemError> {
+    pub(super) fn sides(&mut self, config: &StandInConfig, ring: usize) -> Result<StandInSides, SystemError> {
         // The wire first: if it cannot be had, a keeper goes on with the host's side.
-        let (wire, wire_backend) = self.open_wire(config)?;
+        let (wire, wire_backend) = self.open_wire(config, ring)?;
         let host = self.open_host()?;
         self.close_again()?;
         Ok(StandInSides {
@@ -69,43 +61,8 @@ impl StandIn {
             rate: self.rate,
             host_backend: self.host.to_string(),
             wire_backend: wire_backend.to_string(),
+            no_super_frames: self.no_super_frames,
         })
-    }
-
-    pub(super) fn link(&mut self, config: &LinkConfig, seal: Seal) -> Result<(Link, LinkIdentity), SystemError> {
-        let framing = Framing::new(self.mac, config.peer, seal);
-        let StandInSides { host, wire, wire_mtu, host_backend, wire_backend, .. } = self.sides(config)?;
-        let mtu = self.mtu + (frame::ETHERNET + frame::TAG) as u32 + 4;
-        let class = if config.mode == LinkMode::NonBlocking { Class::NonBlocking } else { Class::Ordered };
-        // Enough for a loss of 1e-3; what is measured changes it.
-        let copies = guard::copies_for(Prob::literal(1e-3), config.target_loss).map_or(1, |(n, _)| n.max(1));
-        let mut params = Params::host(mtu, class, copies, config.window, config.give_up_after);
-        params.seal = framing.seal_code();
-        params.second_tag = frame::TAG as u32;
-        if config.mode == LinkMode::Auto {
-            params = params.automatic_up_to(Prob::literal(0.02), config.target_loss);
-        }
-        let setup = DatapathSetup {
-            params,
-            longest: frame::longest_on(wire_mtu),
-            framing,
-            instance: instance(),
-            init: config.init_action,
-            rate: self.rate,
-            queue: config.queue.unwrap_or(QUEUE),
-            target: (config.mode != LinkMode::Auto).then_some(config.target_loss),
-            no_stamps: self.no_stamps,
-        };
-        let identity = LinkIdentity {
-            name: self.name.clone(),
-            interface: config.interface.clone(),
-            mode: config.mode.to_string(),
-            host_backend,
-            wire_backend,
-            seal: config.sealing.to_string(),
-            mtu: self.mtu,
-        };
-        Ok((Link::new(setup, host, wire), identity))
     }
 
     /// Takes over the descriptor that the keeper held; the keeper ends when this daemon has a keeper of its own.
@@ -151,7 +108,7 @@ impl StandIn {
         let far = self.netlink.existing_link(&far_end(&self.name))?;
         let options = PacketSocketOptions {
             vnet: true,
-            longest: 65_536 + frame::ETHERNET + frame::TAG,
+            longest: 65_536 + ETHERNET + TAG,
             frames: 256,
             send_buffer: 4 << 20,
             promiscuous: true,
@@ -160,17 +117,18 @@ impl StandIn {
         Ok(Box::new(PacketHost::new(PacketSocket::open(far.index, &options).map_err(opened)?)))
     }
 
-    fn open_wire(&mut self, config: &LinkConfig) -> Result<(Box<dyn backend::Wire>, WireBackend), SystemError> {
+    fn open_wire(
+        &mut self,
+        config: &StandInConfig,
+        ring: usize,
+    ) -> Result<(Box<dyn backend::Wire>, WireBackend), SystemError> {
         let interface = &config.interface;
-        // Room for a window of the peer's, if it has the same, and for control. No more: a ring that outgrows the cache
-        // costs each frame a miss.
-        let frames = 2 * config.window.max(512) as usize;
-        let options = PacketSocketOptions { vnet: true, ..wire_socket(self.wire_mtu, frames) };
+        let options = PacketSocketOptions { vnet: true, ..wire_socket(self.wire_mtu, ring) };
         match PacketSocket::open(self.wire_index, &options).and_then(PacketSocket::with_super_frames) {
             Ok(socket) => {
                 // Without it they leave by the socket, and are not joined on every wire.
                 let open = || TransmitRing::open(self.wire_index, options.send_buffer);
-                let super_frames = self.no_stamps.is_none().then(open).and_then(Result::ok);
+                let super_frames = self.no_super_frames.is_none().then(open).and_then(Result::ok);
                 Ok((Box::new(PacketWire::new(socket, super_frames)), WireBackend::Packet))
             }
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(no_permission(&error)),
@@ -179,11 +137,16 @@ impl StandIn {
     }
 }
 
+/// The longest frame on a wire of this MTU: one with two tags (IEEE 802.1ad).
+pub fn longest_on(mtu: u32) -> usize {
+    mtu as usize + ETHERNET + 2 * TAG
+}
+
 /// A socket on a wire of this MTU.
 pub fn wire_socket(mtu: u32, frames: usize) -> PacketSocketOptions {
     PacketSocketOptions {
         vnet: false,
-        longest: frame::longest_on(mtu),
+        longest: longest_on(mtu),
         frames,
         // What is on its way out cannot be overtaken by a retransmission: about a millisecond at 1 Gbit/s.
         send_buffer: 128 << 10,

@@ -1,22 +1,20 @@
-//! Between the endpoint and the wire: frames that arrive are parsed, frames that leave are sent in batches.
+//! Between a protocol and the wire: frames are read and sent in batches.
 
 use std::io;
 use std::os::fd::RawFd;
+use std::time::Duration;
 
-use guard::{Endpoint, LinkPacket, SessionState, WIRE};
-use linux::offload::{Pieces, VnetHeader};
-use machine::Machine;
-use units::{Span, Time};
-use wire::link::{AddressStamp, FrameKind};
+use linux::offload::VnetHeader;
+use linux::poll::{self, Readiness};
+use units::Span;
 
-use super::BATCH;
-use super::events::FrameFaults;
-use super::stamped_frames::StampedFrames;
 use crate::backend::{Wire, WireFrame};
-use crate::context::LinkContext;
-use crate::frame::FrameRejection;
-use crate::pool::{FramePool, PoolFrame};
+use crate::host_side::HostSide;
+use crate::pool::FramePool;
 use crate::tally::Tally;
+
+/// Frames handled in one go: enough to share a system call, few enough that the other side's turn comes.
+pub const BATCH: usize = 64;
 
 /// Tries before a frame that the wire has no room for is dropped: about a tenth of a second.
 const MOST_TRIES: u32 = 1_000;
@@ -30,9 +28,6 @@ pub struct WireSide {
     blocked: bool,
     /// Attempts in a row for which it had no room at all.
     fruitless: u32,
-    /// Frames that the kernel joined, cut again.
-    pieces: Pieces,
-    stamped: StampedFrames,
 }
 
 impl std::fmt::Debug for WireSide {
@@ -43,19 +38,19 @@ impl std::fmt::Debug for WireSide {
 
 impl WireSide {
     pub fn new(wire: Box<dyn Wire>) -> Self {
-        Self { wire, blocked: false, fruitless: 0, pieces: Pieces::default(), stamped: StampedFrames::default() }
+        Self { wire, blocked: false, fruitless: 0 }
     }
 
     /// Reason why super-frames cannot be sent and received here; `None` if they can.
-    pub(crate) fn no_super_frames(&self) -> Option<&'static str> {
+    pub fn no_super_frames(&self) -> Option<&'static str> {
         self.wire.no_super_frames()
     }
 
-    pub fn fd(&self) -> RawFd {
+    fn fd(&self) -> RawFd {
         self.wire.fd()
     }
 
-    pub fn error(&mut self) -> Option<io::Error> {
+    fn error(&mut self) -> Option<io::Error> {
         self.wire.error()
     }
 
@@ -63,22 +58,23 @@ impl WireSide {
         self.wire.overflowed()
     }
 
+    #[inline]
     pub fn is_blocked(&self) -> bool {
         self.blocked
     }
 
     /// True if poll says when a blocked wire has room again. A card whose own queue is full says nothing.
-    pub(crate) fn says_when(&self) -> bool {
+    fn says_when(&self) -> bool {
         self.blocked && self.fruitless < 2
     }
 
     /// Longest time to sleep before a blocked wire is tried again.
-    pub(crate) fn longest_wait(&self, most: Span) -> Span {
+    fn longest_wait(&self, most: Span) -> Span {
         if self.blocked && !self.says_when() { most.min(LOOK_AGAIN) } else { most }
     }
 
     /// The wire has room again.
-    pub(crate) fn unblock(&mut self) {
+    fn unblock(&mut self) {
         self.blocked = false;
     }
 
@@ -87,31 +83,9 @@ impl WireSide {
         Ok(self.wire.receive(BATCH, each)? > 0)
     }
 
-    /// Hands what has arrived to the endpoint. True if there was anything.
-    pub(super) fn receive(
-        &mut self,
-        now: Time,
-        endpoint: &mut Endpoint<PoolFrame>,
-        context: &mut LinkContext,
-        faults: &mut FrameFaults,
-    ) -> io::Result<bool> {
-        let Self { wire, pieces, stamped, .. } = self;
-        let mut each = |vnet: &VnetHeader, bytes: &[u8]| {
-            if context.stamper.offers()
-                && AddressStamp::marks(bytes)
-                && stamped.on_frame(now, vnet, bytes, endpoint, context)
-            {
-                return;
-            }
-            if vnet.is_finished() {
-                return on_bytes(now, bytes, endpoint, context, faults);
-            }
-            match pieces.of(vnet, bytes) {
-                Ok(pieces) => pieces.for_each(|piece| on_bytes(now, piece, endpoint, context, faults)),
-                Err(_) => context.statistics.tally.ring_overflow += 1,
-            }
-        };
-        Ok(wire.receive_joined(BATCH, &mut each)? > 0)
+    /// The same, but what the kernel joined comes as it is, with what is left to be done.
+    pub fn read_joined(&mut self, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<bool> {
+        Ok(self.wire.receive_joined(BATCH, each)? > 0)
     }
 
     /// Sends what is on its way out, as far as the wire has room. True if anything was sent.
@@ -163,43 +137,28 @@ impl WireSide {
     }
 }
 
-/// Hands one frame to the endpoint.
-fn on_bytes(
-    now: Time,
-    bytes: &[u8],
-    endpoint: &mut Endpoint<PoolFrame>,
-    context: &mut LinkContext,
-    faults: &mut FrameFaults,
-) {
-    context.statistics.tally.wire_rx_frames += 1;
-    context.statistics.tally.wire_rx_bytes += bytes.len() as u64;
-    match context.framing.parse(bytes) {
-        Ok(arrived) => {
-            let body = match arrived.header.has_body() {
-                false => None,
-                true => match context.memory.store(arrived.body, &mut context.statistics.tally) {
-                    Some(frame) => Some(frame),
-                    None => return,
-                },
-            };
-            let session = arrived.header.kind() == FrameKind::Session;
-            endpoint.on_frame(now, WIRE, LinkPacket { header: arrived.header, body }, context);
-            // Who greets is the peer once an epoch has begun with it, and not before: anybody can greet.
-            if session && matches!(endpoint.state(), SessionState::Dormant | SessionState::Asking) {
-                context.framing.forget_peer();
-            }
-        }
-        Err(FrameRejection::Probe(probe, path)) if context.on_probe(&probe, path, endpoint.identity()) => {}
-        Err(reason) => {
-            if matches!(reason, FrameRejection::Stranger(_)) {
-                context.stamper.on_third_host(now);
-            }
-            faults.note(reason, endpoint.state(), context);
-        }
-    }
-}
-
 /// The kernel refuses this frame, not the wire.
 fn is_about_the_frame(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOMEM))
+}
+
+/// Waits until either side has something to do, or `most` has passed, or `other` is readable.
+pub fn wait_for_sides(
+    wire: &mut WireSide,
+    host: &mut HostSide,
+    most: Span,
+    other: std::os::fd::RawFd,
+) -> io::Result<()> {
+    let span = wire.longest_wait(most);
+    let fds = [(wire.fd(), wire.says_when()), (host.fd(), false), (other, false)];
+    let ready = poll::wait(&fds, Duration::from_nanos(span.as_ps() / 1_000))?;
+    if ready[0] == Readiness::Ready {
+        wire.unblock();
+    }
+    let failed = match ready {
+        [Readiness::Failed, ..] => wire.error(),
+        [_, Readiness::Failed, _] => host.error(),
+        _ => None,
+    };
+    failed.map_or(Ok(()), Err)
 }

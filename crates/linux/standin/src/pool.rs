@@ -24,12 +24,14 @@ impl PoolFrame {
         self.slot
     }
 
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.len as usize
     }
 }
 
 impl FrameBody for PoolFrame {
+    #[inline]
     fn len(&self) -> u32 {
         self.len + CHECK
     }
@@ -60,6 +62,7 @@ impl FramePool {
         }
     }
 
+    #[inline]
     pub fn longest(&self) -> usize {
         self.longest
     }
@@ -103,25 +106,25 @@ impl FramePool {
 
     /// The frame has no TCP checksum: it can do without one as part of a super-frame.
     #[inline]
-    pub(crate) fn leave_unfinished(&mut self, frame: &PoolFrame) {
+    pub fn leave_unfinished(&mut self, frame: &PoolFrame) {
         self.unfinished[frame.slot as usize] = true;
     }
 
     #[inline]
-    pub(crate) fn is_unfinished(&self, frame: &PoolFrame) -> bool {
+    pub fn is_unfinished(&self, frame: &PoolFrame) -> bool {
         self.unfinished[frame.slot as usize]
     }
 
     /// Writes the TCP checksum of a frame that was left without.
     #[inline]
-    pub(crate) fn finish(&mut self, frame: &PoolFrame) {
+    pub fn finish(&mut self, frame: &PoolFrame) {
         if std::mem::take(&mut self.unfinished[frame.slot as usize]) {
             linux::offload::finish_tcp(self.get_mut(frame));
         }
     }
 
     /// Takes back every slot but those of `kept`, each of which has one handle.
-    pub(crate) fn keep_only<'a>(&mut self, kept: impl IntoIterator<Item = &'a PoolFrame>) {
+    pub fn keep_only<'a>(&mut self, kept: impl IntoIterator<Item = &'a PoolFrame>) {
         self.handles.fill(0);
         kept.into_iter().for_each(|frame| self.handles[frame.slot as usize] = 1);
         self.free = (0..self.handles.len() as u32).rev().filter(|slot| self.handles[*slot as usize] == 0).collect();

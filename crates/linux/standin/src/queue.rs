@@ -81,19 +81,22 @@ impl FrameQueue {
 
     /// Sets whether a flow's turn is long enough for frames that leave as one super-frame.
     #[inline]
-    pub(crate) fn keep_runs(&mut self, keep: bool) {
+    pub fn keep_runs(&mut self, keep: bool) {
         self.quantum = if keep { LONG_QUANTUM } else { QUANTUM };
     }
 
+    #[inline]
     pub fn bytes(&self) -> Bytes {
         self.bytes
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes == Bytes::ZERO
     }
 
     /// Frames dropped so far.
+    #[inline]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,4 +1,4 @@
-//! Counters of a live link beside those of its endpoint.
+//! Counters of a stand-in's frames, beside those of the protocol that runs on it. Those of seals and stamps count for a link only.
 
 units::counters! { Tally:
     /// Frames on the wire, as they were put there and came off it.

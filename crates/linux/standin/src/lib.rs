@@ -9,42 +9,66 @@
 //! killed at any moment, and so that the next daemon carries on where that one stopped: the interface survives it, with its
 //! addresses and routes. Each step can be taken again. An error half way puts back what was done before it.
 //!
+//! Any protocol may run between its two sides ([`HostSide`], [`WireSide`]): the protected link, a host of a rack.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `attach`, `readiness` | its two sides opened; the interface, waited for |
+//! | `bound`, `uppers`, `names`, `settings`, `offloads` | what the interface has and the stand-in gets, or what forbids it |
+//! | `notes`, `ends`, `find`, `leftovers`, `open` | what was changed, put back or adopted; failing open |
+//! | `backend`, `host_side`, `wire_side` | TAP, veth, packet sockets, and frames to and from them |
+//! | `pool`, `queue`, `pace`, `tally` | frames in memory, frames that wait for the wire, its pace, counters |
+//!
 //! The kernel's own stack must not see what arrives on the wire, or every unprotected frame would be
 //! received twice; a filter on ingress keeps it off, behind the packet socket. An interface that keeps addresses of
 //! its own is left to the kernel as well.
 
 mod attach;
+pub mod backend;
 mod bound;
+mod config;
 mod ends;
 mod find;
+mod host_side;
 mod leftovers;
 mod names;
 mod notes;
 mod offloads;
 mod open;
+mod pace;
+mod pool;
+mod queue;
+mod readiness;
 mod settings;
+mod tally;
 mod uppers;
+mod wire_side;
 
 use std::io;
 
 use units::Rate;
+use wire::ethernet::Mac;
 
-use crate::backend::Tap;
-use crate::config::{HostBackend, LinkConfig, StampUse};
-use crate::datapath::Link;
-use crate::frame::{self, Mac};
-use crate::status::LinkIdentity;
 use daemon::RunDirectory;
 use daemon::keeper::{self, KeeperRelief};
 use linux::SystemError;
 use linux::net::{InterfaceAddress, InterfaceInfo, MovedAddresses, Netlink, Offload, Qdisc, StandInMark};
 
-pub use attach::{StandInSides, wire_socket};
+pub use attach::{StandInSides, longest_on, wire_socket};
+pub use config::{HostBackend, StandInConfig, StandInDemands, WireBackend};
 pub use find::{InterfaceState, find, own_name, speed as interface_speed, stands_in_for};
+pub use host_side::{HostFrames, HostSide};
 pub use names::{release_name, settle_name};
 pub use notes::clean_up;
 pub use open::KeptStandIn;
+pub use pace::WirePace;
+pub use pool::{FramePool, PoolFrame};
+pub use queue::FrameQueue;
+pub use readiness::{check_interface, wait_until_ready};
+pub use tally::Tally;
+pub use wire_side::{BATCH, WireSide, wait_for_sides};
 
+use backend::Tap;
 use ends::{LinkEnds, NotedInterface};
 use find::{existing, room, speed};
 use leftovers::{Leftovers, left_by_another};
@@ -55,34 +79,15 @@ fn far_end(name: &str) -> String {
     format!("{name}_w")
 }
 
-/// Everything that a link needs, up and ready to run. Without a directory nothing is written down: for
-/// namespaces that end with the program.
+/// Brings up a stand-in and opens both of its sides, for a protocol with these demands. Without a directory nothing is written
+/// down: for namespaces that end with the program.
 pub fn bring_up(
-    config: &LinkConfig,
+    config: &StandInConfig,
     directory: Option<&RunDirectory>,
-) -> Result<(Link, LinkIdentity, StandIn), SystemError> {
-    let seal = config.sealing.seal().map_err(SystemError)?;
-    let mut stand_in = StandIn::up(config, directory, frame::overhead(&seal))?;
-    match stand_in.link(config, seal) {
-        Ok((link, identity)) => Ok((link, identity, stand_in)),
-        Err(trouble) => {
-            stand_in.step_back();
-            Err(trouble)
-        }
-    }
-}
-
-/// A stand-in for another protocol than a protected link's, which adds `overhead` bytes to each frame: up, and both of its
-/// sides open.
-pub fn bring_up_for(
-    config: &LinkConfig,
-    directory: Option<&RunDirectory>,
-    overhead: usize,
+    demands: &StandInDemands,
 ) -> Result<(StandInSides, StandIn), SystemError> {
-    // Other protocols want frames as they were on the wire.
-    let config = &LinkConfig { stamp: StampUse::Off, ..config.clone() };
-    let mut stand_in = StandIn::up(config, directory, overhead)?;
-    match stand_in.sides(config) {
+    let mut stand_in = StandIn::up(config, directory, demands)?;
+    match stand_in.sides(config, demands.ring) {
         Ok(sides) => Ok((sides, stand_in)),
         Err(trouble) => {
             stand_in.step_back();
@@ -116,18 +121,22 @@ pub struct StandIn {
     rate: Option<Rate>,
     /// Keeper that passed frames until now, and goes on to wait until a successor has taken over.
     relief: Option<KeeperRelief>,
-    /// Reason why frames are not stamped, whatever the peer says.
-    no_stamps: Option<&'static str>,
+    /// Reason why super-frames do not pass the wire whole.
+    no_super_frames: Option<&'static str>,
     /// Remarks for the user, a line each.
     pub remarks: Vec<String>,
 }
 
 impl StandIn {
     /// Makes the interface, or adopts the one that a killed daemon left.
-    fn up(config: &LinkConfig, directory: Option<&RunDirectory>, overhead: usize) -> Result<Self, SystemError> {
+    fn up(
+        config: &StandInConfig,
+        directory: Option<&RunDirectory>,
+        demands: &StandInDemands,
+    ) -> Result<Self, SystemError> {
         let netlink = Netlink::open()?;
         let wire = existing(&netlink, &config.interface)?;
-        let mtu = room(config, wire.mtu, overhead as u32)?;
+        let mtu = room(config, wire.mtu, demands.overhead as u32)?;
         uppers::check(&netlink, config, &wire, mtu)?;
         if let Some(directory) = directory {
             directory.make().map_err(|error| SystemError(format!("{}: {error}", directory.path().display())))?;
@@ -161,7 +170,7 @@ impl StandIn {
             rate,
             // Before anything changes: it passes frames again if this daemon ends half way.
             relief: directory.and_then(|directory| keeper::relieve(directory, &config.name)),
-            no_stamps: None,
+            no_super_frames: demands.no_super_frames,
             remarks: Vec::new(),
         };
         match stand_in.build(config, &wire, left) {
@@ -173,7 +182,7 @@ impl StandIn {
         }
     }
 
-    fn build(&mut self, config: &LinkConfig, wire: &InterfaceInfo, left: Leftovers) -> Result<(), SystemError> {
+    fn build(&mut self, config: &StandInConfig, wire: &InterfaceInfo, left: Leftovers) -> Result<(), SystemError> {
         (self.notes, self.found) = (left.notes, left.found);
         match left.host {
             Some((index, host)) => {
@@ -204,14 +213,14 @@ impl StandIn {
     }
 
     /// The two interfaces, by their indices as far as they have some.
-    fn know_ends(&mut self, config: &LinkConfig, index: Option<u32>) {
+    fn know_ends(&mut self, config: &StandInConfig, index: Option<u32>) {
         self.index = index.unwrap_or(0);
         let wire = NotedInterface::new(&config.interface, Some(self.wire_index));
         self.notes.ends = Some(LinkEnds { wire, stand_in: NotedInterface::new(&config.name, index) });
     }
 
     /// Everything that the stand-in has to have before it is up.
-    fn prepare(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
+    fn prepare(&mut self, config: &StandInConfig) -> Result<(), SystemError> {
         let link = self.netlink.existing(self.index)?;
         if link.mac != self.mac.0 {
             self.netlink.set_mac(self.index, self.mac.0)?;
@@ -228,7 +237,7 @@ impl StandIn {
         Ok(())
     }
 
-    fn remark_on_mtu(&mut self, config: &LinkConfig) {
+    fn remark_on_mtu(&mut self, config: &StandInConfig) {
         if self.mtu < self.wire_mtu && config.mtu.is_none() {
             let needed = self.wire_mtu + (self.wire_mtu - self.mtu);
             self.remarks.push(format!(
@@ -244,7 +253,7 @@ impl StandIn {
         self.remark_on_ipv6(config);
     }
 
-    fn make(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
+    fn make(&mut self, config: &StandInConfig) -> Result<(), SystemError> {
         self.note(InterfaceChange::Made { name: self.name.clone() })?;
         let tap = match config.host {
             HostBackend::Veth => Err(None),
@@ -278,7 +287,7 @@ impl StandIn {
 
     /// Gives the stand-in everything that the interface has: its place in a bridge, its name, its neighbours, addresses and
     /// routes. Steps that an earlier daemon did not finish are done again.
-    fn take_over(&mut self, config: &LinkConfig, is_new: bool) -> Result<(), SystemError> {
+    fn take_over(&mut self, config: &StandInConfig, is_new: bool) -> Result<(), SystemError> {
         self.leave_bridge()?;
         // While the interface has its name: addresses are labelled with it.
         let moved = self.addresses_to_move(config, is_new)?;
@@ -303,7 +312,11 @@ impl StandIn {
 
     /// Addresses and routes that are still to be moved, written down. Those that an earlier daemon did not finish, or that
     /// went with the interface that it had made, are in the notes.
-    fn addresses_to_move(&mut self, config: &LinkConfig, is_new: bool) -> Result<Option<MovedAddresses>, SystemError> {
+    fn addresses_to_move(
+        &mut self,
+        config: &StandInConfig,
+        is_new: bool,
+    ) -> Result<Option<MovedAddresses>, SystemError> {
         let mut moved = self.netlink.movable(self.wire_index, self.index)?;
         if let Some((noted, done)) = self.notes.taken_over() {
             if !done || is_new {
@@ -316,10 +329,10 @@ impl StandIn {
         Ok(Some(moved))
     }
 
-    fn keep_kernel_off(&mut self, config: &LinkConfig) -> Result<(), SystemError> {
-        self.no_stamps = self.find_no_stamps(config);
-        if self.no_stamps.is_none() {
-            self.join_stamped()?;
+    fn keep_kernel_off(&mut self, config: &StandInConfig) -> Result<(), SystemError> {
+        self.no_super_frames = self.no_super_frames.or_else(|| self.unordered_queues());
+        if self.no_super_frames.is_none() {
+            self.join_on_arrival()?;
         } else {
             let wire = self.netlink.existing(self.wire_index)?.name;
             if self.netlink.offload(&wire, Offload::Gro).unwrap_or(false) {

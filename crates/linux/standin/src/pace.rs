@@ -31,7 +31,7 @@ impl WirePace {
     }
 
     /// Time begins again, on a wire that is free.
-    pub(crate) fn start_over(&mut self) {
+    pub fn start_over(&mut self) {
         self.free_at = Time::ZERO;
     }
 }

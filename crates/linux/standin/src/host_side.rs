@@ -36,11 +36,11 @@ impl HostSide {
         Self { host, coalescer: Coalescer::default() }
     }
 
-    pub fn fd(&self) -> RawFd {
+    pub(crate) fn fd(&self) -> RawFd {
         self.host.fd()
     }
 
-    pub fn error(&mut self) -> Option<io::Error> {
+    pub(crate) fn error(&mut self) -> Option<io::Error> {
         self.host.error()
     }
 

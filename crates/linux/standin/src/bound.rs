@@ -5,13 +5,12 @@
 //! None of it can be moved without knowing what it is meant for. So it is refused, with the command that shows it, before
 //! anything is changed: a rule that no longer matches is a door that is open without a word.
 
-use super::SystemError;
-use crate::config::LinkConfig;
+use super::{StandInConfig, SystemError};
 use linux::net::{FirewallMention, InterfaceInfo, MentionKind, Netlink, xtables_mentions};
 use linux::version;
 
 /// True if the stand-in gets the interface's name.
-pub(super) fn swaps_names(config: &LinkConfig, wire: &InterfaceInfo) -> bool {
+pub(super) fn swaps_names(config: &StandInConfig, wire: &InterfaceInfo) -> bool {
     let may = config.take_over && !config.keep_name;
     // A link over the stand-in of another leaves that one's names to it.
     may && version::is_at_least(6, 2) && linux::net::StandInMark::of(wire).is_none()
@@ -20,7 +19,7 @@ pub(super) fn swaps_names(config: &LinkConfig, wire: &InterfaceInfo) -> bool {
 /// Refuses to take over from an interface that something is bound to.
 pub(super) fn check(
     netlink: &Netlink,
-    config: &LinkConfig,
+    config: &StandInConfig,
     wire: &InterfaceInfo,
     swaps: bool,
 ) -> Result<(), SystemError> {
@@ -71,7 +70,7 @@ fn follows(kind: MentionKind, swaps: bool) -> bool {
     }
 }
 
-fn refusal(config: &LinkConfig, wire: &str, mention: &FirewallMention) -> String {
+fn refusal(config: &StandInConfig, wire: &str, mention: &FirewallMention) -> String {
     let (interface, name) = (&config.interface, &config.name);
     match mention.kind {
         MentionKind::Name => by_name(config, wire, &mention.to_string()),
@@ -86,7 +85,7 @@ fn refusal(config: &LinkConfig, wire: &str, mention: &FirewallMention) -> String
     }
 }
 
-fn by_name(config: &LinkConfig, wire: &str, shown: &str) -> String {
+fn by_name(config: &StandInConfig, wire: &str, shown: &str) -> String {
     let name = &config.name;
     let instead = if config.keep_name { "leave out --keep-name, or say" } else { "say" };
     format!("a rule of the packet filter names {wire}, and would not mean {name}: {shown}; {instead} {name} in it")

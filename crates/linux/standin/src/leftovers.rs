@@ -1,7 +1,7 @@
 //! Remains of an earlier daemon of the same link: adopted, or a reason to refuse.
 
 use super::notes::{ChangeNotes, InterfaceChange};
-use crate::config::{HostBackend, LinkConfig};
+use super::{HostBackend, StandInConfig};
 use daemon::RunDirectory;
 use linux::SystemError;
 use linux::net::{InterfaceInfo, Netlink, StandInMark};
@@ -18,7 +18,7 @@ pub(super) struct Leftovers {
 /// Finds an interface of this name, or a stand-in for this interface, that is there already.
 pub(super) fn left_by_another(
     netlink: &Netlink,
-    config: &LinkConfig,
+    config: &StandInConfig,
     wire: &InterfaceInfo,
     directory: Option<&RunDirectory>,
 ) -> Result<Leftovers, SystemError> {
