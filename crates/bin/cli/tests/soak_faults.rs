@@ -30,14 +30,46 @@ fn bad_days_leave_nothing_unaccounted_for() {
     let count = |name: &str| totals[name].as_u64().unwrap();
     let parts = ["delivered", "given_up", "refused", "dropped", "unaccounted"].map(count);
     assert_eq!(count("sent"), parts.iter().sum::<u64>(), "{out}");
-    // Other problems (not protected again within five seconds) may be a machine's that has no time for us.
-    for problem in found["problems"].as_array().unwrap() {
-        let problem = problem.as_str().unwrap();
-        assert!(!problem.contains("exit code 2") && !problem.contains("did not end within"), "{problem}");
-    }
+    assert_eq!(problems(&found), [""; 0], "{out}");
     let faults = found["faults"].as_array().unwrap();
     assert!(faults.len() >= 4 && faults.iter().any(|fault| fault["keyed"] == true), "{out}");
     assert_eq!(found["seed"], 1);
+}
+
+/// Problems of a run. One is left out: what came back by itself and late may be a machine's that has no time for us. What does not
+/// come back within half a minute is a problem on any machine.
+fn problems(found: &Value) -> Vec<&str> {
+    let all = found["problems"].as_array().unwrap().iter().map(|problem| problem.as_str().unwrap());
+    all.filter(|problem| !problem.contains(" only after ")).collect()
+}
+
+/// Whoever watches for each of these kinds (datagrams that a rule by name drops, stamped frames at a third host, what a host holds
+/// after another, datagrams without a daemon) sees nothing.
+#[test]
+fn witnesses_of_names_namespaces_bridges_and_keepers_see_nothing_wrong() {
+    if testkit::permitted(Namespace::new()).is_none() {
+        return;
+    }
+    let mut kinds = vec!["renamed", "bridge", "keeper-killed", "namespace-reused"];
+    match testkit::missing("nft") {
+        Some(reason) => testkit::skip_part(reason),
+        None => kinds.push("firewall"),
+    }
+    // How many faults fit into a time depends on the machine.
+    for seconds in [24, 60, 180] {
+        let output =
+            soak(&["--faults", "--for", &format!("{seconds}s"), "--seed", "1", "--kinds", &kinds.join(","), "--json"]);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        let found: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
+        assert_eq!(problems(&found), [""; 0], "{out}");
+        assert_eq!(found["left_behind"], serde_json::json!([]), "{out}");
+        let faults = found["faults"].as_array().unwrap();
+        kinds.retain(|kind| !faults.iter().any(|fault| fault["kind"] == *kind));
+        if kinds.is_empty() {
+            return;
+        }
+    }
+    panic!("{kinds:?} never came");
 }
 
 #[test]

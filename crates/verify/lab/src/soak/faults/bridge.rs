@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use units::Prob;
 
-use super::actions::FaultTargets;
+use super::actions::{FaultTargets, PATIENCE};
 use super::ledger::TimeInterval;
 use super::plan::PlannedFault;
 use super::side;
@@ -49,6 +49,9 @@ impl FaultTargets<'_> {
         let from = self.clock.elapsed();
         self.stage.set_carrier(end, false)?;
         self.wait(REPLUG);
+        // A daemon that had no processor meanwhile has not seen the cable go.
+        let out = self.clock.elapsed();
+        self.wait_until(PATIENCE, || self.ends.iter().all(|daemon| daemon.status_since(out).is_some()));
         let changed = change()?;
         self.stage.set_carrier(end, true)?;
         self.on_wire(end, |netlink, index| netlink.wait_until_running(index))?;

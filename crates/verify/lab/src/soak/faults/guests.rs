@@ -17,12 +17,11 @@ use link::status::LinkStatus;
 use linux::SystemError;
 use linux::clock::Clock;
 
+use super::actions::PATIENCE;
 use super::supervisor::{STAND_IN, Supervisor};
 use crate::soak::process::{self, DaemonPlace};
 use crate::stage::GuestHost;
 
-/// Time to wait, on a machine that may be busy.
-const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Place of the daemons of guests, and their log.

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::actions::FaultTargets;
+use super::actions::{FaultTargets, PATIENCE};
 use super::plan::PlannedFault;
 use super::supervisor::{Launch, STAND_IN};
 use crate::stage;
@@ -50,6 +51,7 @@ impl FaultTargets<'_> {
     pub(super) fn filter(&self, fault: &PlannedFault) -> Result<(), SystemError> {
         let PlannedFault { end, lasts, .. } = *fault;
         let (host, daemon, over) = (&self.stage.ends[end], &self.ends[end], StopFlag::new());
+        let open = AtomicU64::new(0);
         // Perhaps the name that rules would mean is nobody's since an earlier day.
         host.with(|| {
             let netlink = Netlink::open()?;
@@ -59,13 +61,15 @@ impl FaultTargets<'_> {
         let arrived = std::thread::scope(|scope| {
             let _over = over.stop_on_drop();
             let knocks = scope.spawn(|| knock(&self.stage.ends[1 - end], &over));
-            let heard = scope.spawn(|| listen(host, &over));
+            let heard = scope.spawn(|| listen(host, &over, &open));
             self.wait(lasts / 2);
             self.let_restart(daemon, |daemon| match fault.seed % 2 {
                 0 => daemon.kill(),
                 _ => daemon.restart(Launch::default()),
             });
             self.wait(lasts / 2);
+            // Without a knock that is let in, the others prove nothing.
+            self.wait_until(PATIENCE, || open.load(Ordering::Relaxed) > 0);
             over.stop();
             let knocks = knocks.join().map_err(|_| SystemError("a witness panicked".to_owned()))?;
             knocks.and(heard.join().map_err(|_| SystemError("a witness panicked".to_owned()))?)
@@ -74,13 +78,13 @@ impl FaultTargets<'_> {
         if chain_follows() {
             load_rules(host, "delete table netdev bench\n")?;
         }
-        let [by_rule, by_chain, open] = arrived;
+        let [by_rule, by_chain] = arrived;
         if by_rule + by_chain > 0 {
             daemon.report(vec![format!(
                 "{by_rule} and {by_chain} datagrams came through a rule by name and a chain on the interface"
             )]);
         }
-        if open == 0 && !self.is_stopped() {
+        if open.into_inner() == 0 && !self.is_stopped() {
             daemon.report(vec!["no datagram came to a port without a rule".to_owned()]);
         }
         Ok(())
@@ -145,22 +149,20 @@ fn knock(from: &Namespace, over: &StopFlag) -> Result<(), SystemError> {
     Ok(())
 }
 
-/// Counts the datagrams that came to each port.
-fn listen(at: &Namespace, over: &StopFlag) -> Result<[u64; 3], SystemError> {
+/// Counts the datagrams that came to each port; those to the one without a rule while they come.
+fn listen(at: &Namespace, over: &StopFlag, open: &AtomicU64) -> Result<[u64; 2], SystemError> {
     at.enter()?;
-    let [by_rule, by_chain, open] = ports().map(socket);
-    let sockets = [by_rule?, by_chain?, open?];
-    let mut arrived = [0; 3];
+    let [by_rule, by_chain, without] = ports().map(socket);
+    let sockets = [by_rule?, by_chain?, without?];
+    let arrived = [&AtomicU64::new(0), &AtomicU64::new(0), open];
     while !over.is_stopped() {
-        for (socket, arrived) in sockets.iter().zip(&mut arrived) {
+        for (socket, arrived) in sockets.iter().zip(arrived) {
             while socket.recv(&mut [0; 16]).is_ok() {
-                *arrived += 1;
+                arrived.fetch_add(1, Ordering::Relaxed);
             }
         }
         std::thread::sleep(KNOCK_EVERY);
     }
-    if !chain_follows() {
-        arrived[1] = 0;
-    }
-    Ok(arrived)
+    let [by_rule, by_chain, _] = arrived.map(|arrived| arrived.load(Ordering::Relaxed));
+    Ok([by_rule, if chain_follows() { by_chain } else { 0 }])
 }
