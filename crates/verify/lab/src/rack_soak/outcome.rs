@@ -241,3 +241,103 @@ fn events(events: &[RackSoakEvent]) -> Table {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use reserve::SchedulerKind;
+    use units::{Bytes, Prob, Rate};
+
+    use super::*;
+
+    /// A host's daemon was killed; the others were back after so long, and a thread of the generator's process overslept by so much.
+    fn killed(others_back_ms: Option<f64>, machine_late_ms: f64) -> RackSoakEvent {
+        RackSoakEvent {
+            at_seconds: 12.5,
+            killed: host_name(2),
+            others_back_ms,
+            answered_ms: 150.0,
+            machine_late_ms,
+            own_back_ms: Some(60.0),
+        }
+    }
+
+    fn judged(events: Vec<RackSoakEvent>, ring_overflow: u64) -> RackSoak {
+        let plan = RackSoakPlan {
+            duration: Duration::from_mins(1),
+            rate: Rate::from_bits_per_second(200_000_000),
+            buffer: Bytes::new(1 << 20),
+            hosts: 5,
+            scheduler: SchedulerKind::ALL[0],
+            kills: events.len() as u32,
+            joins: 0,
+            loss: Prob::literal(0.0),
+            protect: false,
+            program: "hitless".into(),
+        };
+        let mut soak = RackSoak {
+            complete: true,
+            seconds: 60.0,
+            rate_mbps: 200.0,
+            hosts: plan.hosts,
+            scheduler: plan.scheduler.name(),
+            loss: 0.0,
+            protected: false,
+            rootless: false,
+            bound_bytes: None,
+            port_peak_bytes: 0,
+            switch_dropped: 0,
+            ring_overflow,
+            events,
+            joins: 0,
+            gets: 0,
+            gets_failed: 0,
+            get_p50_us: None,
+            get_p99_us: None,
+            flows: Vec::new(),
+            traffic: Vec::new(),
+            memory: MemoryUse { first_quarter: 0, end: 0, growth: 0 },
+            left_waiting: 0,
+            valid: true,
+            why_invalid: None,
+            verdicts: Vec::new(),
+        };
+        soak.judge(&plan);
+        soak
+    }
+
+    fn fails(soak: &RackSoak, name: &str) -> bool {
+        soak.verdicts.iter().any(|verdict| verdict.name == name && !verdict.holds)
+    }
+
+    #[test]
+    fn a_run_whose_traffic_had_no_processor_says_that_the_machine_was_measured() {
+        let soak = judged(vec![killed(Some(40.0), 3.0), killed(Some(350.0), 270.0)], 0);
+        assert!(fails(&soak, "others-go-on") && !soak.valid);
+        let why = soak.why_invalid.as_deref().unwrap();
+        assert!(why.contains("host 2 at 12.5 s") && why.contains("270 ms longer"), "{why}");
+        assert!(
+            text(&soak).contains("Not valid, the machine was measured: after the kill of host 2"),
+            "{}",
+            text(&soak)
+        );
+        let soak = judged(vec![killed(None, 1_900.0)], 0);
+        assert!(fails(&soak, "others-go-on") && !soak.valid, "{:?}", soak.why_invalid);
+    }
+
+    #[test]
+    fn frames_that_came_faster_than_the_switch_read_them_are_the_machines() {
+        let soak = judged(Vec::new(), 17);
+        assert!(fails(&soak, "lossless") && !soak.valid);
+        assert!(soak.why_invalid.as_deref().unwrap().contains("17 frames came faster"));
+    }
+
+    #[test]
+    fn a_rack_that_is_slow_on_a_quiet_machine_is_at_fault() {
+        let soak = judged(vec![killed(Some(350.0), 4.0)], 0);
+        assert!(fails(&soak, "others-go-on") && soak.valid && soak.why_invalid.is_none());
+        let soak = judged(vec![killed(Some(40.0), 4.0)], 0);
+        assert!(!fails(&soak, "others-go-on") && soak.valid && !text(&soak).contains("Not valid"));
+    }
+}
