@@ -527,3 +527,61 @@ fn ctrl_c_ends_it_and_leaves_nothing_behind() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(!Path::new(&out).exists() && !Path::new(&format!("{out}.part")).exists());
 }
+
+/// A segment from the client with its place in the stream, or a SYN of either side that announces an MSS of 1,460.
+fn stream_frame(from_client: bool, flags: u8, id: u16, seq: u32, len: usize) -> Vec<u8> {
+    let (source, ports) = if from_client { (1, [0x9c, 0x40, 0x01, 0xbb]) } else { (2, [0x01, 0xbb, 0x9c, 0x40]) };
+    let is_syn = flags & 2 != 0;
+    let mut inside = ports.to_vec();
+    inside.extend(seq.to_be_bytes());
+    inside.extend([0, 0, 0, 0, if is_syn { 0x60 } else { 0x50 }, flags, 1, 0, 0, 0, 0, 0]);
+    inside.extend(if is_syn { &[2, 4, 0x05, 0xb4][..] } else { &[] });
+    inside.resize(inside.len() + len, 7);
+    let mut frame = ip(6, id, 0x4000, [10, 0, 0, source], &inside);
+    frame[33] = 3 - source;
+    frame
+}
+
+/// Segments of two lengths below what was announced, and how offload joined them at each end: of no super-frame can it be said
+/// which packets it was.
+fn joined_beyond_recognition() -> [Vec<u8>; 2] {
+    let lengths = [700_usize; 1_200].into_iter().chain([900; 1_000]);
+    let mut seq = 1;
+    let segments: Vec<(u16, u32, usize)> = lengths
+        .zip(1_000..)
+        .map(|(len, id)| {
+            seq += len as u32;
+            (id, seq - len as u32, len)
+        })
+        .collect();
+    let opening = [(0, stream_frame(true, 2, 1, 0, 0)), (500_000, stream_frame(false, 0x12, 1, 0, 0))];
+    let capture = |most: usize, is_lost: fn(usize) -> bool| {
+        let (mut frames, mut at) = (opening.to_vec(), 0);
+        while at < segments.len() {
+            let (id, seq, len) = segments[at];
+            let row = segments[at..].iter().enumerate().take(1 + frames.len() % most);
+            let count = row.take_while(|(nth, segment)| segment.2 == len && !is_lost(at + nth)).count();
+            if count > 0 {
+                let time = 1_000_000 + at as u64 * 100_000;
+                frames.push((time, stream_frame(true, 0x10, id, seq, count * len)));
+            }
+            at += count.max(1);
+        }
+        pcap(&frames, 128)
+    };
+    [capture(40, |_| false), capture(3, |nth| nth % 50 == 7)]
+}
+
+#[test]
+fn super_frames_that_cannot_be_cut_are_refused_in_one_line() {
+    let folder = Folder::new("uncut");
+    let [up, down] = joined_beyond_recognition();
+    let (up, down) = (folder.file("up.pcap", &up), folder.file("down.pcap", &down));
+    let said = refused(&[&up, &down]);
+    assert!(said.contains("super-frames") && said.contains("up.pcap"), "{said}");
+    let mut explain = Command::new(env!("CARGO_BIN_EXE_hitless"));
+    let output = explain.args(["explain", &up, "--other-end", &down]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len(), said.trim_end().lines().count()), (Some(2), 0, 1), "{said}");
+    assert!(said.contains("super-frames") && said.contains("up.pcap"), "{said}");
+}
