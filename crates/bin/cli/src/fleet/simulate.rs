@@ -117,7 +117,9 @@ impl SimulationContext<'_> {
         let setup = self.setup(&trace, capable.as_deref());
         let outcome = self.simulate(&setup, &mut samples);
         let seconds = begun.elapsed().as_secs_f64();
-        for (path, format) in self.files(seed) {
+        // A series that ends early looks like one that is complete.
+        let is_whole = outcome.until >= setup.until;
+        for (path, format) in self.files(seed).into_iter().filter(|_| is_whole) {
             series::write(&path, format, self.fabric, &samples)?;
         }
         if !self.alone {

@@ -49,6 +49,9 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
     let runs = RunSet::new(&terminal, args.out.as_deref(), record, all.len());
     let results = parallel::map(&all, jobs(args.jobs), |run| runs.carry_out(run));
     terminal.finish();
+    if let Some(record) = record.filter(|_| terminal.stopped()) {
+        record.remove_unused(&all);
+    }
     runs.failure()?;
     let command = command(args);
     let origin = SummaryOrigin { version: env!("CARGO_PKG_VERSION"), command: &command };

@@ -64,11 +64,18 @@ impl RunRecord<'_> {
         let mut recording = Recording::new(&setup, run.point.number as u32, self.level, &mut logs);
         let outcome = sim::net::run_recorded(setup, &mut recording, progress);
         let outcome = outcome.map_err(|error| Failure::Outside(error.to_string()))?;
-        logs.finish().map_err(unwritten)?;
+        if !outcome.interrupted {
+            logs.finish().map_err(unwritten)?;
+        }
         Ok(outcome)
     }
 
-    /// Folders above one that could not be written: the next run wants them empty or absent.
+    /// Removes folders that were made for runs which did not end: the next recording wants them empty or absent.
+    pub(super) fn remove_unused(&self, runs: &[PointRun<'_>]) {
+        runs.iter().for_each(|run| self.remove_empty(&run.folder(self.folder)));
+    }
+
+    /// Removes the empty folders above one that was not written.
     fn remove_empty(&self, folder: &Path) {
         let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(self.folder));
         above.for_each(|above| _ = fs::remove_dir(above));
