@@ -61,7 +61,11 @@ impl Triangle {
     }
 
     fn up(&self, host: usize) -> Command {
-        let mut command = self.command(host, &["up", "--interval", "20ms", "--node", NAMES[host], "--plan"]);
+        self.up_every(host, "20ms")
+    }
+
+    fn up_every(&self, host: usize, interval: &str) -> Command {
+        let mut command = self.command(host, &["up", "--interval", interval, "--node", NAMES[host], "--plan"]);
         command.arg(self.plan()).stdout(Stdio::null()).stderr(Stdio::piped());
         for (cable, ends) in CABLES.iter().enumerate() {
             if let Some(end) = ends.iter().position(|end| *end == host) {
@@ -76,9 +80,14 @@ impl Triangle {
     }
 
     fn start_with(&mut self, host: usize, arguments: &[&str]) {
+        let mut command = self.up(host);
+        command.args(arguments);
+        self.spawn(host, command);
+    }
+
+    fn spawn(&mut self, host: usize, mut command: Command) {
         let log = fs::File::create(self.folder.join(format!("{}.said", NAMES[host]))).unwrap();
-        let daemon = self.up(host).args(arguments).stderr(log).spawn().unwrap();
-        self.daemons.push(daemon);
+        self.daemons.push(command.stderr(log).spawn().unwrap());
     }
 
     fn said(&self, host: usize) -> String {
@@ -388,6 +397,28 @@ fn a_neighbour_that_comes_and_goes_makes_a_handful_of_lines() {
         assert!(said.lines().count() <= 15, "{said}");
     }
     assert!(hosts.said(1).lines().count() >= 3, "{}", hosts.said(1));
+}
+
+/// Nothing happens to the cables: neighbours are silent because they have no processor for longer than two intervals.
+#[test]
+fn on_a_busy_machine_there_is_a_handful_of_lines() {
+    let Some(mut hosts) = Triangle::new("busy") else { return };
+    for host in 0..3 {
+        let command = hosts.up_every(host, "1ms");
+        hosts.spawn(host, command);
+    }
+    hosts.wait_for_state(1, "following");
+    let hog = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let mut hogs: [Child; 5] = std::array::from_fn(|_| hog());
+    std::thread::sleep(Duration::from_secs(5));
+    for hog in &mut hogs {
+        hog.kill().and_then(|()| hog.wait()).unwrap();
+    }
+    for host in 0..3 {
+        let said = hosts.said(host);
+        println!("{}: {} lines in 5 s", NAMES[host], said.lines().count());
+        assert!(said.lines().count() <= 15, "{said}");
+    }
 }
 
 fn key_file(hosts: &Triangle, name: &str, digits: &str) -> String {
