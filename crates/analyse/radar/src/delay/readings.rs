@@ -173,7 +173,7 @@ fn date_time(date: &str, time: &str) -> Option<i64> {
     // Years that begin in March end with the day that comes and goes.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
-    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000_000)
+    (((days * 24 + hour) * 60 + minute) * 60 + second).checked_mul(1_000_000_000)
 }
 
 /// Facts about the offset between both clocks, from their readings: one at each reading of UP's clock, with the readings of
@@ -235,6 +235,15 @@ mod tests {
             readings(bound).unwrap(),
             [ClockStatement { local: AT + 200_000, earliest: AT, latest: AT + 400_000 }]
         );
+    }
+
+    #[test]
+    fn years_beyond_64_bits_of_nanoseconds_are_refused() {
+        let line = |year: u32| format!("{year}-04-12 22:13:20 a 2 -3.5 0.1 -8e-06 N 2 2e-03 -2e-04 1e-02 3e-04 8e-03");
+        assert_eq!(readings(&line(2261)).unwrap().len(), 1);
+        for year in [2263, 2600, 2999] {
+            assert_eq!(readings(&line(year)).unwrap_err().line, 1);
+        }
     }
 
     /// Output of chronyd 4.3, about a server on the same machine.
