@@ -115,6 +115,12 @@ fn write(path: &Path, text: &str) -> CommandResult {
     write_file("--out", path, |out| out.write_all(text.as_bytes()))
 }
 
+/// A claim's file that is refused.
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn refused(error: ClaimError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn outside(error: ClaimError) -> Failure {
     Failure::Outside(error.to_string())
@@ -123,13 +129,13 @@ fn outside(error: ClaimError) -> Failure {
 /// The claims meant by `all`, `linkguardian`, `linkguardian/link` or `linkguardian/lg.fig8.speed`.
 fn wanted(what: &str) -> Result<Vec<Claims>, Failure> {
     if what == "all" {
-        return PAPERS.iter().map(|paper| paper.claims().map_err(outside)).collect();
+        return PAPERS.iter().map(|paper| paper.claims().map_err(refused)).collect();
     }
     let unknown = || {
-        let known = known(what).map_err(outside)?;
+        let known = known(what).map_err(refused)?;
         Err(Failure::Usage(format!("{what}: expected {known}")))
     };
-    Ok(vec![Claims::meant(what).map_err(outside)?.map_or_else(unknown, Ok)?])
+    Ok(vec![Claims::meant(what).map_err(refused)?.map_or_else(unknown, Ok)?])
 }
 
 /// Error that lists the names to choose from: the paper's claims if `what` begins with a paper's name, else all papers.

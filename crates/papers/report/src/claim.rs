@@ -9,7 +9,10 @@
 //! in `rules`.
 
 mod band;
+mod citations;
+mod evidence;
 pub mod files;
+mod form;
 mod lines;
 pub mod measure;
 mod result;
@@ -23,6 +26,9 @@ use serde::{Deserialize, Serialize};
 use lines::PointLines;
 
 pub use band::Band;
+pub use citations::Citation;
+pub use evidence::EvidenceCounts;
+pub use form::StatementForm;
 pub use result::{ClaimResult, MeasuredValue, PointResult, Verdict, number, table};
 pub use tally::VerdictTally;
 
@@ -87,7 +93,7 @@ pub struct ClaimPoint {
     pub band: Option<Band>,
     /// Numbers that the paper's words mean, if they name a range.
     range: Option<Band>,
-    /// End of the band that the paper leaves open.
+    /// End of the band that the paper leaves open, or that its words are an order statement.
     says: Option<Says>,
     /// Why the band is wider than half to twice the paper's number.
     wide: Option<String>,
@@ -139,6 +145,8 @@ pub enum PointKind {
     ModelCheck,
     /// An input was fitted to it, or to its neighbour.
     Calibrated,
+    /// Nothing: the value is shown without a band.
+    Noted,
 }
 
 /// A statement that leaves one end open.
@@ -148,6 +156,12 @@ enum Says {
     AtLeast,
     #[serde(rename = "at most")]
     AtMost,
+    /// Order statement: a ratio above 1, whatever its size.
+    #[serde(rename = "higher")]
+    Higher,
+    /// Order statement: a ratio below 1.
+    #[serde(rename = "lower")]
+    Lower,
 }
 
 /// Amount of simulation for a network.
@@ -247,6 +261,9 @@ impl Claim {
             point.kind = point.kind.or(claim.kind);
         }
         claim.check()?;
+        for point in &mut claim.point {
+            point.band = point.says.and_then(Says::order_band).or(point.band);
+        }
         Ok(claim)
     }
 
@@ -324,7 +341,7 @@ impl Claim {
 }
 
 impl PointKind {
-    pub const ALL: [Self; 4] = [Self::Claim, Self::Arithmetic, Self::ModelCheck, Self::Calibrated];
+    pub const ALL: [Self; 5] = [Self::Claim, Self::Arithmetic, Self::ModelCheck, Self::Calibrated, Self::Noted];
 }
 
 /// Name for several points of a kind.
@@ -335,6 +352,7 @@ impl fmt::Display for PointKind {
             Self::Arithmetic => "arithmetic",
             Self::ModelCheck => "model checks",
             Self::Calibrated => "calibrated",
+            Self::Noted => "noted",
         })
     }
 }

@@ -60,7 +60,7 @@ fn run(paper: &str, args: &ReproduceArgs) -> SavedRun {
 
 /// Results that were saved with the same scale and seed and are still asked for in the same way.
 fn known(run: &SavedRun, claims: &Claims, folder: &Path) -> Result<SavedResults, Failure> {
-    let Some(saved) = SavedResults::read(&run.path(folder)).map_err(Failure::Outside)? else {
+    let Some(saved) = SavedResults::read(&run.path(folder)).map_err(Failure::Usage)? else {
         return Ok(SavedResults::new(run.clone()));
     };
     let all = claims.paper().claims().map_err(outside)?;

@@ -2,7 +2,7 @@
 
 use papers::{Overview, SavedResults};
 
-use super::outside;
+use super::refused;
 use crate::args::ReproduceArgs;
 use crate::output::{CommandResult, Failure, print, put};
 
@@ -15,10 +15,10 @@ pub(super) fn run(args: &ReproduceArgs, json: bool) -> CommandResult {
         Some(folder) if !folder.is_dir() => {
             return Err(Failure::Usage(format!("--results {}: expected a folder", folder.display())));
         }
-        Some(folder) => SavedResults::read_all(folder).map_err(Failure::Outside)?,
+        Some(folder) => SavedResults::read_all(folder).map_err(Failure::Usage)?,
         None => Vec::new(),
     };
-    let overview = Overview::new(&saved).map_err(outside)?;
+    let overview = Overview::new(&saved).map_err(refused)?;
     if args.markdown {
         return put(overview.markdown().trim_end());
     }

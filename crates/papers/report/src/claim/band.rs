@@ -23,6 +23,16 @@ impl Band {
         self.low <= other.low && other.high <= self.high
     }
 
+    /// Upper end by lower end; infinite for a band with zero in it.
+    pub(super) fn factor(&self) -> f64 {
+        match (self.low, self.high) {
+            (low, high) if low == high => 1.0,
+            (low, high) if low > 0.0 => high / low,
+            (low, high) if high < 0.0 => low / high,
+            _ => f64::INFINITY,
+        }
+    }
+
     /// True if they share more than an end.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         self.low.max(other.low) < self.high.min(other.high)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Band, Claim, ClaimPoint, PaperValue, PointKind};
+use super::{Band, Claim, ClaimPoint, PaperValue, PointKind, StatementForm};
 use crate::table::{Align, Table, thousands};
 use chart::Chart;
 
@@ -127,6 +127,9 @@ impl fmt::Display for Verdict {
 pub struct PointResult {
     pub id: String,
     pub kind: PointKind,
+    /// Form of what the paper says.
+    #[serde(default)]
+    pub form: StatementForm,
     pub paper: PaperValue,
     /// `None` if it could not be measured.
     pub ours: Option<f64>,
@@ -145,6 +148,7 @@ impl PointResult {
         let result = Self {
             id: format!("{}.{}", claim.id, point.id),
             kind: point.kind(),
+            form: point.form(),
             paper: point.paper.clone(),
             ours: None,
             n: 0,
@@ -154,7 +158,7 @@ impl PointResult {
             why: "too few flows for it at this scale, or a run that was not finished".to_owned(),
         };
         let Some(measured) = ours else { return result };
-        let verdict = point.band.map_or(Verdict::Noted, |band| band.judge(measured));
+        let verdict = point.judge(measured);
         let interval = measured.interval.map(|(low, high)| Band { low, high });
         let certain = interval.map(|interval| format!("95 %: {interval}")).unwrap_or_default();
         let reasons = [&certain, measured.note.as_deref().unwrap_or_default(), &point.why];
@@ -162,20 +166,55 @@ impl PointResult {
         Self { ours: Some(measured.value), n: measured.n, interval, verdict, why, ..result }
     }
 
-    /// True if it was judged by the paper's value and the band that the point has. Files keep slightly fewer than all
-    /// digits.
-    pub fn is_of(&self, point: &ClaimPoint) -> bool {
-        let near = |one: f64, other: f64| one == other || (one - other).abs() <= 1e-12 * one.abs();
-        let is_band = match (self.band, point.band) {
-            (Some(one), Some(other)) => near(one.low, other.low) && near(one.high, other.high),
-            (one, other) => one == other,
-        };
-        let is_paper = match (self.paper.number(), point.paper.number()) {
-            (Some(one), Some(other)) => near(one, other),
-            _ => self.paper == point.paper,
-        };
-        is_band && is_paper
+    /// The result under the kind and band that the point has today; `None` if it has to be run again. That is so if the
+    /// paper's value is another one, or a band is not part of the one that was decided before the run. A band that was
+    /// dropped or narrowed, and the fixed band of an order statement, judge the value and interval that were kept.
+    #[must_use]
+    pub fn under(&self, point: &ClaimPoint) -> Option<Self> {
+        if !self.is_of_paper(point) {
+            return None;
+        }
+        let paper = if point.paper.number().is_some() { self.paper.clone() } else { point.paper.clone() };
+        let today = Self { kind: point.kind(), form: point.form(), paper, ..self.clone() };
+        match (self.band, point.band) {
+            (None, None) => Some(today),
+            (Some(kept), Some(band)) if kept.is_near(&band) => Some(today),
+            (kept, band) if point.form() == StatementForm::Order || kept.is_some_and(|kept| kept.holds(band)) => {
+                Some(Self { band, verdict: self.judge_again(point), ..today })
+            }
+            _ => None,
+        }
     }
+
+    fn judge_again(&self, point: &ClaimPoint) -> Verdict {
+        let interval = self.interval.map(|interval| (interval.low, interval.high));
+        let kept = self.ours.map(|value| MeasuredValue { value, n: self.n, interval, note: None });
+        kept.map_or(Verdict::TooFew, |kept| point.judge(&kept))
+    }
+
+    /// Files keep slightly fewer than all digits. What is no claim may have words now, say that the number is not printed.
+    fn is_of_paper(&self, point: &ClaimPoint) -> bool {
+        match (self.paper.number(), point.paper.number()) {
+            (Some(one), Some(other)) => is_near(one, other),
+            (Some(_), None) => point.kind() != PointKind::Claim,
+            _ => self.paper == point.paper,
+        }
+    }
+}
+
+impl Band {
+    /// True if the other band is dropped, or lies within this one.
+    fn holds(&self, other: Option<Self>) -> bool {
+        other.is_none_or(|other| self.covers(&other))
+    }
+
+    fn is_near(&self, other: &Self) -> bool {
+        is_near(self.low, other.low) && is_near(self.high, other.high)
+    }
+}
+
+fn is_near(one: f64, other: f64) -> bool {
+    one == other || (one - other).abs() <= 1e-12 * one.abs()
 }
 
 /// A claim with its points judged.

@@ -1,7 +1,10 @@
 //! Rules for points, so that a verdict means something.
 //!
 //! - Every point has a kind. A calibrated one names its input: what was fitted, and to what.
-//! - What is not in the paper is no claim of it.
+//! - What the paper does not print is no claim of it (`NOT_PRINTED`). A claim has a band, a noted point has none.
+//! - An order statement ("higher", "lower") has words and no band: it is judged against 1.
+//! - The band of other words is a factor of 10 wide or less, unless they are an "at least" or "at most".
+//! - A reason that quotes a row writes `(row ID: NUMBER)` and names one of the same claim.
 //! - A band contains the paper's number, whatever the kind, and what its words name as a range.
 //! - A claim's band has two ends. If the paper says "at least" or "at most", the point does too (`says`): then one end
 //!   may be open, and the other is the paper's number. Words with a band from 0 on are an "at most".
@@ -11,10 +14,25 @@
 
 use std::fmt;
 
-use super::{Band, Claim, ClaimError, ClaimPoint, PaperValue, PointKind, Says, number};
+use super::{Band, Claim, ClaimError, ClaimPoint, PaperValue, PointKind, Says, StatementForm, number};
 
-/// Words in place of the paper's value if the paper gives none.
-const NOT_IN_PAPER: &str = "not in the paper";
+/// Words in place of the paper's value if the paper prints none.
+const NOT_PRINTED: [&str; 11] = [
+    "not in the paper",
+    "not stated",
+    "not said",
+    "not given",
+    "not measured",
+    "not printed",
+    "not computed",
+    "not counted",
+    "not shown",
+    "not its form",
+    "figure only",
+];
+
+/// Upper end by lower end of a band that stands for mere words.
+const WIDEST_WORDS: f64 = 10.0;
 
 /// By how much of its ends a band may be wider than half to twice, so that it needs few digits.
 const DIGITS: f64 = 0.005;
@@ -24,7 +42,7 @@ pub(super) fn check(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError>
     let Some(kind) = point.kind else {
         return wrong(
             "id",
-            &"no kind: expected kind = \"claim\", \"arithmetic\", \"model-check\" or \"calibrated\", here or once above the points",
+            &"no kind: expected kind = \"claim\", \"arithmetic\", \"model-check\", \"calibrated\" or \"noted\", here or once above the points",
         );
     };
     match (kind, &point.input) {
@@ -34,10 +52,18 @@ pub(super) fn check(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError>
         (PointKind::Calibrated, Some(_)) | (_, None) => {}
         (_, Some(_)) => return wrong("input", &"input is a key of calibrated points: expected kind = \"calibrated\""),
     }
-    if kind == PointKind::Claim && point.paper == PaperValue::Words(NOT_IN_PAPER.into()) {
-        return wrong("paper", &"not in the paper, so not its claim: expected kind = \"model-check\"");
+    if kind == PointKind::Claim && !is_printed(&point.paper) {
+        let what = format_args!("{}, so not its claim: expected kind = \"model-check\" or \"noted\"", point.paper);
+        return wrong("paper", &what);
     }
-    let Some(band) = point.band else { return no_band(claim, point) };
+    citations(claim, point)?;
+    if point.form() == StatementForm::Order {
+        return order(claim, point);
+    }
+    let Some(band) = point.band else { return no_band(claim, point, kind) };
+    if kind == PointKind::Noted {
+        return wrong("band", &"noted, so not judged: expected no band, or another kind");
+    }
     contains(claim, point, band)?;
     if kind == PointKind::Claim {
         two_sided(claim, point, band)?;
@@ -46,14 +72,62 @@ pub(super) fn check(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError>
     excludes(claim, point, band)
 }
 
+/// An order statement is made in words, and its band is no choice of the file.
+fn order(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError> {
+    let has_number = point.paper.number().is_some() || point.range.is_some();
+    let keys = [("band", point.band.is_some()), ("wide", point.wide.is_some()), ("excludes", point.excludes.is_some())];
+    match keys.iter().find(|(_, given)| *given) {
+        _ if has_number => {
+            Err(claim.error_at(point, "says", "an order statement with a number: expected band = [low, high]"))
+        }
+        Some((key, _)) => {
+            let what = format_args!("{key} beside says: expected neither, an order statement is judged against 1");
+            Err(claim.error_at(point, key, what))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Keys that say something of a band.
-fn no_band(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError> {
+fn no_band(claim: &Claim, point: &ClaimPoint, kind: PointKind) -> Result<(), ClaimError> {
     let keys = [("says", point.says.is_some()), ("wide", point.wide.is_some()), ("excludes", point.excludes.is_some())];
     match keys.iter().find(|(_, given)| *given) {
         Some((key, _)) => {
             Err(claim.error_at(point, key, format_args!("{key} without a band: expected band = [low, high]")))
         }
+        None if kind == PointKind::Claim => {
+            Err(claim.error_at(point, "id", "a claim without a band: expected band = [low, high], or kind = \"noted\""))
+        }
         None => Ok(()),
+    }
+}
+
+/// A row of the claim that stands alone in brackets, without the number that is quoted from it.
+fn bare_row<'a>(claim: &Claim, point: &'a ClaimPoint) -> Option<&'a str> {
+    let bracketed = point.why.split('(').skip(1).map(|rest| rest.split(')').next().unwrap_or(rest));
+    let mut rows = bracketed.flat_map(|text| text.split(", ")).map(|row| row.trim_matches(['“', '”']));
+    rows.find(|row| row.contains('.') && claim.point.iter().any(|one| one.id == *row))
+}
+
+fn is_printed(paper: &PaperValue) -> bool {
+    match paper {
+        PaperValue::Number(_) => true,
+        PaperValue::Words(words) => words != "a figure" && !NOT_PRINTED.iter().any(|not| words.contains(not)),
+    }
+}
+
+fn citations(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError> {
+    let wrong = |what: &dyn fmt::Display| Err(claim.error_at(point, "why", what));
+    match point.citations() {
+        Err(text) => wrong(&format_args!("(row {text}): expected (row ID: NUMBER)")),
+        Ok(_) if bare_row(claim, point).is_some() => {
+            let row = bare_row(claim, point).unwrap_or_default();
+            wrong(&format_args!("({row}): expected (row {row}: NUMBER), the number that it has"))
+        }
+        Ok(cited) => match cited.iter().find(|cited| !claim.point.iter().any(|one| one.id == cited.row)) {
+            Some(unknown) => wrong(&format_args!("(row {}): expected the id of a point of this claim", unknown.row)),
+            None => Ok(()),
+        },
     }
 }
 
@@ -113,6 +187,7 @@ fn bounded(claim: &Claim, point: &ClaimPoint, band: Band, says: Says) -> Result<
     let (end, named) = match says {
         Says::AtLeast => (band.low, papers.low),
         Says::AtMost => (band.high, papers.high),
+        Says::Higher | Says::Lower => return Ok(()),
     };
     if end == named || point.wide.is_some() {
         return Ok(());
@@ -123,8 +198,11 @@ fn bounded(claim: &Claim, point: &ClaimPoint, band: Band, says: Says) -> Result<
 }
 
 fn narrow(claim: &Claim, point: &ClaimPoint, band: Band) -> Result<(), ClaimError> {
-    let Some(papers) = papers(point) else { return Ok(()) };
-    if point.says.is_some() || point.wide.is_some() {
+    if point.says.is_some() {
+        return Ok(());
+    }
+    let Some(papers) = papers(point) else { return words_narrow(claim, point, band) };
+    if point.wide.is_some() {
         return Ok(());
     }
     if papers.low == 0.0 && papers.high == 0.0 {
@@ -140,6 +218,18 @@ fn narrow(claim: &Claim, point: &ClaimPoint, band: Band) -> Result<(), ClaimErro
     }
     let what =
         format_args!("band {band} is wider than {widest}: expected half to twice the paper's, or wide = \"why\"");
+    Err(claim.error_at(point, "band", what))
+}
+
+/// `wide` is no excuse here: it is about a printed number.
+fn words_narrow(claim: &Claim, point: &ClaimPoint, band: Band) -> Result<(), ClaimError> {
+    if band.factor() <= WIDEST_WORDS * (1.0 + DIGITS) {
+        return Ok(());
+    }
+    let what = format_args!(
+        "band {band} of words is wider than a factor of {WIDEST_WORDS}: expected a narrower one, or says = \"higher\", \
+         \"lower\", \"at least\" or \"at most\""
+    );
     Err(claim.error_at(point, "band", what))
 }
 

@@ -185,3 +185,104 @@ fn a_point_as_json_has_its_kind_band_and_interval() {
 fn numbers_are_short() {
     assert_eq!([0.0, 0.92, 1.0, 1e-10, 24_400.0].map(number), ["0", "0.92", "1", "1.00e-10", "24400"]);
 }
+
+#[test]
+fn what_the_paper_does_not_print_is_no_claim_of_it() {
+    for words in ["not stated", "in the figure only", "not measured", "not given by size", "not its form", "a figure"] {
+        let told = FILE.replace("0.92", &format!("\"{words}\""));
+        let expected =
+            format!("fig1.toml:10: a: {words}, so not its claim: expected kind = \"model-check\" or \"noted\"");
+        assert!(error(&told).starts_with(&expected), "{}", error(&told));
+        assert!(Claim::parse("x", &told.replace("\"claim\"", "\"model-check\"")).is_ok());
+    }
+}
+
+#[test]
+fn a_claim_without_a_band_is_refused() {
+    let shown = with_point("paper = 0.92");
+    let expected = "fig1.toml:9: a: a claim without a band: expected band = [low, high], or kind = \"noted\"";
+    assert_eq!(error(&shown), expected);
+    assert!(Claim::parse("x", &shown.replace("\"claim\"", "\"noted\"")).is_ok());
+}
+
+#[test]
+fn a_band_of_words_wider_than_a_factor_of_ten_is_refused() {
+    for keys in [
+        "paper = \"higher than with b\"\n    band = [1.1, 1000.0]",
+        "paper = \"many\"\n    band = [10.0, 1e6]",
+        "paper = \"below 200 KB\"\n    band = [1.0, 200.0]\n    wide = \"no printed number\"",
+    ] {
+        let error = error(&with_point(keys));
+        assert!(error.starts_with("fig1.toml:11: a: band ") && error.contains("wider than a factor of 10"), "{error}");
+    }
+    for keys in [
+        "paper = \"tens of ms\"\n    band = [10.0, 100.0]",
+        "paper = \"many\"\n    says = \"at least\"\n    band = [10.0, 1e6]",
+        "paper = \"below 200 KB\"\n    says = \"at most\"\n    band = [1.0, 200.0]",
+    ] {
+        assert!(Claim::parse("x", &with_point(keys)).is_ok(), "{keys}");
+    }
+}
+
+#[test]
+fn a_reason_that_quotes_a_row_names_one_of_the_claim() {
+    let quoting =
+        |what: &str| with_point(&format!("paper = 0.92\n    band = [0.90, 0.94]\n    why = \"as (row {what})\""));
+    let unknown = error(&quoting("b: 0.91"));
+    assert!(unknown.starts_with("fig1.toml:12: a: (row b): expected the id of a point of this claim"), "{unknown}");
+    let bare = error(&quoting("a"));
+    assert!(bare.starts_with("fig1.toml:12: a: (row a): expected (row ID: NUMBER)"), "{bare}");
+    let unquoted = error(&quoting("a: 0.91").replace("\"a\"", "\"a.b\"").replace("(row a: 0.91)", "(a.b)"));
+    assert!(unquoted.contains("a.b: (a.b): expected (row a.b: NUMBER)"), "{unquoted}");
+    let cited = Claim::parse("x", &quoting("a: 0.91")).unwrap().point[0].citations().unwrap();
+    assert_eq!((cited[0].row.as_str(), cited[0].value), ("a", 0.91));
+}
+
+#[test]
+fn an_order_statement_is_a_ratio_judged_against_one_with_its_interval() {
+    let judge = |says: &str, ours: &MeasuredValue| {
+        let claim =
+            Claim::parse("x", &with_point(&format!("paper = \"{says} than b\"\n    says = \"{says}\""))).unwrap();
+        PointResult::judge(&claim, &claim.point[0], Some(ours))
+    };
+    let counted = |value, interval| MeasuredValue::counted(value, 3, interval);
+    assert_eq!(judge("higher", &counted(1.02, (1.01, 1.03))).verdict, Verdict::Match);
+    assert_eq!(judge("higher", &counted(40.0, (30.0, f64::INFINITY))).verdict, Verdict::Match);
+    assert_eq!(judge("higher", &counted(1.02, (0.99, 1.05))).verdict, Verdict::TooFew);
+    assert_eq!(judge("higher", &counted(0.9, (0.8, 1.0))).verdict, Verdict::Differs);
+    assert_eq!(judge("higher", &MeasuredValue::exact(1.0, 3)).verdict, Verdict::Differs);
+    assert_eq!(judge("lower", &counted(0.05, (0.04, 0.06))).verdict, Verdict::Match);
+    assert_eq!(judge("lower", &MeasuredValue::exact(1.1, 3)).verdict, Verdict::Differs);
+    let result = judge("higher", &MeasuredValue::exact(2.0, 3));
+    assert_eq!((result.form, result.band.map(|band| band.to_string())), (StatementForm::Order, Some("from 1".into())));
+}
+
+#[test]
+fn an_order_statement_has_words_and_no_band() {
+    for (keys, expected) in [
+        ("paper = \"higher\"\n    says = \"higher\"\n    band = [1.1, 1000]", "band beside says: expected neither"),
+        ("paper = 2.0\n    says = \"higher\"", "an order statement with a number: expected band = [low, high]"),
+    ] {
+        let error = error(&with_point(keys));
+        assert!(error.starts_with("fig1.toml:1") && error.contains(expected), "{keys}: {error}");
+    }
+}
+
+#[test]
+fn a_noted_point_has_no_band() {
+    let noted = FILE.replace("id = \"a\"", "id = \"a\"\n    kind = \"noted\"");
+    assert!(error(&noted).contains("a: noted, so not judged: expected no band"), "{}", error(&noted));
+    assert!(Claim::parse("x", &noted.replace("band = [0.90, 0.94]", "")).is_ok());
+}
+
+#[test]
+fn a_kept_result_is_judged_again_only_by_what_can_raise_no_verdict() {
+    let kept = judge(&MeasuredValue::counted(0.91, 3, (0.905, 0.915)));
+    let under = |keys: &str| kept.under(&Claim::parse("x", &with_point(keys)).unwrap().point[0]);
+    let verdict = |keys: &str| under(keys).map(|result| result.verdict);
+    assert_eq!(verdict("paper = 0.92\n    band = [0.90, 0.94]"), Some(Verdict::Match));
+    assert_eq!(verdict("paper = 0.92\n    band = [0.918, 0.94]"), Some(Verdict::Differs), "narrower");
+    assert_eq!(verdict("paper = 0.92\n    kind = \"noted\""), Some(Verdict::Noted), "dropped");
+    assert_eq!(verdict("paper = 0.92\n    band = [0.90, 0.95]"), None, "wider");
+    assert_eq!(verdict("paper = 0.93\n    band = [0.90, 0.94]"), None, "another number");
+}

@@ -78,6 +78,7 @@ impl ClaimResult {
             PointKind::Arithmetic => Some("arithmetic".to_owned()),
             PointKind::ModelCheck => Some("model check".to_owned()),
             PointKind::Calibrated => Some("calibrated".to_owned()),
+            PointKind::Noted => None,
         };
         let allowed = row.band.map(|band| format!("band {band}"));
         let reasons = kind.into_iter().chain(allowed).chain(counted).chain(Some(row.why.clone()));

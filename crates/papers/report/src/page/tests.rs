@@ -1,7 +1,7 @@
 use testkit::page::{assert_finite, assert_on_canvas, assert_well_formed};
 
 use super::*;
-use crate::claim::{PaperValue, PointKind, PointResult, Verdict};
+use crate::claim::{PaperValue, PointKind, PointResult, StatementForm, Verdict};
 
 mod sample;
 
@@ -11,6 +11,7 @@ fn row(id: &str, paper: f64, ours: f64, verdict: Verdict, why: &str) -> PointRes
     PointResult {
         id: id.to_owned(),
         kind: PointKind::Claim,
+        form: StatementForm::Number,
         paper: PaperValue::Number(paper),
         ours: Some(ours),
         interval: None,

@@ -1,7 +1,7 @@
 //! A report with every kind of chart, of numbers as they come out of real runs.
 
 use crate::claim::Verdict::{Differs, Match};
-use crate::claim::{ClaimResult, PaperValue, PointKind, PointResult, Verdict};
+use crate::claim::{ClaimResult, PaperValue, PointKind, PointResult, StatementForm, Verdict};
 use crate::page::Page;
 use chart::{
     Axis, Bar, BarGroup, BarsChart, Chart, Dot, Line, LinesChart, Panel, PointsChart, SeriesChart, Shares, TailChart,
@@ -46,6 +46,7 @@ fn row(id: &str, paper: f64, ours: f64, n: u64, verdict: Verdict, why: &str) -> 
     PointResult {
         id: id.into(),
         kind: PointKind::Claim,
+        form: StatementForm::Number,
         paper: PaperValue::Number(paper),
         ours: Some(ours),
         interval: None,
