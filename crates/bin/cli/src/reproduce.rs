@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use papers::{Claims, IndexInfo, Overview, PAPERS, PageInfo, Paper, Reproduction, SavedResults};
+use papers::{Claims, EvidenceGroup, IndexInfo, Overview, PAPERS, PageInfo, Paper, Reproduction, SavedResults};
 use report::claim::{self, ClaimError, PointResult, RunScale, Verdict, VerdictTally};
 use report::runner::Effort;
 
@@ -60,8 +60,10 @@ fn show(args: &ReproduceArgs, json: bool, done: &[Reproduction], terminal: &Term
     let points: Vec<PointResult> = all().filter(is_wanted).cloned().collect();
     print(json, &points, || {
         let stopped = if terminal.stopped() { "interrupted: only what had ended by then. " } else { "" };
+        let evidence = EvidenceGroup::of_points(done.iter().map(|found| (found.paper, found.points())));
+        let evidence: String = evidence.iter().map(|group| format!("{group}\n")).collect();
         format!(
-            "{}\n{stopped}{}; {:.0} s, seed {}",
+            "{}\n{evidence}{stopped}{}; {:.0} s, seed {}",
             claim::table(&points),
             VerdictTally::of(all()),
             terminal.elapsed().as_secs_f64(),

@@ -20,7 +20,7 @@ mod sundial;
 mod textbook;
 
 pub use figures::PaperFigure;
-pub use overview::{IndexInfo, Overview};
+pub use overview::{EvidenceGroup, IndexInfo, Overview};
 pub use page::PageInfo;
 pub use saved::{SavedClaim, SavedResults, SavedRun};
 

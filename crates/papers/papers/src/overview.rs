@@ -1,22 +1,28 @@
 //! All papers at a glance: their claims, their figures with the claims that run them again or the reason why none does,
 //! and how they came out in results that were saved.
 
+mod evidence;
 mod html;
 mod markdown;
 
 use chart::table::{Align, Table};
-use report::claim::{Band, Claim, ClaimError, PaperValue, PointKind, PointResult, Verdict, VerdictTally};
+use report::claim::{
+    Band, Claim, ClaimError, EvidenceCounts, PaperValue, PointKind, PointResult, Verdict, VerdictTally,
+};
 use serde::Serialize;
 
 use crate::saved::SavedResults;
 use crate::{PAPERS, Paper, PaperFigure};
 
+pub use evidence::EvidenceGroup;
 pub use html::IndexInfo;
 
 /// Every paper, with the saved results that there are of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overview {
     pub papers: Vec<PaperOverview>,
+    /// Claims by the form of what is printed, papers and textbooks apart.
+    pub evidence: Vec<EvidenceGroup>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -81,6 +87,8 @@ pub struct ResultsOrigin {
     pub claims: usize,
     /// Counts by kind and verdict.
     pub counts: Vec<VerdictCount>,
+    /// Claims by the form of what the paper prints.
+    pub evidence: EvidenceCounts,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -95,7 +103,10 @@ impl Overview {
     pub fn new(saved: &[SavedResults]) -> Result<Self, ClaimError> {
         let of = |paper: Paper| saved.iter().find(|results| results.run.paper == paper.name);
         let papers = PAPERS.into_iter().map(|paper| PaperOverview::new(paper, of(paper)));
-        Ok(Self { papers: papers.collect::<Result<_, _>>()? })
+        let papers: Vec<PaperOverview> = papers.collect::<Result<_, _>>()?;
+        let counts = papers.iter().filter_map(|paper| Some((paper.name, paper.results.as_ref()?.evidence)));
+        let evidence = EvidenceGroup::sums(counts);
+        Ok(Self { papers, evidence })
     }
 
     /// Text for people: papers, then the figures of each.
@@ -105,7 +116,8 @@ impl Overview {
             papers.row(vec![paper.name.into(), paper.claims.len().to_string(), paper.state()]);
         }
         let figures: String = self.papers.iter().map(PaperOverview::text).collect();
-        format!("{papers}\n{figures}")
+        let evidence: String = self.evidence.iter().map(|group| format!("{group}\n")).collect();
+        format!("{papers}\n{evidence}{figures}")
     }
 }
 
@@ -129,7 +141,7 @@ impl PaperOverview {
             title: paper.title,
             claims: claims.collect(),
             figures: paper.figures()?.into_iter().map(figure).collect(),
-            results: saved.map(ResultsOrigin::new),
+            results: saved.map(|results| ResultsOrigin::new(results, &all)),
             differing: saved.map(|results| differing(results, &all)).unwrap_or_default(),
             tally: saved.map(SavedResults::tally).unwrap_or_default(),
         })
@@ -189,15 +201,16 @@ impl FigureOverview {
     }
 }
 
-/// Reasons are those of the claims' files: a result keeps the one of the day on which it was saved.
+/// Reason of a row as its claim's file has it today: a result keeps the one of the day on which it was saved.
+fn reason(point: &PointResult, claims: &[Claim]) -> String {
+    let of_file = claims.iter().find_map(|claim| {
+        let rest = point.id.strip_prefix(&claim.id)?.strip_prefix('.')?;
+        claim.point.iter().find(|point| point.id == rest)
+    });
+    of_file.map(|point| point.why.clone()).filter(|why| !why.is_empty()).unwrap_or_else(|| point.why.clone())
+}
+
 fn differing(saved: &SavedResults, claims: &[Claim]) -> Vec<DifferingRow> {
-    let reason = |id: &str| {
-        let point = claims.iter().find_map(|claim| {
-            let rest = id.strip_prefix(&claim.id)?.strip_prefix('.')?;
-            claim.point.iter().find(|point| point.id == rest)
-        });
-        point.map(|point| point.why.clone()).filter(|why| !why.is_empty())
-    };
     let points = saved.claims.iter().flat_map(|claim| &claim.points);
     let differing = points.filter(|point| point.verdict == Verdict::Differs);
     let row = |point: &PointResult| DifferingRow {
@@ -206,14 +219,17 @@ fn differing(saved: &SavedResults, claims: &[Claim]) -> Vec<DifferingRow> {
         paper: point.paper.clone(),
         ours: point.ours,
         band: point.band,
-        why: reason(&point.id).unwrap_or_else(|| point.why.clone()),
+        why: reason(point, claims),
     };
     differing.map(row).collect()
 }
 
 impl ResultsOrigin {
-    fn new(saved: &SavedResults) -> Self {
+    fn new(saved: &SavedResults, claims: &[Claim]) -> Self {
         let tally = saved.tally();
+        let points = saved.claims.iter().flat_map(|claim| &claim.points);
+        let points: Vec<PointResult> =
+            points.map(|point| PointResult { why: reason(point, claims), ..point.clone() }).collect();
         let counts = PointKind::ALL.into_iter().flat_map(|kind| {
             Verdict::ALL.map(|verdict| VerdictCount { kind, verdict, count: tally.count(kind, verdict) })
         });
@@ -225,6 +241,7 @@ impl ResultsOrigin {
             date: saved.date.clone(),
             claims: saved.claims.len(),
             counts: counts.filter(|count| count.count > 0).collect(),
+            evidence: EvidenceCounts::of(&points),
         }
     }
 }

@@ -8,7 +8,7 @@ mod verdict;
 
 pub use verdict::{short as tally_words, summary as tally_summary};
 
-use crate::claim::{ClaimResult, VerdictTally};
+use crate::claim::{ClaimResult, EvidenceCounts, VerdictTally};
 use crate::svg::escape;
 use chart::Palette;
 use chart::page::{PageFrame, command};
@@ -39,11 +39,12 @@ impl Page {
 
     fn header(&self) -> String {
         let command = if self.command.is_empty() { String::new() } else { command(&self.command) };
-        let tally = VerdictTally::of(self.claims.iter().flat_map(|claim| &claim.points));
+        let points = || self.claims.iter().flat_map(|claim| &claim.points);
         format!(
-            "<p class=\"lead\">{}</p>\n{}{command}{}{}",
+            "<p class=\"lead\">{}</p>\n{}<p class=\"kinds\">claims: {}</p>\n{command}{}{}",
             escape(&self.lead),
-            verdict::summary(&tally),
+            verdict::summary(&VerdictTally::of(points())),
+            EvidenceCounts::of(points()),
             self.facts(),
             self.index()
         )

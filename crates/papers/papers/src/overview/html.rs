@@ -5,6 +5,7 @@ use chart::svg::escape;
 use report::page::{tally_summary, tally_words};
 
 use super::{FigureOverview, Overview, PaperOverview};
+use crate::textbook;
 use report::claim::VerdictTally;
 
 /// Origin of the page, and addresses of the papers' pages.
@@ -30,12 +31,17 @@ const FOOTER: &str = "<p>A figure differs if one of its claims does. Only claims
 impl Overview {
     pub fn html(&self, about: &IndexInfo) -> String {
         let mut all = VerdictTally::default();
-        self.papers.iter().for_each(|paper| all += paper.tally);
+        self.papers.iter().filter(|paper| paper.name != textbook::PAPER.name).for_each(|paper| all += paper.tally);
+        let evidence: String = self
+            .evidence
+            .iter()
+            .map(|group| format!("<p class=\"kinds\">{}</p>\n", escape(&group.to_string())))
+            .collect();
         let missing =
             if about.interrupted { " It was interrupted: what had not ended by then is missing." } else { "" };
         let header = format!(
             "<p class=\"lead\">Every figure and table of the papers, with the claims that run it again or the reason why \
-             none does.{missing}</p>\n{}{}",
+             none does.{missing}</p>\n{}{evidence}{}",
             tally_summary(&all),
             command(&about.command)
         );

@@ -1,29 +1,47 @@
 //! The tables of docs/reproduce.md.
 
-use report::claim::{PointKind, Verdict, number};
+use report::claim::{EvidenceCounts, PointKind, Verdict, number};
 
-use super::{DifferingRow, FigureOverview, Overview, PaperOverview};
+use super::{DifferingRow, EvidenceGroup, FigureOverview, Overview, PaperOverview};
 
 impl Overview {
-    /// Counts by kind and verdict for each paper; every figure with its claims or the reason why there is none; every row that differs,
+    /// Claims by form, and points by kind and verdict, for each paper; every figure with its claims or the reason why there is none; every row that differs,
     /// with its reason.
     pub fn markdown(&self) -> String {
         let head = "| paper | claims: match | differ | too few | arithmetic | model checks | calibrated | noted | scale, seed, commit, date |\n\
                     | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
         let counts: String = self.papers.iter().map(PaperOverview::counts).collect();
         let figures: String = self.papers.iter().map(PaperOverview::figure_table).collect();
-        format!("{head}{counts}\n{figures}")
+        format!("{}{head}{counts}\n{figures}", self.evidence_table())
     }
 
-    /// A sentence for the README: claims that match, differ and are too few, of all papers; `None` without results.
-    pub fn sentence(&self) -> Option<String> {
-        let sum = |verdict| self.papers.iter().map(|paper| paper.tally.count(PointKind::Claim, verdict)).sum::<usize>();
-        let [matching, differing, few] = [Verdict::Match, Verdict::Differs, Verdict::TooFew].map(sum);
-        let said = format!(
-            "{matching} values that the papers claim match, {differing} differ, and for {few} too few trials were run"
-        );
-        self.papers.iter().any(|paper| paper.results.is_some()).then_some(said)
+    /// Claims by form for each paper, all papers and the textbooks; empty without results.
+    fn evidence_table(&self) -> String {
+        let papers = self.papers.iter().filter_map(|paper| Some((paper.name, paper.results.as_ref()?.evidence)));
+        let papers: String = papers.map(|(name, counts)| evidence_row(name, &counts)).collect();
+        if papers.is_empty() {
+            return papers;
+        }
+        let sums: String =
+            self.evidence.iter().map(|sum| evidence_row(&format!("all {}", sum.of), &sum.counts)).collect();
+        let head = "| claims | within 10 % of a number | within 25 % | match: numbers | ranges | one-sided | orders | words | in a band wider than 3 | differ: with a reason | open | too few |\n\
+                    | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+        format!("{head}{papers}{sums}\n")
     }
+
+    /// Sentences for the README, on the papers and on the textbooks.
+    pub fn sentences(&self) -> Vec<String> {
+        self.evidence.iter().map(EvidenceGroup::to_string).collect()
+    }
+}
+
+fn evidence_row(name: &str, counts: &EvidenceCounts) -> String {
+    let EvidenceCounts { numbers, within_10, within_25, ranges, one_sided, order, words, wide, differ, open, too_few } =
+        counts;
+    let reason = differ - open;
+    format!(
+        "| {name} | {within_10} | {within_25} | {numbers} | {ranges} | {one_sided} | {order} | {words} | {wide} | {reason} | {open} | {too_few} |\n"
+    )
 }
 
 impl PaperOverview {

@@ -9,12 +9,12 @@ use super::{PointKind, PointResult, StatementForm, Verdict};
 /// Counts of points of kind `claim`; the forms of those that match add up to all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EvidenceCounts {
+    /// Matches within 10 % of a printed number, those of one-sided statements included.
+    pub within_10: usize,
+    /// Matches within 25 % of one, the former included.
+    pub within_25: usize,
     /// Printed numbers that match, within two ends.
     pub numbers: usize,
-    /// Those of them within 10 % of the number.
-    pub within_10: usize,
-    /// Those of them within 25 % of it, the former included.
-    pub within_25: usize,
     /// Printed ranges that match.
     pub ranges: usize,
     /// Statements "at least" or "at most" that match.
@@ -59,12 +59,10 @@ impl EvidenceCounts {
     }
 
     fn add_match(&mut self, point: &PointResult) {
+        self.within_10 += usize::from(point.is_within(0.10));
+        self.within_25 += usize::from(point.is_within(0.25));
         match point.form {
-            StatementForm::Number => {
-                self.numbers += 1;
-                self.within_10 += usize::from(point.is_within(0.10));
-                self.within_25 += usize::from(point.is_within(0.25));
-            }
+            StatementForm::Number => self.numbers += 1,
             StatementForm::Range => self.ranges += 1,
             StatementForm::OneSided => self.one_sided += 1,
             StatementForm::Order => self.order += 1,
@@ -87,7 +85,9 @@ impl PointResult {
 
     /// True if no reason is known for which it differs.
     fn is_open(&self) -> bool {
-        self.why.is_empty() || self.why.contains("Open")
+        let interval = |rest: &str| rest.split_once("; ").map(|(_, reason)| reason.to_owned()).unwrap_or_default();
+        let reason = self.why.strip_prefix("95 %: ").map_or_else(|| self.why.clone(), interval);
+        reason.is_empty() || reason.contains("Open")
     }
 }
 
@@ -110,16 +110,16 @@ impl std::ops::AddAssign for EvidenceCounts {
     }
 }
 
-/// `30 printed numbers match (20 within 10 %, 25 within 25 %), 2 ranges, 4 one-sided, 5 order statements and 3 words; …`.
+/// `12 values within 10 % of a printed number and 15 within 25 %; 14 numbers, 2 ranges, …`.
 impl fmt::Display for EvidenceCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { numbers, within_10, within_25, ranges, one_sided, order, words, differ, open, too_few, .. } = self;
         let reason = differ - open;
         write!(
             f,
-            "{numbers} printed numbers match ({within_10} within 10 %, {within_25} within 25 %), {ranges} ranges, \
-             {one_sided} one-sided statements, {order} order statements and {words} statements in words; {differ} \
-             differ ({reason} with a reason, {open} open), and for {too_few} too few trials were run"
+            "{within_10} values within 10 % of a printed number, {within_25} within 25 %; {numbers} numbers, {ranges} ranges, \
+             {one_sided} one-sided statements, {order} orders and {words} words match; {differ} differ ({reason} with a reason, \
+             {open} open), {too_few} too few"
         )
     }
 }
@@ -167,6 +167,6 @@ mod tests {
         let mut twice = counts;
         twice += counts;
         assert_eq!((twice.matching(), twice.wide), (10, 4));
-        assert!(counts.to_string().starts_with("2 printed numbers match (1 within 10 %, 2 within 25 %), 0 ranges"));
+        assert!(counts.to_string().starts_with("1 values within 10 % of a printed number, 2 within 25 %; 2 numbers,"));
     }
 }
