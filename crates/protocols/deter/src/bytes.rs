@@ -2,6 +2,8 @@
 
 use crate::log::LogFault;
 
+/// The latest time of a log and the longest span in picoseconds, more than any simulation lasts: sums of a few of them are times too.
+pub(crate) const LATEST: u64 = 1 << 62;
 /// Bytes that the largest number takes.
 const LONGEST: u32 = 10;
 
@@ -73,6 +75,11 @@ impl<'a> LogReader<'a> {
     /// A number that fits; `what` it is, for the error.
     pub(crate) fn small<T: TryFrom<u64>>(&mut self, what: &'static str) -> Result<T, LogFault> {
         self.number()?.try_into().map_err(|_| LogFault::Value(what))
+    }
+
+    /// A time or a span, in picoseconds.
+    pub(crate) fn picoseconds(&mut self) -> Result<u64, LogFault> {
+        Some(self.number()?).filter(|value| *value <= LATEST).ok_or(LogFault::Value("time"))
     }
 
     pub(crate) fn word(&mut self) -> Result<u64, LogFault> {

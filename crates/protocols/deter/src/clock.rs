@@ -9,6 +9,7 @@ use faults::Random;
 use units::{Span, Time};
 
 use crate::LogSide;
+use crate::bytes::LATEST;
 use crate::sampling::SendTimeSample;
 
 /// Error of a clock.
@@ -34,7 +35,7 @@ impl ClockJitter {
             let most = 1 << random.below(44);
             (if random.below(3) == 0 { random.below(most) } else { 0 }, random.below(most))
         };
-        Time::from_ps(at.as_ps().saturating_add(later).saturating_sub(earlier))
+        Time::from_ps(at.as_ps().saturating_add(later).saturating_sub(earlier).min(LATEST))
     }
 }
 
@@ -63,7 +64,7 @@ impl EndClock {
         let sample = self.samples.get(self.sample + 1).filter(holds).or(self.samples.get(self.sample));
         let Some(sample) = sample else { return self.left };
         let behind = sample.gap.as_ps().saturating_mul(self.next - sample.index.min(self.next));
-        Time::from_ps(sample.at.as_ps().saturating_add(behind)).max(self.left)
+        Time::from_ps(sample.at.as_ps().saturating_add(behind).min(LATEST)).max(self.left)
     }
 
     /// A packet leaves: when.
@@ -92,7 +93,7 @@ impl EndClock {
         if let Some(jitter) = &mut self.jitter {
             at = jitter.apply(at);
         }
-        self.now = self.now.max(at);
+        self.now = self.now.max(at.min(Time::from_ps(LATEST)));
         self.now
     }
 }

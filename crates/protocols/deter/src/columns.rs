@@ -86,6 +86,8 @@ pub(crate) struct Arrival {
     pub remarked: Option<Ecn>,
 }
 
+/// Calls of a block, more than a recorder puts into one: a stream that is over goes on with zeros, and would be calls for ever.
+const MOST_CALLS: u64 = 1 << 16;
 /// The four calls before the next one are what it depends on.
 const CONTEXT: usize = 1 << 12;
 
@@ -298,7 +300,7 @@ pub(crate) struct EncodedColumns<'a> {
 impl<'a> EncodedColumns<'a> {
     pub(crate) fn parse(content: &'a [u8]) -> Result<Self, LogFault> {
         let mut reader = LogReader::new(content);
-        let calls_made = reader.number()?;
+        let calls_made = Some(reader.number()?).filter(|calls| *calls <= MOST_CALLS).ok_or(LogFault::Value("calls"))?;
         let mut column = || {
             let len = reader.small("length")?;
             reader.take(len)

@@ -4,7 +4,7 @@ use tcp::{TcpCommand, TcpTimer};
 use units::{Span, Time};
 use wire::ip::Ecn;
 
-use crate::bytes::LogReader;
+use crate::bytes::{LATEST, LogReader};
 use crate::coder::RangeDecoder;
 use crate::columns::{CallToken, EncodedColumns, NetworkModel, OrderModel, command, handshake_step};
 use crate::decisions::DecisionCursor;
@@ -152,7 +152,7 @@ impl<'a> EndCursor<'a> {
             return Ok((self.now, call));
         }
         let span = block.times.1.decode(&mut block.times.0, token as u8);
-        let now = self.now.as_ps().checked_add(span);
+        let now = self.now.as_ps().checked_add(span).filter(|now| *now <= LATEST);
         self.now = Time::from_ps(now.ok_or(LogFault::Value("time"))?);
         Ok((self.now, call))
     }
@@ -168,7 +168,7 @@ impl<'a> EndCursor<'a> {
     pub(crate) fn departure(&mut self, made: Time) -> Result<Time, LogError> {
         let at = self.place();
         let later = self.departures.next().map_err(|fault| LogError { at, fault })?;
-        let departure = made.as_ps().checked_add(later.as_ps());
+        let departure = made.as_ps().checked_add(later.as_ps()).filter(|departure| *departure <= LATEST);
         departure.map(Time::from_ps).ok_or(LogError { at, fault: LogFault::Value("time") })
     }
 }

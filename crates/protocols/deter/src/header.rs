@@ -86,7 +86,7 @@ impl LogHeader {
         let level = *LogLevel::ALL.get(usize::from(reader.byte()?)).ok_or(LogFault::Value("level"))?;
         let (point, seed, flow) = (reader.small("point")?, reader.number()?, reader.small("flow")?);
         let hosts = [reader.small("host")?, reader.small("host")?];
-        let began = Time::from_ps(reader.number()?);
+        let began = Time::from_ps(reader.picoseconds()?);
         let usual = numbers_of(&TcpConfig::default());
         let client = changed(&mut reader, &usual)?;
         let server = changed(&mut reader, &client)?;
@@ -232,7 +232,8 @@ fn wide_choice(reader: &mut LogReader<'_>) -> Result<Option<u64>, LogFault> {
 }
 
 fn wide_span(reader: &mut LogReader<'_>) -> Result<Option<Span>, LogFault> {
-    Ok(wide_choice(reader)?.map(Span::from_ps))
+    let (given, span) = (flag(reader)?, Span::from_ps(reader.picoseconds()?));
+    Ok(given.then_some(span))
 }
 
 fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
@@ -282,7 +283,7 @@ fn config(reader: &mut LogReader<'_>) -> Result<TcpConfig, LogFault> {
 
 fn profile(reader: &mut LogReader<'_>) -> Result<(TimerProfile, u8), LogFault> {
     let kind = reader.number()?;
-    let [first, second, third] = [reader.number()?, reader.number()?, reader.number()?];
+    let [first, second, third] = [reader.picoseconds()?, reader.picoseconds()?, reader.picoseconds()?];
     match (kind, u32::try_from(first)) {
         (1, _) => Ok((TimerProfile::Rfc { rto_min: Span::from_ps(first), max_ack_delay: Span::from_ps(second) }, 0)),
         (kind @ 0..=256, Ok(hz)) => {
@@ -340,12 +341,8 @@ fn flag(reader: &mut LogReader<'_>) -> Result<bool, LogFault> {
     }
 }
 
-fn choice(reader: &mut LogReader<'_>) -> Result<Option<u64>, LogFault> {
-    if flag(reader)? { reader.number().map(Some) } else { Ok(None) }
-}
-
 pub(crate) fn span(reader: &mut LogReader<'_>) -> Result<Option<Span>, LogFault> {
-    Ok(choice(reader)?.map(Span::from_ps))
+    if flag(reader)? { reader.picoseconds().map(|span| Some(Span::from_ps(span))) } else { Ok(None) }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 
 use units::{Span, Time};
 
-use crate::bytes::{LogReader, put, put_signed};
+use crate::bytes::{LATEST, LogReader, put, put_signed};
 use crate::coder::{BitModel, NumberModel, RangeDecoder, RangeEncoder};
 use crate::log::LogFault;
 use crate::sampling::{SendTimeSample, SendTimeSampler};
@@ -119,7 +119,8 @@ pub(crate) fn decode(bytes: &[u8], samples: &mut Vec<SendTimeSample>) -> Result<
         let index = index.ok_or(LogFault::Value("sample"))?;
         let expected = expected(before, index);
         let step = if late { expected.checked_sub(time) } else { expected.checked_add(time) };
-        let at = step.and_then(|step| step.checked_mul(GRAIN.as_ps())).ok_or(LogFault::Value("sample"))?;
+        let at = step.and_then(|step| step.checked_mul(GRAIN.as_ps())).filter(|at| *at <= LATEST);
+        let at = at.ok_or(LogFault::Value("sample"))?;
         let gap = u32::try_from(zeros).ok().filter(|zeros| *zeros < 64 && digits <= u64::MAX >> zeros);
         let gap = digits << gap.ok_or(LogFault::Value("sample"))?;
         samples.push(SendTimeSample { index, at: Time::from_ps(at), gap: Span::from_ps(gap) });

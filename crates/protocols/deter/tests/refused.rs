@@ -93,6 +93,15 @@ fn another_version_is_refused_by_its_name() {
 }
 
 #[test]
+fn times_at_which_sums_would_wrap_are_refused() {
+    for began in [1 << 63, u64::MAX] {
+        let header = LogHeader { began: Time::from_ps(began), ..header(1_000) };
+        let log = ConnectionRecorder::new(&header).finish();
+        assert_eq!(ConnectionLog::read(&log).unwrap_err().fault, LogFault::Value("time"));
+    }
+}
+
+#[test]
 fn a_log_that_is_still_written_is_replayed_as_far_as_it_is_there() {
     let mut recorder = ConnectionRecorder::new(&header(1_000));
     let config = TcpConfig { mss: 1_000, ..TcpConfig::default() };
