@@ -243,7 +243,7 @@ impl Digest {
         self.put_hashed(signature, signature.hash(self.shape.seed), times);
     }
 
-    #[inline]
+    /// A call of its own: where it is inlined into a crate of many codegen units, its loop over lanes is not.
     fn put_hashed(&mut self, signature: &Signature, hash: u64, times: i64) {
         self.packets = self.packets.wrapping_add(times);
         let check = check(hash);

@@ -123,6 +123,7 @@ impl Signature {
         if self.marks() & IS_V6 == 0 { &self.0[..LANES_V4] } else { &self.0 }
     }
 
+    #[inline]
     fn marks(&self) -> u8 {
         self.0[1] as u8
     }
