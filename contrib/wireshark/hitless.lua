@@ -10,7 +10,7 @@
 --   gap       first:16  era:1 round:7  frames:8
 --
 -- In place of a link header there may be a greeting, by which two ends with a key agree on a session
--- (`crates/linux/link/src/seal/keyed.rs`); it is recognised whatever the preference says:
+-- (`crates/protocols/seal/src/keyed.rs`); it is recognised whatever the preference says:
 --
 --   greeting  111:3 kind:5 own:128 echo:128 latest:64 tag:64
 --
