@@ -87,6 +87,8 @@ pub(crate) struct TrackedSender {
     guessed_scale: u8,
     last_window: u16,
     pub mss: u32,
+    /// The receiver's SYN has told it; otherwise it is a guess.
+    pub mss_is_told: bool,
     pub sack_permitted: bool,
     segments: VecDeque<FlightSegment>,
     sacked: u64,
@@ -138,6 +140,7 @@ impl TrackedSender {
             guessed_scale: 0,
             last_window: 0,
             mss: USUAL_MSS,
+            mss_is_told: false,
             sack_permitted: true,
             segments: VecDeque::new(),
             sacked: 0,

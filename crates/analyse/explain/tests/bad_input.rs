@@ -100,3 +100,13 @@ fn super_frames_are_cut_into_segments() {
     assert_eq!((losses.as_slice(), connection.bytes_up), ([MSS].as_slice(), 10 * u64::from(MSS)));
     assert_eq!(connection.agreement, Some(1.0));
 }
+
+#[test]
+fn a_segment_is_a_super_frame_only_where_the_handshake_told_how_long_one_is() {
+    let super_frames = |mut tape: Tape| {
+        tape.send_bytes(21 * MS, Client, MSS + 12);
+        tape.ack(41 * MS, Server, MSS + 12);
+        tape.answer().super_frames
+    };
+    assert_eq!([super_frames(Tape::new()), super_frames(Tape::without_options())], [1, 0]);
+}

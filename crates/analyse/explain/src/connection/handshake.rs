@@ -109,6 +109,7 @@ impl TrackedConnection {
         let peer = &mut self.senders[side.other().index()];
         if let Some(mss) = options.mss {
             peer.mss = u32::from(mss.saturating_sub(stamps).max(LEAST_PAYLOAD));
+            peer.mss_is_told = true;
         }
         if !options.cut {
             peer.sack_permitted = options.sack_permitted;

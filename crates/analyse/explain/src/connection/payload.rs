@@ -36,8 +36,9 @@ impl TrackedConnection {
                 self.senders[end.index()].hear_echoed(at, slack, echo);
             }
         }
+        let mss_is_told = self.senders.iter().all(|sender| sender.mss_is_told);
         let sender = &self.senders[side.index()];
-        self.super_frames += u64::from(self.has_syn && segment.len > sender.mss);
+        self.super_frames += u64::from(mss_is_told && segment.len > sender.mss);
         let start = sender.position(segment.seq);
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
         let payload = Payload { at, start, len: segment.len, stamp, number: segment.number };

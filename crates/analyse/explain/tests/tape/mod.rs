@@ -67,6 +67,15 @@ impl Tape {
         self.put(at, Server, (ISN[1], ISN[0].wrapping_add(1)), 0x12, 0, &options)
     }
 
+    /// A handshake whose SYNs have no options, as simulations write them.
+    pub(crate) fn without_options() -> Self {
+        let mut tape = Self::default();
+        tape.put(0, Client, (ISN[0], 0), 0x02, 0, &[]);
+        tape.put(20 * MS, Server, (ISN[1], ISN[0].wrapping_add(1)), 0x12, 0, &[]);
+        tape.ack(20 * MS + 50_000, Client, 0);
+        tape
+    }
+
     /// Segments with new payload, 10 µs apart.
     pub(crate) fn send(&mut self, at: u64, from: TapeEnd, segments: u32) -> &mut Self {
         for number in 0..segments {
