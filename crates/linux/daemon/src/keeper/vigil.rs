@@ -65,10 +65,11 @@ impl KeeperVigil<'_> {
     fn run(&mut self, failed: impl Fn(io::Error) -> SystemError) -> Result<(), SystemError> {
         // Otherwise somebody cleaned up by hand, or another keeper took over.
         while self.is_ours() && is_of_use() {
-            let is_kept = self.fails_open || self.fail_open().map_err(&failed)?;
-            // An interface that is gone cannot be made again while its stand-in has its name. If that fails, it is tried again.
+            let is_kept = if self.fails_open { Ok(true) } else { self.fail_open() };
+            // An interface that is gone cannot be made again while its stand-in has its name: also if it went while the filters were
+            // put on it, which is an error and ends this keeper. If that fails, it is tried again.
             let _ = self.interface.release_name(self.directory, self.name);
-            if !is_kept {
+            if !is_kept.map_err(&failed)? {
                 return Ok(());
             }
             let most = if self.fails_open { LOOK_EVERY } else { LOCK_EVERY };
@@ -136,4 +137,41 @@ impl KeeperVigil<'_> {
 
 fn is_of_use() -> bool {
     std::env::var(LAB).map_or(true, |pid| fs::exists(format!("/proc/{pid}")).unwrap_or(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// An interface that goes while the filters are put on it.
+    #[derive(Default)]
+    struct VanishingInterface {
+        releases: Cell<u32>,
+    }
+
+    impl FailsOpen for VanishingInterface {
+        fn fail_open(&self, _directory: &RunDirectory, _name: &str) -> Result<bool, SystemError> {
+            Err(SystemError("open egress: No such device".to_owned()))
+        }
+
+        fn release_name(&self, _directory: &RunDirectory, _name: &str) -> Result<(), SystemError> {
+            self.releases.set(self.releases.get() + 1);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_interface_that_goes_while_it_fails_open_gives_its_name_up() {
+        let folder = std::env::temp_dir().join(format!("hitless-vigil-{}", std::process::id()));
+        let directory = RunDirectory::at(&folder);
+        directory.make().unwrap();
+        let interface = VanishingInterface::default();
+        let ended = stand(&directory, "hit0", &interface);
+        assert!(ended.is_err_and(|error| error.0.contains("No such device")));
+        assert_eq!(interface.releases.get(), 1);
+        assert!(!directory.keeper("hit0").exists());
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
