@@ -147,7 +147,7 @@ pub(crate) enum Command {
 
     /// Run recorded TCP connections again, segment by segment.
     ///
-    /// A simulation has recorded them.     /// Says whether each is exact, by the log's own digest, or where it differs. Exit code 1 if one differs, 2 if a log is damaged.
+    /// A simulation has recorded them. It says whether each is exact, by the log's own digest, or where it differs. Exit code 1 if one differs, 2 if a log is damaged.
     /// `hitless replay queues` replays the queues of switches.
     Replay(Box<ReplayArgs>),
 

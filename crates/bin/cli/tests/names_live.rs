@@ -234,6 +234,7 @@ fn nothing_gets_past_a_rule_by_name_while_the_name_changes_hands() {
         over.stop();
         (inward.join().unwrap(), outward.join().unwrap())
     });
+    eprintln!("{} knocks inward and {} outward arrived where no rule drops them", arrived[3], left[1]);
     assert!(arrived[3] > 100 && left[1] > 100, "{arrived:?} {left:?}");
     assert_eq!((&arrived[..3], left[0]), (&[0; 3][..], 0), "of {} inward and {} outward", arrived[3], left[1]);
 }

@@ -182,9 +182,12 @@ fn a_full_disk_is_exit_code_1_with_the_path_and_leaves_no_half_of_a_file() {
     let folder = OwnFolder::new("full");
     let Some(disk) = SmallDisk::new(&folder) else { return };
     let [up, down] = folder.captures(2_000, false);
+    let [_, unfit] = folder.captures(2_000, true);
     let logs = folder.recorded();
+    let replayed = folder.path("replayed.pcapng");
+    assert!(hitless(&["replay", &logs, "--flow", "1", "--write", &replayed]).status.success());
     // The last word is the file.
-    let writers: [&[&str]; 7] = [
+    let writers: [&[&str]; 11] = [
         &["radar", "delay", &up, &down, "--csv", "it.csv"],
         &["radar", "flows", &up, "--csv", "it.csv"],
         &["clock", "plan", "--fat-tree", "16", "--write-topology", "it.csv"],
@@ -192,6 +195,10 @@ fn a_full_disk_is_exit_code_1_with_the_path_and_leaves_no_half_of_a_file() {
         &["fleet", "simulate", "--pods", "20", "--days", "300", "--out", "it.csv"],
         &["replay", &logs, "--write", "it.pcapng"],
         &["reproduce", "lossradar/lr.bandwidth", "--out", "it.html"],
+        &["radar", "losses", &up, &unfit, "--whole", "--html", "it.html"],
+        &["radar", "losses", &up, &unfit, "--whole", "--write", "it.pcapng"],
+        &["explain", &replayed, "--html", "it.html"],
+        &["demo", "--simulated", "--rounds", "1", "--html", "it.html"],
     ];
     for args in writers {
         let name = args[args.len() - 1];
