@@ -115,6 +115,8 @@ pub(crate) struct TrackedConnection {
     both_directions: [bool; 2],
     /// Frames with the payload of several packets.
     super_frames: u64,
+    /// Bytes when memory was last counted.
+    counted: usize,
     trace: Option<Box<ConnectionTrace>>,
 }
 
@@ -158,6 +160,7 @@ impl TrackedConnection {
             packets: 0,
             both_directions: [false; 2],
             super_frames: 0,
+            counted: 0,
             trace: is_traced.then(Box::default),
         }
     }
@@ -180,11 +183,21 @@ impl TrackedConnection {
         self.is_reset || self.fins.iter().all(|fin| fin.is_acknowledged)
     }
 
-    /// Approximate memory use in bytes.
-    #[inline]
-    pub(crate) fn bytes(&self) -> usize {
+    /// True if its memory is to be counted again. Lists grow by doubling, so a count with every packet would be mostly in vain.
+    pub(crate) fn is_count_due(&self) -> bool {
+        self.packets.is_multiple_of(8)
+    }
+
+    /// Approximate memory use in bytes, now.
+    pub(crate) fn count(&mut self) -> usize {
         let lists = self.requests.capacity() * RequestNote::BYTES + self.stalls.capacity() * size_of::<StallNote>();
-        size_of::<Self>() + lists + self.senders[0].bytes_held() + self.senders[1].bytes_held()
+        self.counted = size_of::<Self>() + lists + self.senders[0].bytes_held() + self.senders[1].bytes_held();
+        self.counted
+    }
+
+    /// Memory use in bytes when it was last counted.
+    pub(crate) fn counted(&self) -> usize {
+        self.counted
     }
 
     /// Time of its last packet.

@@ -8,7 +8,7 @@
 //! together. Beyond the memory that was allowed, connections that were silent for longest end early, and summaries of those that
 //! took the least time are dropped: both are counted.
 //!
-//! Invariant: a connection is in one state; what it takes is counted with every packet.
+//! Invariant: a connection is in one state; what it takes is counted when it begins and with every eighth packet.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -110,7 +110,7 @@ impl<'a> ConnectionPool<'a> {
             PairState::Opening(note, by_first) => {
                 let (source, destination) = self.book.ends(pair, *by_first);
                 let opened = opened(&note.segment(source, destination), self.options, false);
-                (self.openings, self.tracked) = (self.openings - 1, self.tracked + opened.bytes());
+                (self.openings, self.tracked) = (self.openings - 1, self.tracked + opened.counted());
                 *state = PairState::Open(opened);
                 let PairState::Open(connection) = state else { return true };
                 connection
@@ -122,14 +122,16 @@ impl<'a> ConnectionPool<'a> {
             self.begin(pair, first, segment);
             return true;
         }
-        let before = connection.bytes();
         let is_new = connection.on_segment(segment);
-        let is_over = connection.is_over();
-        self.tracked = (self.tracked + connection.bytes()).saturating_sub(before);
-        if is_over {
+        let has_counted = connection.is_count_due();
+        if has_counted {
+            let before = connection.counted();
+            self.tracked = (self.tracked + connection.count()).saturating_sub(before);
+        }
+        if connection.is_over() {
             self.end(pair);
         }
-        if self.bytes() > self.most() {
+        if has_counted && self.bytes() > self.most() {
             self.make_room();
         }
         is_new
@@ -144,7 +146,7 @@ impl<'a> ConnectionPool<'a> {
             }
             None => {
                 let opened = opened(segment, self.options, is_traced);
-                self.tracked += opened.bytes();
+                self.tracked += opened.counted();
                 PairState::Open(opened)
             }
         };
@@ -163,7 +165,7 @@ impl<'a> ConnectionPool<'a> {
     }
 
     fn summarise(&mut self, pair: PairKey, connection: Box<TrackedConnection>) {
-        self.tracked = self.tracked.saturating_sub(connection.bytes());
+        self.tracked = self.tracked.saturating_sub(connection.counted());
         let summary = connection.finish();
         if !summary.is_bare() {
             self.summarised += summary.bytes_held();
@@ -294,5 +296,6 @@ fn sorted_ends(segment: &CapturedSegment) -> (std::net::SocketAddr, std::net::So
 fn opened(first: &CapturedSegment, options: &ExplainOptions, is_traced: bool) -> Box<TrackedConnection> {
     let mut connection = Box::new(TrackedConnection::new(first, options, is_traced));
     connection.on_segment(first);
+    connection.count();
     connection
 }
