@@ -178,7 +178,7 @@ impl IdSequence {
         self.fitting >= 2 && self.fitting >= 16 * self.unfitting
     }
 
-    /// The same of a sender of whom little was seen so far.
+    /// True if numbers of this sender count its packets, as far as few packets show.
     pub(crate) fn counts_a_little(&self) -> bool {
         self.unfitting == 0 || self.counts()
     }

@@ -37,10 +37,10 @@ enum PairState {
     Over,
 }
 
-/// Connections that fell out of the memory that was allowed.
+/// Connections that were removed to keep within `--memory`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FallenOut {
-    /// Taken for over while they went on.
+    /// Connections that were closed early although they continued.
     pub ended: u64,
     /// Connections that are not listed.
     pub dropped: u64,

@@ -41,7 +41,7 @@ pub struct DisableChoice {
     pub links: Vec<LinkId>,
     /// Penalty of these links as long as they stay.
     pub removed: Penalty,
-    /// No choice removes more than this beyond `removed`; zero if this is the best there is.
+    /// Upper bound on the penalty that another choice would remove beyond `removed`; zero if this choice is optimal.
     pub missed: Penalty,
 }
 

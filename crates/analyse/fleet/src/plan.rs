@@ -61,7 +61,7 @@ pub struct Plan {
     pub exposed: Vec<ToKeep>,
     /// Repairs to make first, second and so on.
     pub repair: Vec<RepairPhase>,
-    /// No other choice of links to disable removes more than this beyond what this one does; zero if it is the best.
+    /// Upper bound on the loss that another choice of links would remove beyond this one; zero if this choice is optimal.
     pub missed: f64,
     /// ToRs that lack paths already: nothing above them can go.
     pub lacking: Vec<PathMargin>,

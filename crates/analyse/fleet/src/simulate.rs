@@ -26,7 +26,7 @@ pub enum Policy {
     None,
     /// They are disabled and repaired where the constraint allows it.
     CorrOpt,
-    /// The same, and protected as long as they have to stay.
+    /// As [`Policy::CorrOpt`], and links that have to stay are protected.
     CorrOptGuard,
     /// They are protected and never repaired.
     GuardOnly,
@@ -152,7 +152,7 @@ pub fn simulate(setup: &FleetSetup<'_>, observer: impl Observer, progress: &dyn 
     year.end(setup.until)
 }
 
-/// Events between two questions whether to go on. Few, because the optimizer may take long for one of them.
+/// Events between two checks for an interruption. The number is small because the optimizer may need seconds for one event.
 const EVENTS_BETWEEN_LOOKS: u64 = 16;
 /// Events between two checks of the books, in debug builds.
 const CHECK_EVERY: u64 = 256;

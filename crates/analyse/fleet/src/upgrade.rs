@@ -1,9 +1,9 @@
 //! Partial deployment: only some switches can protect their links. LinkGuardian (SIGCOMM'23) §5 leaves open which
 //! order of upgrades pays most.
 //!
-//! Decisions to disable do not depend on protection: the optimizer weighs losses as they are without. So one simulated year
-//! shows what every link cost while it had to stay, protected or not ([`Exposure`]), and the penalty of any set of
-//! upgraded switches is a sum over links. A link is protected if both its ends are.
+//! Decisions to disable do not depend on protection, because the optimizer weighs the losses of unprotected links. Hence one
+//! simulated year gives the cost of every link that had to stay, with and without protection ([`Exposure`]), and the penalty
+//! of any set of upgraded switches is a sum over links. A link is protected if both its ends are.
 //!
 //! | file | what it does |
 //! | --- | --- |

@@ -71,8 +71,8 @@ pub struct LinkDecision {
     pub why: String,
     /// To whom this was ordered; nobody, if it is only advice.
     pub ordered: Vec<PortId>,
-    /// No other choice of links to disable in this segment removes more than this beyond the one that was made; zero if it
-    /// is the best.
+    /// Upper bound on the loss that another choice of links in this segment would remove beyond this one; zero if this choice
+    /// is optimal.
     pub missed: f64,
 }
 

@@ -52,7 +52,7 @@ pub fn classify(losses: &[Loss], thresholds: &CauseThresholds) -> Vec<LossCause>
     classify_unless(losses, thresholds, |_| false).into_iter().flatten().collect()
 }
 
-/// The same where some losses are expected: those have no cause, and no part in the pattern of the others.
+/// Classifies losses, except expected ones: these get no cause, and do not count in the pattern of the others.
 pub(crate) fn classify_unless(
     losses: &[Loss],
     thresholds: &CauseThresholds,
@@ -76,7 +76,7 @@ pub(crate) fn classify_unless(
 pub struct CauseAnalyzer {
     thresholds: CauseThresholds,
     fed: usize,
-    /// No more will come, so the interval may have been cut short.
+    /// True if no more losses will be added, so the interval may have been cut short.
     is_last: bool,
     /// Time at which the first interval began.
     origin: Option<Timestamp>,

@@ -132,7 +132,7 @@ pub struct DelayAnalysis {
 pub enum DelayError {
     Capture(CaptureRole, CaptureError),
     NoPackets(CaptureRole, CaptureContents),
-    /// No packet is in both captures; how many each has, and how many of them cannot be told apart.
+    /// No packet is in both captures. Contains the packets of each, and how many of them look alike.
     NothingInCommon {
         up: u64,
         down: u64,

@@ -23,7 +23,7 @@ pub fn packet(frame: &[u8], link: LinkType, depth: usize) -> Option<Packet> {
     IpLayer::of(bytes, 0).map(|ip| look(&ip, bytes, depth))
 }
 
-/// The same, without a look at what TCP carries: for captures that did not keep it.
+/// Reads a packet without its payload, for captures that kept only headers.
 pub(crate) fn packet_of_headers(frame: &[u8], link: LinkType, depth: usize) -> Option<Packet> {
     let bytes = link.inside(frame)?;
     let ip = IpLayer::of(bytes, 0)?;

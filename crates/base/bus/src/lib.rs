@@ -174,7 +174,7 @@ impl Deduplicator {
         self.0.contains_key(&message.key())
     }
 
-    /// No further key can be remembered.
+    /// True if no further key can be remembered.
     pub fn is_full(&self) -> bool {
         self.0.len() >= MOST_SEEN
     }

@@ -41,7 +41,7 @@ pub struct CaptureRecord<'a> {
     pub link: Option<LinkType>,
 }
 
-/// No frame is longer: what claims to be is damage.
+/// Longest frame; a record that claims to be longer is damaged.
 pub const LONGEST: usize = 1 << 20;
 
 /// Reason why there are no more frames.

@@ -16,7 +16,7 @@ fn cover(tag: &str, text: &str) -> Option<[f64; 4]> {
     Some([left, left + width, top, top + 12.0])
 }
 
-/// No two texts of a drawing cover the same place.
+/// Checks that no two texts of a drawing overlap.
 fn assert_apart(page: &str) {
     // The keys of a legend are drawings without any; a chart without data is no drawing.
     assert!(page.contains("<text") || !page.contains("<svg "));

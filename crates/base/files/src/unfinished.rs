@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A file that was just being made in a folder makes its removal fail once.
+/// Attempts to remove a folder: each file that another thread is creating in it makes one attempt fail.
 const REMOVALS: u32 = 10;
 
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());

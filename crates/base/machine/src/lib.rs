@@ -156,7 +156,7 @@ pub trait Out<M: Machine + ?Sized> {
         computed
     }
 
-    /// The same for a number that follows from the time, and that changes seldom.
+    /// Asks for a number that follows from the time and seldom changes, as [`Out::decide`] does for a yes or no.
     #[inline]
     fn tick(&mut self, _site: TimeSite, computed: u64) -> u64 {
         computed

@@ -114,7 +114,7 @@ pub trait SwitchProgram {
         None
     }
 
-    /// Writes on a frame what the interface of a host says about its reservations; none of it if the program reads none.
+    /// Writes on a frame the header about reservations that a host's interface gives it. A program that reads none ignores it.
     #[inline]
     fn write_reserve(_tag: &mut Self::Tag, _header: Option<ReserveHeader>) {}
 

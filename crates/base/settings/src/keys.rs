@@ -14,7 +14,7 @@ pub type Keys = &'static [(&'static str, KeyShape)];
 pub enum KeyShape {
     /// A text, a number or a flag.
     One,
-    /// The same, or a table.
+    /// A text, a number, a flag, or a table.
     OneOr(Keys),
     /// One, or several names.
     Names,

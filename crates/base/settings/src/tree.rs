@@ -75,7 +75,7 @@ impl TreeNode {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    /// None if it is no table.
+    /// Entries of a table; empty for any other value.
     pub fn entries(&self) -> &[(String, Self)] {
         match &self.value {
             Value::Table(entries) => entries,

@@ -1,10 +1,9 @@
-//! Frames that neighbouring clocks exchange on real links: waves and requests, and the times that each knows of the other's
-//! frames.
+//! Frames that neighbouring clocks exchange on real links: waves, requests, and the times of each other's frames.
 //!
-//! Sundial's chips know how long a message was on its way; hosts do not. So every frame has a number, and a neighbour
-//! reports of the last ones when it sent them and when they came, as bounds on the time: `timekeeper::bounds` makes a hard
-//! interval of them. A frame with a [`SyncMessage`] is a wave. A node that listens to a neighbour asks it for waves, again
-//! and again.
+//! Sundial's chips know how long a message was on its way; hosts do not. Hence every frame has a number, and a neighbour
+//! reports when it sent its latest frames and when ours arrived, as bounds on the time: `timekeeper::bounds` computes a hard
+//! interval from them. A frame with a [`SyncMessage`] is a wave. A node that listens to a neighbour asks it for waves
+//! repeatedly.
 //!
 //! ```text
 //!   prefix 02:68:69 00:04   version:4 asks:1 wave:1 synchronized:1 elected:1   sender:32   instance:32   to:32   given:32

@@ -109,7 +109,7 @@ impl Layers {
         Self::from_type(frame, ethernet::TYPE)
     }
 
-    /// The same for bytes that have a type, or a tag before it, at `at`.
+    /// Finds the IP layer in bytes that have an EtherType, or a VLAN tag before it, at `at`.
     #[inline]
     pub fn from_type(bytes: &[u8], mut at: usize) -> Option<Self> {
         let half = |at: usize| Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -190,13 +190,13 @@ impl IpLayer {
         self.transport == self.at + self.version.header_len()
     }
 
-    /// True if it begins in the middle of a fragmented packet: without a transport header.
+    /// True for a fragment other than the first, which has no transport header.
     #[inline]
     pub fn is_later_fragment(&self) -> bool {
         self.fragment.is_some_and(|fragment| fragment.offset() != 0)
     }
 
-    /// No fragment, and it ends with the bytes.
+    /// True if the packet is not a fragment and ends where `bytes` end.
     #[inline]
     pub fn is_whole(&self, bytes: &[u8]) -> bool {
         self.fragment.is_none() && self.end() == bytes.len()

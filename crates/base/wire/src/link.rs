@@ -202,13 +202,13 @@ pub enum FrameKind {
     Data(Class, Seq),
     /// A copy of a protected frame that was reported missing.
     Retransmission(Class, Seq),
-    /// No frame: says which sequence number was the latest sent.
+    /// Announces the sequence number that was sent last; has no frame.
     Dummy(Class, Seq),
-    /// No frame: an acknowledgement at lowest priority.
+    /// Acknowledges at lowest priority; has no frame.
     Ack,
-    /// No frame: an acknowledgement at highest priority, because a gap opened or the wish changed.
+    /// Acknowledges at highest priority, because a gap opened or the wish changed; has no frame.
     Notice,
-    /// No frame: life cycle of the link. Carries no acknowledgement.
+    /// Carries the life cycle of the link; has neither a frame nor an acknowledgement.
     Session,
     /// A frame as it came, without a header of ours.
     Bare,

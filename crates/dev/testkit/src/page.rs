@@ -18,7 +18,7 @@ pub fn assert_well_formed(page: &str) {
     assert!(open.is_empty(), "still open: {open:?}");
 }
 
-/// No number of the page is none.
+/// Checks that all numbers of the page are finite.
 pub fn assert_finite(page: &str) {
     for word in page.split(|letter: char| !letter.is_ascii_alphanumeric()) {
         assert!(!["nan", "inf", "infinity"].contains(&word.to_lowercase().as_str()), "{word}");

@@ -15,7 +15,7 @@ pub struct DocPage {
     pub path: PathBuf,
     /// Lines that are not code, each with its number.
     prose: Vec<(usize, String)>,
-    /// The same lines with the code in their sentences.
+    /// The prose lines including the code within their sentences.
     lines: Vec<(usize, String)>,
     /// Lines of code blocks, joined where they end in a backslash, and code inside of sentences.
     code: Vec<(usize, String)>,

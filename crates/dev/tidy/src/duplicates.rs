@@ -18,7 +18,7 @@ pub struct Duplicate<'f, 'a> {
     pub lines: usize,
 }
 
-/// A file's lines of production code that say something, each with its number.
+/// Lines of a file's production code with their numbers, without imports and lines of punctuation only.
 fn lines(file: &SourceFile<'_>) -> Vec<(String, usize)> {
     let mut lines: Vec<(String, usize)> = Vec::new();
     let mut in_use = false;

@@ -211,7 +211,7 @@ fn find_mark(tokens: &[Token], closing: &[usize], mut at: usize, marks: &[&str])
     None
 }
 
-/// The same, but where it is `{`, the index of its `}`.
+/// Index of the first of these ends at or behind `at`; if that is a `{`, the index of its `}`.
 fn end_of(tokens: &[Token], closing: &[usize], at: usize, ends: &[&str]) -> Option<usize> {
     find_mark(tokens, closing, at, ends).map(|at| closing[at])
 }

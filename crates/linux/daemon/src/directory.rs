@@ -107,7 +107,7 @@ impl RunDirectory {
         Ok(Ok(lock))
     }
 
-    /// The same for a name alone; none if another process has it.
+    /// Takes the lock of a name alone; `None` if another process has it.
     pub fn lock_name(&self, name: &str) -> io::Result<Option<Lock>> {
         Ok(lock_file(self.path.join(format!("{name}.lock")))?.map(|file| Lock { files: vec![file] }))
     }

@@ -106,7 +106,7 @@ pub const LAB: &str = "HITLESS_LAB";
 #[derive(Debug)]
 pub struct KeeperRelief {
     keeper: UnixStream,
-    /// Descriptor that it held. For a veth it holds nothing of use.
+    /// Descriptor that the keeper held; the one of a veth is not needed.
     held: Option<OwnedFd>,
 }
 
@@ -122,7 +122,7 @@ impl KeeperRelief {
         self.keeper
     }
 
-    /// The same, and waits until it has ended.
+    /// Tells the keeper that its successor has taken over, and waits until the keeper has ended.
     pub fn end(self) {
         let _ = self.acknowledge().read(&mut [0]);
     }

@@ -15,7 +15,7 @@ use crate::status::LinkStatus;
 pub enum LinkRequest {
     Status,
     Activate,
-    /// The same, and the loss of what is sent here as somebody measured it.
+    /// Activates protection, with the loss of this end's direction as somebody measured it.
     Protect {
         loss: f64,
     },

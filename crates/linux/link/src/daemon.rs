@@ -118,7 +118,7 @@ impl LinkDaemon<'_> {
         ended
     }
 
-    /// The same, with nobody else on this interface or of this name.
+    /// Runs the link while this process holds the locks of its interface and its name.
     fn run_alone(&mut self) -> Result<(), DaemonEnd> {
         let listener = bind_metrics(self.config.stand_in.metrics)?;
         if let Some(cpu) = self.config.pin {

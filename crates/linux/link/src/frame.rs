@@ -63,7 +63,7 @@ pub enum FrameRejection {
     Greeting,
     /// The peer uses a key, and this end does not.
     KeyMissing,
-    /// No frame for the endpoint: a probe, and by which path it came, if not by the plain one.
+    /// A probe, which is not for the endpoint, and the paths by which it arrived other than the plain one.
     Probe(StampProbe, ProbePaths),
 }
 

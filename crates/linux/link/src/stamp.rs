@@ -34,23 +34,23 @@ pub(crate) use rounds::ProbeRound;
 
 /// Time from the beginning of a session to the first question: by then the peer knows of it too.
 const AT_FIRST: Span = Span::from_ms(5);
-/// Questions in a row that must come by every path before stamps are used.
+/// Consecutive questions that must arrive by every path before stamps are used.
 const PROOFS: u32 = 3;
-/// Answers in a row that lack a path before stamps are taken for impossible.
+/// Consecutive answers that lack a path, after which stamps are given up.
 const TRIES: u32 = 10;
-/// Answers in a row that lack a path before stamps in use are probed again. From the first of them on, no stamped frames
-/// are sent until a question comes by every path.
+/// Consecutive answers that lack a path, after which stamps in use are probed again. After the first of them the end sends
+/// no stamped frames until a question arrives by every path.
 const MISSED: u32 = 4;
-/// Time without such a question after which the cable may be another.
+/// Time without a question by every path after which the cable may have been replaced.
 const LEASE: Span = Span::from_ms(1_000);
 /// Time for which the peer's stamps are believed after a question of ours came by every path. The peer stops using them
 /// within [`LEASE`] of ours and [`LATER`] of its own, and frames that it has sent may take a while.
 const BELIEF: Span = Span::from_ms(2_000);
-/// Questions by every path, and the peer's not: from then on there is no hurry.
+/// Number of questions that arrive by every path while the peer's do not; after them the end asks less often.
 const EAGER: u32 = 50;
-/// Time between questions where some path does not lead to the peer.
+/// Time between questions while a path does not lead to the peer.
 const RETRY: Span = Span::from_ms(60_000);
-/// Time for which nothing the peer asks lets questions begin again that were given up.
+/// Time after giving up during which the peer's questions do not restart this end's.
 const PAUSE: Span = Span::from_ms(5_000);
 /// Frames among which the lost ones are counted. Several super-frames: if the last segment of one is lost, the kernel may
 /// hand over the others late, and all of them are reported missing for a moment.
@@ -58,7 +58,7 @@ const LOST: u64 = 256;
 const RELAPSES: u32 = 3;
 const RELAPSE_SPAN: Span = Span::from_ms(60_000);
 
-/// Use of stamps, and why not.
+/// State of stamps on this link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampState {
     /// There is no session, or one of the ends does not offer it.
@@ -79,7 +79,7 @@ enum StampObstacle {
 }
 
 impl StampObstacle {
-    /// Obstacle that lets a question come by these paths only.
+    /// Obstacle that explains why a question arrived by these paths only.
     fn of(paths: ProbePaths) -> Self {
         if paths.include(ProbePaths::CABLE) { Self::Filter } else { Self::Switch }
     }
@@ -107,9 +107,9 @@ pub struct Stamper {
     tags: [StampTag; 2],
     /// Frames that leave now are stamped.
     sends: bool,
-    /// The peer's own questions are answered.
+    /// The peer has proved the cable with questions of its own.
     peer_proved: bool,
-    /// The latest question but one did not come by every path, or the latest did not.
+    /// One of the two latest questions did not arrive by every path.
     doubts: bool,
     rounds: ProbeRounds,
     heard: HeardQuestion,
@@ -117,11 +117,11 @@ pub struct Stamper {
     obstacle: StampObstacle,
     /// Time until which no answer lets stamps be used again.
     barred_until: Time,
-    /// Frames sent and reported missing when this was last looked at.
+    /// Frames sent, and frames reported missing, at the last check.
     before: (u64, u64),
     relapses: u32,
     relapse_at: Time,
-    /// All there have been.
+    /// Relapses since the start.
     all_relapses: u64,
 }
 
@@ -322,7 +322,7 @@ impl Stamper {
         self.heard.note(token, path);
     }
 
-    /// The same by the plain one, which comes last: the paths by which it has come.
+    /// Ends the peer's question, whose plain copy arrives last; returns the paths by which it arrived.
     pub(crate) fn on_question(&mut self, now: Time, token: u16, proved: bool) -> ProbePaths {
         let paths = self.heard.paths(token);
         self.peer_proved = proved;

@@ -24,7 +24,7 @@ pub fn new_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)
 }
 
-/// The same where a regular file of that name is replaced, as a whole; a pipe or a device is written to.
+/// Opens a file for its owner alone. A regular file of that name is replaced as a whole; a pipe or a device is written to.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     match new_private_file(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}

@@ -25,7 +25,7 @@ impl From<net::NetError> for SystemError {
     }
 }
 
-/// The same line wherever permission is missing.
+/// Error for a missing permission, in the same words everywhere.
 pub fn no_permission(error: &dyn fmt::Display) -> SystemError {
     SystemError(format!("{error}; this needs CAP_NET_ADMIN and CAP_NET_RAW: run it as root, or with sudo"))
 }

@@ -108,7 +108,7 @@ pub fn gauges(registry: &mut Registry, name: &str, help: &str, label: &'static s
     registry.register(name, help, family(label, values));
 }
 
-/// The same in seconds, which becomes part of the name.
+/// Registers gauges in seconds; the unit becomes part of the name.
 pub fn delays(registry: &mut Registry, name: &str, help: &str, label: &'static str, values: &[(&str, f64)]) {
     registry.register_with_unit(name, help, Unit::Seconds, family(label, values));
 }

@@ -53,7 +53,7 @@ impl StreamSocket {
         }
     }
 
-    /// The same socket a second time.
+    /// A second handle of the same socket.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { fd: self.fd.try_clone()? })
     }

@@ -349,7 +349,7 @@ impl MeterState {
         debug_assert!(over.is_none(), "there are never three batches");
     }
 
-    /// Frames have passed unseen at some time before now, and after the batches that are over.
+    /// Counts frames that passed unseen before now, but after the batches that have ended.
     fn note_missed(&mut self, frames: u64) {
         if frames > 0 {
             self.seen.missed += frames;

@@ -154,7 +154,7 @@ impl Journal {
         File::options().create(true).append(true).open(path).map(Self::to)
     }
 
-    /// A whole line at once, so that two writers do not mix theirs.
+    /// Writes the line in one call, so that lines of two writers do not mix.
     pub fn write(&mut self, entry: &JournalEntry) -> io::Result<()> {
         let mut line = serde_json::to_string(entry)?;
         line.push('\n');

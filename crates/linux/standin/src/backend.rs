@@ -110,7 +110,7 @@ pub trait Wire {
     /// Puts frames on the wire, from the first on; how many found room.
     fn send(&mut self, frames: &[WireFrame], pool: &FramePool) -> io::Result<usize>;
 
-    /// The same, but what the kernel joined comes as it is, with what is left to be done.
+    /// Receives as [`Wire::receive`] does, but hands over frames that the kernel joined (GRO) uncut, with their offload header.
     fn receive_joined(&mut self, most: usize, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<usize> {
         self.receive(most, &mut |frame| each(&VnetHeader::default(), frame))
     }

@@ -35,12 +35,12 @@ pub struct StandInConfig {
     pub name: String,
     /// `None`: what the interface says its speed is.
     pub rate: Option<Rate>,
-    /// `None`: what the interface leaves room for.
+    /// `None`: the largest that fits into the interface's frames.
     pub mtu: Option<u32>,
     pub take_over: bool,
-    /// Taking over, the interface keeps its name, and the stand-in has its own.
+    /// With `take_over`: the interface keeps its name, and the stand-in gets a name of its own.
     pub keep_name: bool,
-    /// An interface that is down or absent is waited for.
+    /// Waits for an interface that is down or absent.
     pub wait: bool,
     pub host: HostBackend,
     pub wire: WireBackend,

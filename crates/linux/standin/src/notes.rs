@@ -96,7 +96,7 @@ impl InterfaceChange {
         }
     }
 
-    /// The same change, though perhaps with other particulars.
+    /// True if both are the same change, perhaps with different details.
     fn is_kind_of(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }

@@ -83,7 +83,7 @@ impl WireSide {
         Ok(self.wire.receive(BATCH, each)? > 0)
     }
 
-    /// The same, but what the kernel joined comes as it is, with what is left to be done.
+    /// Reads as [`WireSide::read`] does, but hands over frames that the kernel joined (GRO) uncut, with their offload header.
     pub fn read_joined(&mut self, each: &mut dyn FnMut(&VnetHeader, &[u8])) -> io::Result<bool> {
         Ok(self.wire.receive_joined(BATCH, each)? > 0)
     }

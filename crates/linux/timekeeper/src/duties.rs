@@ -98,7 +98,7 @@ impl ClockDuties {
         self.backup.as_ref().map(|to| to.name.as_str())
     }
 
-    /// The same part for the state machine, with neighbours numbered as `ports` has them.
+    /// Part of the plan in the form of the state machine, with neighbours numbered as in `ports`.
     pub(crate) fn part(&self, ports: &[String]) -> Result<PlanPart, DutyError> {
         let upstream = |to: &ListensTo| {
             let number = ports.iter().position(|name| *name == to.name);

@@ -108,11 +108,11 @@ pub struct ClockPageEntry {
     pub epoch: u64,
     /// True if the time is that of the plan's backup root, which has taken over.
     pub elected: bool,
-    /// Maximum by which all changes of root so far may have moved the time.
+    /// Upper bound on the distance by which all changes of root so far moved the time.
     pub handover_ns: u64,
     /// CLOCK_MONOTONIC_RAW at the last message that was believed.
     pub heard_ns: u64,
-    /// Term of the time: each root has another one, and each time that it becomes the root. Its upper half counts roots.
+    /// Term of the root: a new number each time that a node becomes the root. Its upper half counts roots.
     pub term: u64,
     /// Roots of one line took the time over from each other.
     pub line: u64,

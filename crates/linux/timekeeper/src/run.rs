@@ -50,7 +50,7 @@ pub(crate) struct Timekeeper {
     /// Term and epoch that the page shows.
     published: (SyncTerm, SyncEpoch),
     reports: ClockReports,
-    /// None if the system's clock is left alone.
+    /// Discipline of the system's clock; `None` if that clock is left alone.
     pub(crate) discipline: Option<ClockDiscipline>,
     pub(crate) clock: Clock,
 }

@@ -122,7 +122,7 @@ impl ClockNode {
         self.line
     }
 
-    /// Plan by which that root is the root.
+    /// Epoch of the plan that makes that node the root.
     pub fn epoch(&self) -> SyncEpoch {
         self.epoch
     }

@@ -131,9 +131,9 @@ impl OffsetFact {
 /// Two facts that cannot both be true of clocks that drift no more than was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetContradiction {
-    /// The offset is at most this.
+    /// Upper bound of the offset, which is below `least`.
     pub most: OffsetFact,
-    /// The offset is at least this.
+    /// Lower bound of the offset.
     pub least: OffsetFact,
 }
 
@@ -193,7 +193,7 @@ pub struct OffsetFacts {
 }
 
 impl OffsetFacts {
-    /// None yet, between clocks that drift apart by no more than this.
+    /// No facts, between clocks whose drift differs by at most this.
     pub fn new(drift: OffsetDrift) -> Self {
         Self { drift, shift: 0, most_slots: MOST_SLOTS, slots: BTreeMap::new() }
     }

@@ -124,7 +124,7 @@ const NOT_FOUND: &str = "none was found that survives every single failure";
 /// Reason why a node has no backup parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UncoveredReason {
-    /// No way leads to it: it is not in the primary tree either.
+    /// No path leads to the node; it is not in the primary tree either.
     CutOff,
     /// Every way from the root, or from the backup root, leads through this node.
     BehindNode(GraphNode),

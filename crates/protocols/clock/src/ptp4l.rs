@@ -72,7 +72,7 @@ pub fn ptp4l_config(graph: &Graph, plan: &ClockPlan, node: GraphNode, version: P
     text
 }
 
-/// Setting for the number of Announces of its backup parent that a node may miss, where that is not the usual number.
+/// Setting for the number of Announces of its backup parent that a node may miss; empty for the default.
 fn patience_with_backup(plan: &ClockPlan, node: GraphNode) -> &'static str {
     let backup_of = |node: GraphNode| plan.backup[node.index()].map(|uplink| uplink.node);
     let is_mutual = backup_of(node).and_then(backup_of) == Some(node);

@@ -37,17 +37,17 @@ pub struct SwiftConfig {
     pub per_hop: Span,
     /// The most that flow scaling adds to the target.
     pub flow_scaling: Span,
-    /// Windows in packets between which flow scaling falls from all to nothing.
+    /// Window sizes in packets between which flow scaling falls from full to zero.
     pub flow_scaling_windows: [f64; 2],
     /// Additive increase in packets per round trip.
     pub ai: f64,
     /// Factor of a decrease.
     pub beta: f64,
-    /// The most that one decrease takes.
+    /// Largest share of the window that one decrease takes away.
     pub max_decrease: f64,
-    /// The least window in packets; below 1 it is a pace.
+    /// Smallest window in packets; a window below 1 is a pace.
     pub min_window: f64,
-    /// The largest window in packets.
+    /// Largest window in packets.
     pub max_window: f64,
 }
 

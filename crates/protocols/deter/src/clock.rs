@@ -1,9 +1,9 @@
-//! Clock of a replay at level `decisions`, which is about right.
+//! Approximate clock of a replay at level `decisions`.
 //!
-//! Only the times of packets that left are in the log, as samples. Those of other calls are inferred (li-thesis §6.3.3): a
-//! call that made a packet leave came right before it. Any other packet is taken to have arrived after it left its sender
-//! by the shortest time that one took which made a packet leave. No decision depends on any of it; a jittered clock, for
-//! tests, shows that.
+//! The log has only the times at which packets left, as samples. The times of other calls are inferred (li-thesis §6.3.3): a
+//! call that made a packet leave came right before it. For every other packet the clock assumes the shortest time between
+//! departure and arrival of those packets that made one leave. No decision depends on these times; tests show that with a
+//! jittered clock.
 
 use faults::Random;
 use units::{Span, Time};

@@ -102,7 +102,7 @@ pub struct ReplayJitter {
     pub deviation: Option<Span>,
     /// The answers of this site are computed and not those of the log, as if it had been forgotten.
     pub forgotten: Option<TcpSite>,
-    /// The same for a number.
+    /// The answers of this tick are computed and not taken from the log.
     pub forgotten_tick: Option<TcpTick>,
 }
 
@@ -111,7 +111,7 @@ pub fn replay<R: ReplayObserver>(log: &ConnectionLog<'_>, observer: &mut R) -> R
     replay_jittered(log, ReplayJitter::default(), observer)
 }
 
-/// The same by a wrong clock, if the log has no times of its own.
+/// Replays with a wrong clock, if the log has no times of its own.
 pub fn replay_jittered<R: ReplayObserver>(
     log: &ConnectionLog<'_>,
     jitter: ReplayJitter,

@@ -145,7 +145,7 @@ impl<B: FrameBody> FecEndpoint<B> {
         u64::from(self.encoder.progress()) << 32 | u64::from(self.decoder.progress())
     }
 
-    /// No block is open at the sender, and the receiver holds nothing back.
+    /// True if the sender has no open block and the receiver holds nothing back.
     pub fn is_drained(&self) -> bool {
         self.encoder.is_empty() && self.decoder.is_whole()
     }

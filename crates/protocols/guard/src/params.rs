@@ -279,7 +279,7 @@ impl Params {
         self.automatic_up_to(Prob::literal((0.2 / frames_per_recovery).min(0.05)), target)
     }
 
-    /// The same, with the loss up to which keeping order is worth it.
+    /// Chooses the mode automatically; above a loss of `ordered_up_to` frames are no longer kept in order.
     pub fn automatic_up_to(mut self, ordered_up_to: Prob, target: Prob) -> Self {
         self.classes = Class::ALL.to_vec();
         self.auto = Some(AutoLimits {

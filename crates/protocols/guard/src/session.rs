@@ -73,7 +73,7 @@ pub enum SessionStep {
     Nothing,
     /// A new epoch begins here; frames of it may arrive from now on.
     Begin,
-    /// The same, with a peer that has restarted.
+    /// A new epoch begins, because the peer has restarted.
     BeginAgain,
     /// A new epoch begins and is agreed: protect.
     BeginActive,
@@ -83,7 +83,7 @@ pub enum SessionStep {
     Refused(SessionRefusal),
     /// The peer forgot this epoch: let go of everything and ask again.
     Forgotten,
-    /// The same, because the peer speaks of another epoch, or to somebody else.
+    /// The peer speaks of another epoch, or to another end: let go of everything and ask again.
     Contradicted,
     /// The epoch is over, as both ends wanted.
     Closed,

@@ -68,7 +68,7 @@ pub struct HostParams {
     pub too_early: Span,
     /// Number of times an RSV is sent before the switch counts as one without reservations.
     pub attempts: u8,
-    /// The same for a switch that has answered before: it may only be about to restart.
+    /// Number of attempts for a switch that has answered before, because it may only be restarting.
     pub attempts_known: u8,
     /// Interval at which such a switch is asked again.
     pub probe: Span,

@@ -18,7 +18,7 @@ pub const MAX_OUTSTANDING: u32 = 1 << 22;
 const DEFAULT_SITE: ControlSite =
     ControlSite { line_rate: Rate::gbps(100), base_rtt: Span::from_us(10), mtu: 1_024, hops: 1 };
 
-/// The same at both ends.
+/// Configuration of a connection, which must be equal at both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoceConfig {
     /// Payload of a full packet.

@@ -111,7 +111,7 @@ pub enum RoceNote {
     /// Go-back-N went back by this many PSNs; a READ counts with all its responses. Selective retransmission sends this many
     /// packets again now.
     Retransmitted {
-        /// The same for all of these packets.
+        /// Reason, which all of these packets share.
         cause: RoceRetransmitCause,
         /// PSNs with go-back-N; always 1 with selective retransmission.
         packets: u64,

@@ -99,7 +99,7 @@ pub struct Melo<S: BlockPointer = u8> {
     numbering: Numbering,
     track: ReceiveTrack<S>,
     resend: Resend<S>,
-    /// The same two facts that go-back-N keeps: whether a NAK is due, and whether one went out for this ePSN.
+    /// State of NAKs, as in go-back-N: one is due, or one was sent for this ePSN.
     due: DueNack,
     bare_sent: bool,
     away: Option<Box<SwappedConnection>>,

@@ -232,11 +232,11 @@ impl TimeoutSetting {
 /// Flows on a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeoutModel {
-    /// The same for every flow.
+    /// Lengths of the frames of every flow.
     pub lengths: FrameLengths,
     /// Severity of each corrupting link, in both directions.
     pub corruption: CorruptionSeverity,
-    /// The same for every flow.
+    /// Path of every flow.
     pub path: FlowPath,
     /// Distribution of the number of packets, at least 1 each.
     pub flows: FlowLengths,

@@ -53,7 +53,7 @@ pub(super) struct Responder {
     /// ePSN, as a place.
     expected: u64,
     state: ResponderState,
-    /// No NAK before.
+    /// Time before which no NAK is sent.
     nak_after: Time,
     /// The last place for which an acknowledgement is due.
     ack_owed: Option<u64>,

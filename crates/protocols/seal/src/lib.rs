@@ -25,8 +25,8 @@ pub enum SealError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealReadiness {
     Open,
-    /// No session yet, and the peer may answer any moment.
+    /// There is no session yet; the peer may answer at any moment.
     Soon,
-    /// No session: the peer is not there, or has another key.
+    /// There is no session: the peer is absent, or has another key.
     Alone,
 }

@@ -39,8 +39,8 @@ use reno::Reno;
 
 use super::connection::TcpConnection;
 
-/// No window grows beyond, so that sums and products of windows stay far from 2⁶⁴. 1 TiB is the product of 10 Tb/s
-/// and a round trip of almost a second.
+/// Largest window, so that sums and products of windows stay far from 2⁶⁴. 1 TiB is the product of 10 Tb/s and a round trip of
+/// almost a second.
 pub(crate) const MAX_WINDOW: u64 = 1 << 40;
 
 /// Segments that hosts cut up on the way are larger than a frame, but not than this.
@@ -133,7 +133,7 @@ pub(crate) struct RateSample {
 /// Window and rate of one connection.
 pub(crate) trait CongestionControl {
     fn on_ack<O: Out<TcpConnection>>(&mut self, ack: &AckSample, out: &mut O);
-    /// The same where nobody records what time decides.
+    /// Handles an acknowledgement where nobody records decisions of time.
     #[cfg(test)]
     fn acked(&mut self, ack: &AckSample) {
         self.on_ack(ack, &mut super::TcpSink::default());

@@ -39,7 +39,7 @@ impl From<TcpTimer> for usize {
 pub enum TcpCommand {
     /// Appends this many bytes to the stream.
     Send(u64),
-    /// The same, and more is to follow (`MSG_MORE`): a partial segment waits for it.
+    /// Appends this many bytes, with more to follow (`MSG_MORE`): a partial segment waits.
     SendMore(u64),
     /// The application takes this many bytes of what has arrived in order; at most [`TcpConnection::readable`].
     Read(u64),
@@ -117,7 +117,7 @@ pub enum TcpNote {
         /// Bytes written that never left.
         pending: u64,
     },
-    /// The last reduction was for nothing.
+    /// The last reduction was undone, because nothing had been lost.
     Undone,
 }
 

@@ -82,7 +82,7 @@ pub(super) struct DeliveredBytes {
     /// Something sent again was among those: it may have filled the gap that held the others up, and of itself nobody
     /// knows which copy it was (Karn).
     pub acked_resent: bool,
-    /// The same of one that was known to have arrived: a kernel takes no round trip then, either.
+    /// A segment that was sent again was among those known to have arrived: a kernel then takes no round trip either.
     pub sacked_resent: bool,
     /// Earliest departure among the segments that SACK reports and that left once, and departure of the last of them.
     pub sack_sent: Option<Time>,
@@ -140,7 +140,7 @@ impl DeliveredBytes {
         Some(self.sack_last.filter(|_| kernel).unwrap_or(last))
     }
 
-    /// The same, by SACK.
+    /// Adds a segment that SACK reports as received.
     pub(super) fn sacked<O: Out<TcpConnection>>(&mut self, record: &SegmentRecord, out: &mut O) {
         if !record.is_resent() {
             self.sack_sent = Some(self.sack_sent.map_or(record.sent_at, |earliest| earliest.min(record.sent_at)));

@@ -83,7 +83,7 @@ impl TcpTiming {
         }
     }
 
-    /// The same on a processor whose timers are late by some ticks.
+    /// Delays the timers by some ticks, as on a slow processor.
     pub(super) fn late(mut self, ticks: u8) -> Self {
         if let Some(grid) = &mut self.grid {
             grid.late = u64::from(ticks);

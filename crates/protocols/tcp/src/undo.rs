@@ -20,7 +20,7 @@ impl Undo {
         Self { marker, first_copy: None, unproven: 0, copies_before: false }
     }
 
-    /// The same while copies of another repair may be out.
+    /// Notes that copies of another repair may be under way.
     pub(super) fn with_copies(self, copies_before: bool) -> Self {
         Self { copies_before, ..self }
     }

@@ -23,7 +23,7 @@ pub enum ClockScheme {
     Marzullo,
     /// PTP + ε with a message every 90 µs.
     PtpFrequent,
-    /// The same with synchronous waves: Sundial without backup parents.
+    /// PTP + ε with a synchronous wave every 90 µs: Sundial without backup parents.
     PtpFrequentSynchronous,
 }
 

@@ -94,7 +94,7 @@ impl From<WorkloadError> for SimBenchError {
 }
 
 impl SimBenchCase {
-    /// The same without control of congestion or reservations, if it has any.
+    /// The case without congestion control or reservations, if it has any.
     pub fn uncontrolled(&self) -> Option<Result<NetworkSetup, SimBenchError>> {
         match self.work {
             SimBenchWork::Rdma(case) => Some(rdma::setup(case, 1, false)),

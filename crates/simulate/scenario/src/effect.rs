@@ -7,7 +7,7 @@ use settings::{KeyError, SourceLocation, keys};
 
 use crate::keys::DECIDING;
 
-/// The same without keys that nobody asked for: what it takes to say it again.
+/// A copy of the scenario without keys that had no effect.
 pub(crate) fn used_only(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> TreeNode {
     let value = match &node.value {
         Value::Table(entries) => {

@@ -141,7 +141,7 @@ impl Scenario {
         scenario.map_err(|wrong| ScenarioError { file: file.to_owned(), wrong })
     }
 
-    /// The same for scenarios that are not written as TOML: their points, one after the other.
+    /// Reads scenarios that are not written as TOML, one after the other.
     pub fn of_configs(file: &str, configs: Vec<SettingsDocument>, sets: &[String]) -> Result<Self, ScenarioError> {
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         let mut all = Self { name: String::new(), points: Vec::new() };

@@ -141,7 +141,7 @@ fn forward(table: &SettingsReader<'_>) -> ReadResult<FaultSchedule> {
     FaultSchedule::from_steps(&[step]).map_err(|error| table.wrong("loss", error.problem))
 }
 
-/// The same entries as in a fault file.
+/// Reads a schedule with the entries of a fault file.
 fn schedule(table: &SettingsReader<'_>, direction: &str) -> ReadResult<FaultSchedule> {
     let entries = table.tables(direction);
     let steps: Vec<FaultStep> = entries.iter().map(step).collect::<ReadResult<_>>()?;

@@ -14,7 +14,7 @@ pub(crate) enum TrafficPlan {
     Permutation(TrafficPattern),
     AllToAll(TrafficPattern),
     Rounds(FlowRounds),
-    /// The same in every run.
+    /// A list of flows, equal in every run.
     List(FlowSchedule),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct TrafficPattern {
 }
 
 impl TrafficPlan {
-    /// The same for the same randomness.
+    /// Draws the workload; equal randomness gives equal flows.
     pub(crate) fn workload(&self, mut random: Random) -> Result<Workload, WorkloadError> {
         let flows = match self {
             Self::Series(series) => return Ok(Workload::Series(*series)),

@@ -1,8 +1,8 @@
 //! `[run] profile = "hpcc-ns3"`: a network that counts as the ns-3 simulator of HPCC's authors does.
 //!
-//! Most of it are keys with other defaults, those of the authors' `run.py` at 100G; what the file gives goes before them. The
-//! rest follows from the profile itself: framing, equal paths and ideal times (`sim::net::NetworkProfile`), and from the
-//! topology: T and W_init, the same for all pairs of hosts, and the additive step.
+//! Most of it changes the defaults of keys to those of the authors' `run.py` at 100G; a key in the file overrides them. The
+//! profile sets the rest itself: framing, equal paths and ideal times (`sim::net::NetworkProfile`). T, W_init and the additive
+//! step follow from the topology and are the same for all pairs of hosts.
 
 use congestion::ControllerConfig;
 use congestion::hpcc::IntForm;
@@ -55,7 +55,7 @@ pub(crate) fn read(run: &SettingsReader<'_>) -> ReadResult<NetworkProfile> {
     Ok(run.choice("profile", &PROFILES)?.unwrap_or_default())
 }
 
-/// The same scenario with what the profile says where the scenario says nothing.
+/// A copy of the scenario with the profile's defaults for absent keys.
 pub(crate) fn filled(scenario: &TreeNode) -> ReadResult<TreeNode> {
     let mut scenario = scenario.clone();
     let profile = scenario.entry("run").and_then(|run| run.entry("profile")).map(ToString::to_string);

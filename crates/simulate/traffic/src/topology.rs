@@ -93,7 +93,7 @@ impl DirectedLink {
         TopologyLinkId(self.0 / 2)
     }
 
-    /// The same link, the other way.
+    /// The other direction of the link.
     pub const fn reversed(self) -> Self {
         Self(self.0 ^ 1)
     }

@@ -104,7 +104,7 @@ impl FlowSchedule {
         }
     }
 
-    /// The same flows, counted in this group.
+    /// Counts the flows in this group.
     pub fn in_group(self, group: u16) -> Self {
         Self { group: Some(group), ..self }
     }

@@ -40,7 +40,7 @@ pub(crate) const PORT: u16 = 8_080;
 /// Headers are all that is looked at.
 const SNAP: usize = 192;
 const RING: usize = 1_024;
-/// No call waits for longer than this, whatever its script says.
+/// Longest wait of a call, whatever its script says.
 const LONGEST_CALL: Duration = Duration::from_secs(20);
 
 /// Kernel TCP under test.

@@ -100,7 +100,7 @@ impl MachineSubject {
         Self::with_ticks(version, 1_000, Span::ZERO)
     }
 
-    /// The same with this many ticks a second, the first of them at `phase`.
+    /// A host whose clock has this many ticks a second, the first of them at `phase`.
     pub(crate) fn with_ticks(version: LinuxVersion, hz: u32, phase: Span) -> Self {
         Self {
             now: Time::ZERO,

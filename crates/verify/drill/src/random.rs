@@ -76,7 +76,7 @@ const AT_A_TIME: usize = 48;
 /// A difference must show in this many runs that say something, of all that are tried; without one, one run is enough.
 const RUNS_THAT_DIFFER: usize = 2;
 const MOST_RUNS: usize = 12;
-/// The same for a candidate of shrinking, of which there are many.
+/// Runs of a candidate of shrinking. There are many candidates, so these are few.
 const MOST_SHRINKING_RUNS: usize = 3;
 /// A run says nothing if it is not known when things happened to the kernel.
 const MOST_DOUBT: Span = Span::from_us(400);

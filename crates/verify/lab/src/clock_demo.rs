@@ -102,11 +102,11 @@ const RECOVERY: Duration = Duration::from_secs(3);
 /// Pause before a kill, for each microsecond between waves.
 const SETTLES: Duration = Duration::from_micros(100);
 
-/// Intervals that are waited before the root is stopped again.
+/// Intervals between two stops of the root.
 const STOPS_SETTLE: u32 = 40;
 
-/// Runs it in namespaces of this process. `program` makes the command that is `hitless`. None if it was interrupted before
-/// there was anything to show.
+/// Runs the demo in namespaces of this process. `program` makes the command that runs `hitless`. `None` if it was interrupted
+/// before there was a result.
 pub fn run(
     plan: &ClockDemoPlan,
     program: &dyn Fn() -> Command,

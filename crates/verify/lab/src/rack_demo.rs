@@ -41,7 +41,7 @@ pub trait RackDemoObserver: Sync {
     fn remark(&self, text: &str);
 }
 
-/// Runs it in namespaces that are ours already. `None` if it was stopped before one round was complete.
+/// Runs the demo; the process has its namespaces already. `None` if it was stopped before one round was complete.
 pub fn run(
     plan: &RackDemoPlan,
     standing: NetworkPrivilege,

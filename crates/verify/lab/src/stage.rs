@@ -264,7 +264,7 @@ impl Stage {
         self.carry_lanes(scope, [lane.clone(), lane.clone()], seed)
     }
 
-    /// The same with directions of their own: from the first end to the second, and back.
+    /// Starts a wire with a configuration for each direction: from the first end to the second, and back.
     pub fn carry_lanes<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,

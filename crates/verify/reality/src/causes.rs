@@ -124,7 +124,7 @@ pub(super) fn chance_of_bulk(
     )))
 }
 
-/// The same of requests: live once more, with the same losses.
+/// Delays of the requests in a second live run with the same losses, as a text.
 pub(super) fn chance_of_requests(
     case: &CheckCase,
     plan: &CheckPlan,

@@ -84,7 +84,7 @@ impl CheckCase {
         [(bytes / LONGEST, 0), (bytes / LONGEST, 1)].map(|(frames, stream)| self.faults(frames, round, stream))
     }
 
-    /// The same for requests.
+    /// Frames of a series of requests that the wire loses.
     pub(super) fn request_faults(&self, requests: u32, round: u32) -> [FaultSchedule; 2] {
         [2, 3].map(|stream| self.faults(u64::from(requests) * 4 + SHORTEST, round, stream))
     }

@@ -14,7 +14,7 @@ use crate::counters::{HostCounters, SocketCounters};
 use crate::stage::address;
 
 const PORT: u16 = 8_080;
-/// No call waits for longer.
+/// Longest wait of a call.
 const LONGEST_CALL: Duration = Duration::from_secs(30);
 /// Time between two checks that all has been acknowledged.
 const LOOK: Duration = Duration::from_millis(5);

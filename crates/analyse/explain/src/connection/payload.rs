@@ -61,8 +61,7 @@ impl TrackedConnection {
         self.note_payload(segment, side, at, kind);
     }
 
-    /// True if new data of a sender far away left before the next acknowledgement could let it go, just when a probe was
-    /// due.
+    /// True if a distant sender sent new data when a probe was due, before the next acknowledgement could have released it.
     fn is_timely_probe(&mut self, segment: &CapturedSegment, side: EndSide, at: u64) -> bool {
         let (way, echo) = (self.way(side), self.echoed(segment, side));
         let sender = &mut self.senders[side.index()];

@@ -61,7 +61,7 @@ impl ConnectionSummary {
 }
 
 impl TrackedConnection {
-    /// No more packets come.
+    /// Ends the connection and returns its summary.
     pub(crate) fn finish(mut self) -> ConnectionSummary {
         self.close_request();
         self.senders.iter_mut().for_each(|sender| sender.hear_until(u64::MAX, 0));

@@ -23,7 +23,8 @@ impl TrackedSender {
         self.hear_echoed(at, slack, None);
     }
 
-    /// The same of a sender that echoes the timestamp of the last packet which reached it: that decides what has.
+    /// Takes what has reached the sender by then. `echo`, the timestamp of the last packet that reached it, decides that if the
+    /// sender echoes timestamps.
     pub(crate) fn hear_echoed(&mut self, at: u64, slack: u64, echo: Option<u32>) {
         let has_come = |news: &AckArrival| match (news.stamp, echo) {
             (Some(stamp), Some(echo)) => (stamp.wrapping_sub(echo) as i32) <= 0,

@@ -33,7 +33,7 @@ pub(crate) struct HiddenCopies {
     pub others: u16,
     /// True if nothing else was missing.
     pub is_lone: bool,
-    /// The same end had sent payload just before.
+    /// True if the same end had sent payload just before.
     pub goes_on: bool,
     /// Time since the sender's last packet of any kind.
     pub silence: u64,

@@ -41,7 +41,7 @@ impl KnapsackItem {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnapsackResult {
     pub found: Penalty,
-    /// No choice removes more; as much as found, unless the budget ended.
+    /// Upper bound on what any choice removes; equal to `found`, unless the budget ended.
     pub bound: Penalty,
 }
 

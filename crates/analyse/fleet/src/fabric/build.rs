@@ -102,7 +102,7 @@ impl Fabric {
 struct FabricDraft {
     levels: Vec<u8>,
     tors: Vec<bool>,
-    /// None for a top.
+    /// Segment of each node; `None` for a top.
     segments: Vec<Option<u32>>,
     count: u32,
 }

@@ -34,7 +34,7 @@ pub enum FabricError {
         wire: usize,
         port: String,
     },
-    /// The same two switches twice, with nothing to distinguish the links.
+    /// Two links between the same switches that have no ports to distinguish them.
     DuplicateLink {
         wire: usize,
         first: usize,

@@ -33,7 +33,7 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// The same, by those who need not know the file's name.
+/// An error on a line of a file, for readers that do not know the file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LineError {
     pub line: usize,
@@ -120,7 +120,7 @@ fn cells(line: &str) -> Vec<&str> {
     line.split(',').map(str::trim).collect()
 }
 
-/// Message about a name that is none of these.
+/// Error text for an unknown name, with the nearest known name.
 pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("no such {what}: '{name}'; did you mean '{nearest}'?"),

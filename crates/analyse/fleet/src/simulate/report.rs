@@ -10,7 +10,7 @@ use crate::simulate::{FleetOutcome, FleetSetup};
 /// One simulated year.
 #[derive(Debug, Serialize)]
 pub struct YearRun {
-    /// None if what happens came from a file.
+    /// Seed of the trace; `None` if the trace came from a file.
     seed: Option<u64>,
     policy: String,
     constraint: f64,

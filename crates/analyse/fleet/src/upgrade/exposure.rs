@@ -8,7 +8,7 @@ use crate::fabric::{Fabric, LinkId};
 use crate::protection::Protect;
 use crate::simulate::{FleetSetup, Observer, Policy, simulate};
 
-/// Loss of each link, added up over the hours in which it corrupted in service: without protection, and with it.
+/// Loss of each link, summed over the hours in which it corrupted in service, without protection and with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exposure {
     bare: Vec<f64>,

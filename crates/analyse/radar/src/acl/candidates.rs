@@ -30,7 +30,7 @@ impl RuleTable {
         self.explaining(&keys, &accepting, first)
     }
 
-    /// The same by the letter of the thesis: deny rules may stand anywhere, so that those behind, which match anyway, are
+    /// Candidates by the letter of the thesis: deny rules may stand anywhere, so rules behind the first one that matches are
     /// candidates as well.
     pub fn candidates_anywhere(&self, lost: &[Flow]) -> Vec<CandidateRule> {
         let (keys, accepting) = self.unexpected(lost);

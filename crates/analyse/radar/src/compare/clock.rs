@@ -149,7 +149,7 @@ fn once(packets: &[(u64, i64)]) -> HashMap<u64, i64> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sketch {
     packets: Vec<(u64, i64)>,
-    /// No larger hash is among the smallest any more.
+    /// Largest hash that still belongs to the smallest ones.
     most: Option<u64>,
 }
 

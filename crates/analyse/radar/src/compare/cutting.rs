@@ -97,7 +97,7 @@ pub(crate) enum FrameVerdict {
 /// Makes packets of the frames of one capture.
 pub(crate) struct FrameCutter {
     form: CutForm,
-    /// No shorter frame is a super-frame.
+    /// Length from which a frame may be a super-frame.
     least: u32,
     frame: SuperFrame,
     /// The frame that is handed out.

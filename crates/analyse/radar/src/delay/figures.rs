@@ -36,7 +36,7 @@ pub struct DelayPercentiles {
 pub struct DirectionDelays {
     pub direction: DelayDirection,
     pub packets: u64,
-    /// None without packets.
+    /// Percentiles of the delay; `None` without packets.
     pub delay: Option<DelayPercentiles>,
     /// The medians of both directions differ by more than they may be wrong; of one direction alone, its median is above zero.
     pub sure: bool,

@@ -65,7 +65,7 @@ impl FlowKey {
         }
     }
 
-    /// The same at every switch, which makes places of it with a seed of its own.
+    /// Hash of the flow, equal at every switch; each switch derives the cells from it with a seed of its own.
     #[inline]
     pub(super) fn hash(&self) -> u64 {
         let [a, b, c, d, e] = self.0;

@@ -104,7 +104,7 @@ impl Default for SegmentSizes {
 }
 
 impl SegmentSizes {
-    /// No shorter frame is a super-frame.
+    /// Length from which a frame may be a super-frame.
     pub(crate) fn least(&self) -> u32 {
         if self.distrusted.is_empty() { self.least as u32 } else { 0 }
     }

@@ -42,7 +42,7 @@ impl RedisConnection {
         Self { address, patience: PATIENCE, connection: None, was_too_long: false }
     }
 
-    /// The same, not connected yet.
+    /// A second connection to the same server, which is not open yet.
     pub fn another(&self) -> Self {
         Self { patience: self.patience, ..Self::new(self.address.clone()) }
     }

@@ -46,7 +46,7 @@ const FEEDBACK_CLASS_AT: u32 = 25;
 const LATEST_AT: u32 = 26;
 
 impl LinkHeader {
-    /// No header at all: the frame passes as it is.
+    /// Absence of a header: the frame passes unprotected.
     pub const BARE: Self = Self { bits: BARE as u64, rare: None };
 
     /// # Panics

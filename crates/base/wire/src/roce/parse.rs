@@ -32,7 +32,7 @@ pub enum MalformedRoce {
     Cut { missing: usize },
     /// UDP claims another length than IP leaves it.
     UdpLength { claimed: usize, there: usize },
-    /// No room for the headers that the opcode demands, and the invariant CRC.
+    /// The packet has no room for the headers of its opcode and the invariant CRC.
     Short { needed: usize, there: usize },
     /// Version of the transport header: only 0 is known.
     Version(u8),

@@ -59,7 +59,7 @@ pub(crate) struct ClockUpArgs {
     #[command(flatten)]
     pub options: ClockUpOptions,
 
-    /// A TOML file with any of the above; what is given here goes before it.
+    /// A TOML file with any of the above options; options on the command line override it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

@@ -87,7 +87,7 @@ pub(crate) struct YearArgs {
 pub(crate) enum PolicyArg {
     /// Disable and repair where the constraint allows it.
     Corropt,
-    /// The same, and protect what has to stay.
+    /// Disable and repair where the constraint allows it, and protect what has to stay.
     #[value(name = "corropt+guard")]
     CorroptGuard,
     /// Protect, and never repair.

@@ -110,7 +110,7 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub options: LinkOptions,
 
-    /// A TOML file with any of the above; what is given here goes before it.
+    /// A TOML file with any of the above options; options on the command line override it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

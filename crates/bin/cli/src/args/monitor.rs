@@ -23,7 +23,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, conflicts_with = "once")]
     pub check: bool,
 
-    /// A TOML file with any of the options, by the same names; what is given here goes before it.
+    /// A TOML file with any of the options, by the same names; options on the command line override it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

@@ -59,7 +59,7 @@ pub(crate) enum SchedulerArg {
     Departure,
     /// A time for each port from which on it is free.
     Clock,
-    /// The same; requests are answered shortly before their slot, in turn over hosts.
+    /// A time for each port from which on it is free; requests are answered shortly before their slot, in turn over hosts.
     Late,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct RackLeaveArgs {
 /// Options of a daemon's start, beside its task.
 #[derive(Debug, Args)]
 pub(crate) struct RackStartArgs {
-    /// A TOML file with any of the above; what is given here goes before it.
+    /// A TOML file with any of the above options; options on the command line override it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

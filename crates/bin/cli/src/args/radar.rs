@@ -189,7 +189,7 @@ pub(crate) struct ClockArgs {
     #[arg(long, value_name = "FILE", requires = "clock_down")]
     pub clock_up: Option<PathBuf>,
 
-    /// The same of DOWN's host.
+    /// Statements of the clock of DOWN's host while DOWN was taken.
     #[arg(long, value_name = "FILE", requires = "clock_up")]
     pub clock_down: Option<PathBuf>,
 }

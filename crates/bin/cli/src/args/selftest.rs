@@ -24,7 +24,7 @@ pub(crate) struct SelftestArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "agreement", value_parser = whole_within::<u64>(1..=1_000_000))]
     pub connections: u64,
 
-    /// The same seed draws the same delays, sizes and positions.
+    /// Seed of the delays, sizes and positions.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 

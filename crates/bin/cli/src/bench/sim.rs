@@ -33,7 +33,7 @@ struct SimBenchRow {
     /// Memory that each of them added to that of the same network with hardly any.
     bytes_per_packet_in_flight: f64,
     seconds: f64,
-    /// The same without congestion control or reservations, where there are any, and by how much they make it longer.
+    /// Time without congestion control or reservations, if the case has any.
     seconds_without_control: Option<f64>,
     control_ratio: Option<f64>,
     /// Packet-hops a second with them, as a share of those without.

@@ -7,7 +7,7 @@ use wire::int::IntWord;
 use crate::args::HpccArgs;
 use crate::output::{CommandResult, Failure, print};
 
-/// No datacenter is so large.
+/// Longest round trip that is accepted.
 const LONGEST: Span = Span::from_ms(1_000);
 
 pub(super) fn run(args: &HpccArgs, json: bool) -> CommandResult {

@@ -9,7 +9,7 @@ use wire::ethernet::{HEADER_AND_CHECK, on_wire};
 use crate::args::Pl2Args;
 use crate::output::{CommandResult, Failure, print};
 
-/// No rack is so slow.
+/// Longest time that an option may give.
 const LONGEST: Span = Span::from_ms(1_000);
 /// Payload of a full frame, and of the shortest.
 const PAYLOAD: u64 = 1_500;

@@ -5,7 +5,7 @@ use super::FuzzRandom;
 /// Numbers at which sums and quotients may overflow.
 const EDGES: [u64; 6] = [0, 1, u64::MAX, 1 << 63, (1 << 56) - 1, 127];
 const EDGE_BYTES: [u8; 6] = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
-/// The same as words, and some that are no numbers.
+/// Edge numbers as words, and words that are not numbers.
 const EDGE_WORDS: [&str; 20] = [
     "0",
     "1",

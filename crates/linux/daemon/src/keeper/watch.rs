@@ -39,7 +39,7 @@ pub struct KeeperStatus {
 }
 
 impl Default for KeeperStatus {
-    /// No keeper, and none wanted.
+    /// The state without a keeper where none is wanted.
     fn default() -> Self {
         Self { state: "off".to_owned(), pid: None, replaced: 0, why: None }
     }

@@ -100,7 +100,7 @@ impl InterfaceAddress {
         attribute(&self.0[ADDRESS_HEADER..], libc::IFA_LABEL)
     }
 
-    /// The same with this label, or without one: then it is the name of its interface.
+    /// A copy of the address with this label; without a label the kernel uses the interface's name.
     fn labelled(&self, label: Option<&[u8]>) -> Self {
         let mut message = self.0[..ADDRESS_HEADER].to_vec();
         let rest = attributes(&self.0[ADDRESS_HEADER..]).filter(|(kind, _)| *kind != libc::IFA_LABEL);

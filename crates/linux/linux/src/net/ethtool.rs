@@ -52,7 +52,7 @@ struct Feature {
 
 /// The kernel's `SPEED_UNKNOWN`.
 const UNKNOWN: u32 = u32::MAX;
-/// No driver has more statistics; the largest have some ten thousands, for each queue some.
+/// Limit of a driver's statistics; the largest drivers have tens of thousands, a few for each queue.
 const MOST_STATISTICS: u32 = 1 << 20;
 /// Statistics that keep changing in number are asked for again, but not for ever.
 const ATTEMPTS: usize = 4;

@@ -71,7 +71,7 @@ impl Netlink {
         Ok(links.into_iter().find(|link| link.answers_to(name) && !is_itself(link)))
     }
 
-    /// The same, which must exist.
+    /// Finds the wire of a stand-in as [`Self::wire_of`] does, and fails if there is none.
     pub fn existing_wire_of(&self, name: &str) -> Result<InterfaceInfo> {
         let missing = || NetError::new(format!("interface {name}"), io::Error::from_raw_os_error(libc::ENODEV));
         self.wire_of(name)?.ok_or_else(missing)

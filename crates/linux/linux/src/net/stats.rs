@@ -65,7 +65,7 @@ const FEC_CORRECTED: u16 = 2;
 const FEC_UNCORRECTABLE: u16 = 3;
 
 impl EthtoolSocket {
-    /// None where the kernel is older than the family, which came with Linux 5.6.
+    /// Opens the socket. `None` if the kernel is older than the family, which came with Linux 5.6.
     pub fn open() -> Result<Option<Self>> {
         let connection = Netlink::open_for(libc::NETLINK_GENERIC)?;
         Ok(connection.family("ethtool")?.map(|family| Self { connection, family }))

@@ -100,7 +100,7 @@ impl<F: Copy> Coalescer<F> {
         self.push_frame(handle, frame, false);
     }
 
-    /// The same for a TCP segment whose checksums are known to hold, though that of TCP is not written in it.
+    /// Takes a TCP segment whose checksums are known to be right although the segment does not contain TCP's.
     pub fn push_unfinished(&mut self, handle: F, frame: &[u8]) {
         self.push_frame(handle, frame, true);
     }
@@ -222,7 +222,7 @@ impl OpenBatch {
 
 /// Relation of a frame to the coalescer.
 enum CoalesceFrame {
-    /// No TCP: no batch has to do with it.
+    /// Not TCP: passes every batch by.
     Other,
     /// Perhaps TCP, and then of an unknown flow: it may belong to any batch.
     Obscure,

@@ -149,8 +149,8 @@ impl SendShared {
 }
 
 impl ReportSender {
-    /// Runs until the outlet is dropped and what waited has been sent, or cannot be. `tell` is called when the other
-    /// side goes away and when it is back.
+    /// Runs until the outlet is dropped and the waiting reports are sent or cannot be sent. Calls `tell` when the collector
+    /// disappears and when it returns.
     pub fn run(self, tell: &dyn Fn(&str)) -> ReportCounts {
         match &self.place {
             CollectorAddress::Tcp(address) => self.carry(&mut TcpTransport::new(address, self.key.clone()), tell),

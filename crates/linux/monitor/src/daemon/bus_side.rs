@@ -20,7 +20,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 const LISTEN: Duration = Duration::from_millis(250);
 /// Limit of the time for the last messages.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// Time for which something on the bus that is not ours is reported, after it was last met.
+/// Time for which foreign data on the bus is reported after it was last seen.
 const FOREIGN: Duration = Duration::from_secs(300);
 
 pub(super) struct Publisher {

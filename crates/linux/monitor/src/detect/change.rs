@@ -47,7 +47,7 @@ pub enum ChangeKind {
     Healthy,
     /// No longer known, without an alarm.
     Unknown,
-    /// The same port under a new name, with all that is known about it.
+    /// The port has a new name, and keeps its history.
     Moved,
 }
 

@@ -18,7 +18,7 @@ use units::Moment;
 
 use super::limits::{Damping, Limits};
 
-/// No port needs more raises than this to be remembered.
+/// Limit of remembered raises per port.
 const MOST_FLAPS: usize = 100;
 
 #[derive(Clone, Debug, Default)]

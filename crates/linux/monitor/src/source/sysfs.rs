@@ -157,7 +157,7 @@ impl SysfsPort {
         }
     }
 
-    /// None if there is no such file; otherwise what is wrong with it, in one line.
+    /// Reads a number. `None` if there is no such file; otherwise an error of one line.
     fn number(&self, file: &str) -> Result<Option<u64>, String> {
         let named = |what: String| format!("{}: {what}", self.0.join(file).display());
         let Some(text) = self.text(file).map_err(|error| named(error.to_string()))? else { return Ok(None) };

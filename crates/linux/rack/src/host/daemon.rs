@@ -197,7 +197,7 @@ impl HostDaemon<'_> {
         }
     }
 
-    /// None once the interface is there; the last status if asked to stop before.
+    /// Waits for the interface. `None` once it is there; the last status if asked to stop before.
     fn wait_for_interface(
         &mut self,
         requests: &mut MailboxReader<HostRequest>,

@@ -28,8 +28,8 @@ pub(super) struct SwitchHeader {
 }
 
 impl SwitchHeader {
-    /// None for bytes that are no Ethernet frame: too short, or from an address that only groups have. A frame of a port that
-    /// is not trusted with priorities is bulk.
+    /// Reads the header. `None` if the bytes are no Ethernet frame: too short, or from a group address. A frame of a port whose
+    /// priorities are not trusted is bulk.
     pub(super) fn of(frame: &[u8], trusts_priority: bool) -> Option<Self> {
         let (to, rest) = frame.get(..ETHERNET)?.split_first_chunk()?;
         let (from, _) = rest.split_first_chunk()?;

@@ -30,7 +30,7 @@ const TRIED_AT_ONCE: usize = 16;
 const MOST_TRIED: usize = 1_000;
 /// Replays for each deviation.
 const REPLAYS: u64 = 100;
-/// No shorter than the timeouts, less what precedes the tick.
+/// Gap between packets from which it counts as the first timeout: the shortest one, less the time that precedes the tick.
 const FIRST_TIMEOUT: Span = Span::from_ms(12);
 const SECOND_TIMEOUT: Span = Span::from_ms(27);
 /// A replay that takes as long as the run, give or take so many ms, has its problem.

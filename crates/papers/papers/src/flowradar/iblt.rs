@@ -135,7 +135,7 @@ impl<Sum: KeySum> PlainIblt<Sum> {
         self.bytes_for(f64::from(u64::BITS - most.leading_zeros()))
     }
 
-    /// The same with sums for as many packets as the counter can count.
+    /// Bytes in a switch whose sums have room for as many packets as the counter can count.
     pub(super) fn widest_bytes(&self) -> f64 {
         self.bytes_for(COUNTER_BITS)
     }

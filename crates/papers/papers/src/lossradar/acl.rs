@@ -56,7 +56,7 @@ enum ListKind {
     Mixed,
     /// Filters that nest, and a default.
     Structured,
-    /// The same, but half of the filters deny.
+    /// Filters that nest, half of which deny, and a default.
     HalfDeny,
 }
 

@@ -76,7 +76,7 @@ impl FailureKind {
         Ok(setup)
     }
 
-    /// The same, but flows that are hit go by the other core switch from then on. The first rule that applies counts.
+    /// Setup in which flows with losses use the other core switch from `at` on. The first rule that applies decides.
     fn repaired(self, at: Time, seed: u64) -> Result<NetworkSetup, ClaimError> {
         let mut setup = self.setup(seed)?;
         let topology = setup.topology.clone();

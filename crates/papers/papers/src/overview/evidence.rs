@@ -28,7 +28,7 @@ impl EvidenceGroup {
         groups.into_iter().filter(|(_, papers)| *papers > 0).map(|(group, _)| group).collect()
     }
 
-    /// The same of points that were just measured.
+    /// Counts of points that were just measured.
     pub fn of_points<'a, P>(results: impl IntoIterator<Item = (Paper, P)>) -> Vec<Self>
     where
         P: IntoIterator<Item = &'a PointResult>,

@@ -108,7 +108,7 @@ pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResu
     Ok(results)
 }
 
-/// The same one claim after the other; the first that asks for a run pays for it.
+/// Runs the claims one after the other; the first that needs a run is charged with its time.
 pub(super) fn run_each(
     claims: &[Claim],
     effort: &Effort<'_>,

@@ -81,7 +81,7 @@ impl<'a> GraphNames<'a> {
         parts(name).find_map(|(one, other)| self.link_of(one, other)).or_else(|| self.link_at(name))
     }
 
-    /// `other` may have the number of a parallel link behind it.
+    /// Finds a link by its ends; `other` may end with the ordinal of a parallel link (`#2`).
     fn link_of(&self, one: &str, other: &str) -> Option<GraphLink> {
         let numbered =
             || other.rsplit_once('#').and_then(|(name, number)| Some((self.find(name)?, number.parse().ok()?)));

@@ -70,7 +70,7 @@ pub enum GroupReason {
     BackupRoot,
     /// All states that single steps reach were looked at: none of them leads on.
     NoOrderExists,
-    /// No order of single steps was found, but not everything was tried.
+    /// The search found no order of single steps, but did not try all.
     NoOrderFound,
 }
 

@@ -190,7 +190,7 @@ impl PlanFile {
         Ok(plan)
     }
 
-    /// The same, whatever its backup edges look like.
+    /// Assembles a plan without a check of its backup edges.
     pub(super) fn assemble(&self, names: &GraphNames<'_>) -> Result<ClockPlan, PlanFileError> {
         let graph = names.graph();
         let mut plan = self.empty(names)?;

@@ -26,7 +26,7 @@ pub struct PlanRequest {
 pub enum PlanError {
     /// The root has failed, or none of its links works.
     RootCutOff(String),
-    /// No way leads from one node to the other although nothing has failed.
+    /// No path joins the two nodes although nothing has failed.
     Disconnected(String, String),
     /// The backup root is not linked to the root.
     NoChild {
@@ -51,7 +51,7 @@ pub enum PlanError {
         /// The domain's name.
         domain: String,
     },
-    /// No child of the root can learn that the root lives but its link has failed.
+    /// Every child of the root depends on its link to the root to learn that the root lives.
     NoLoop(String),
 }
 

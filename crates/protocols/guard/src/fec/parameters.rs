@@ -6,7 +6,7 @@ use wire::ethernet::on_wire;
 use super::PARITY_HEADER;
 use crate::params::LinkTiming;
 
-/// The same at both ends.
+/// Parameters of FEC, which must be equal at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FecConfig {
     /// Frames of a full block.

@@ -33,7 +33,7 @@ impl<B: RackFrame> ReservingHost<B> {
         }
     }
 
-    /// No burst is being sent: begins the next one, or lets a frame go that needs none.
+    /// Begins the next burst, or sends a frame that needs none, when no burst is being sent.
     fn begin_next<O: Out<Self>>(&mut self, now: Time, out: &mut O) -> Pull {
         if self.unreserved_turn && self.send_unreserved(out) {
             self.unreserved_turn = false;

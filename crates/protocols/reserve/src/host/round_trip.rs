@@ -31,7 +31,7 @@ impl SmallestRoundTrip {
         self.samples = self.samples.saturating_add(1);
     }
 
-    /// None before there have been enough exchanges: then a burst is rather late than early.
+    /// Smallest round trip; `None` before there have been enough exchanges, so that a burst is late rather than early.
     #[inline]
     pub(super) fn smallest(&self) -> Option<Span> {
         (self.samples >= self.enough).then(|| self.current.min(self.before))

@@ -55,7 +55,7 @@ impl SlotTable {
         self.time_of(u64::from(units))
     }
 
-    /// The same for a counter; one below zero takes no time.
+    /// Time of a counter's value; a counter below zero takes no time.
     #[inline]
     pub(crate) fn time_of_count(&self, units: i64) -> Span {
         self.time_of(u64::try_from(units).unwrap_or(0))

@@ -1,8 +1,8 @@
-//! `clock`: a time for each port from which on it is free.
+//! `clock`: each port has a time at which it becomes free.
 //!
-//! An RSV gets `start = max(now, free)` and moves `free` behind its burst, at both ports. Nothing is counted down, so nothing
-//! can leak: what is not used passes. With at most one open burst of K frames per context, slots no shorter than a frame
-//! and nobody early, a port queues at most contexts · K frames, however late anybody is.
+//! An RSV gets `start = max(now, free)` and moves `free` behind its burst, at both ports. There is no counter that could
+//! drift: an unused slot simply passes. A port queues at most contexts · K frames, however late hosts are, if each context has
+//! at most one open burst of K frames, slots are no shorter than a frame and no host is early.
 
 use units::{Bytes, Span, Time};
 use wire::ethernet::{MIN_FRAME, on_wire};

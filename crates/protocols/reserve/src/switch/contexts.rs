@@ -40,7 +40,7 @@ pub(super) enum RepeatedRsv {
     New(Option<(u16, Demand)>),
     /// A new burst, while the rest of the one before is still open.
     Replaces,
-    /// The same burst again, which has not been sent.
+    /// The RSV of a burst that has not been sent, repeated.
     Again,
     /// A burst that has been sent already.
     Stale,

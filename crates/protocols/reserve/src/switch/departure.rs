@@ -113,7 +113,7 @@ impl Scheduler for DepartureScheduler {
         counted_reservation(&self.slots, *self.input.read(usize::from(port)), *self.output.read(usize::from(port)))
     }
 
-    /// The table of contexts has given everything back; what is queued still leaves.
+    /// Needs nothing: the table of contexts has given all reservations back, and queued frames still leave.
     fn on_port_down(&mut self, _: u16) {}
 }
 

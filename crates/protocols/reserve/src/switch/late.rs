@@ -21,7 +21,7 @@ pub(crate) struct LateScheduler {
     clocks: PortClocks,
     kept: KeptRsvs,
     horizon: Span,
-    /// No kept RSV is to be answered before this.
+    /// Earliest time at which a kept RSV is to be answered.
     wake_at: Time,
 }
 

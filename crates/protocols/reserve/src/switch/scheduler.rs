@@ -128,17 +128,17 @@ pub(crate) trait Scheduler {
         self.on_reserved(touches, frame)
     }
 
-    /// A frame comes that was not reserved. None if there is no room for it, which is only asked if it is `limited`.
+    /// Admits a frame without reservation. `None` if it is `limited` and there is no room.
     fn on_unasked(&mut self, now: Time, touches: PortTouches, frame: FrameVisit, limited: bool) -> Option<Charge>;
 
     /// A frame has left its queue, or was dropped at it.
     #[inline]
     fn on_gone(&mut self, _touches: PortTouches, _charge: Charge) {}
 
-    /// Gives back a reservation that will not be used.
+    /// Returns a reservation that will not be used.
     fn release(&mut self, _touches: PortTouches, _unused: UnusedUnits) {}
 
-    /// The RSV that is kept for a context, if any, will not be answered.
+    /// Discards the RSV that is kept for a context, if any.
     fn forget(&mut self, _context: u32) -> Option<u64> {
         None
     }
@@ -149,7 +149,7 @@ pub(crate) trait Scheduler {
         Time::NEVER
     }
 
-    /// Answers one kept RSV, if one is due. Called until it returns none.
+    /// Answers one kept RSV, if one is due. The caller repeats this until it returns `None`.
     fn on_wake(&mut self, _now: Time, _touches: PortTouches) -> Option<(AdmittedRsv, Grant)> {
         None
     }

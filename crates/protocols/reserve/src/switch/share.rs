@@ -19,7 +19,7 @@ pub(super) struct UnreservedShare {
 }
 
 impl UnreservedShare {
-    /// None without a share: then frames that nobody reserved take their slots from those who reserve.
+    /// The share of frames without reservation. `None` without a share: then these frames take slots from reserved ones.
     pub(super) fn new(params: &RackParams) -> Option<Self> {
         let share = params.ingress_share.get();
         if params.ingress_share.is_zero() {

@@ -1,4 +1,4 @@
-//! A connection's bitmap: blocks of the pool in a row, reached only at both ends.
+//! A connection's bitmap: a list of blocks of the pool, accessed only at its two ends.
 //!
 //! MELO §3.2.3, Fig. 3(c). A bit says whether a packet arrived. The bitmap reaches from the first missing packet to the last
 //! known one. The lowest bits of a PSN select the bit in its block, so blocks need no address:

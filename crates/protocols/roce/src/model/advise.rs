@@ -30,7 +30,7 @@ pub struct Goal {
 pub enum Advice {
     /// The cheapest setting that reaches the goal.
     Set(AdvisedSetting),
-    /// No setting with up to [`MOST_COPIES`] of everything does.
+    /// No setting with up to [`MOST_COPIES`] of everything reaches the goal.
     Unreachable(GoalObstacle),
 }
 

@@ -266,8 +266,8 @@ fn behind_tail(lost: f64, dummy_lost: f64, dummies: u32, again: &RetransmissionC
     }
 }
 
-/// No answer to any dummy comes back, though the tail arrived. Dummies are acknowledged one by one until one is lost; those
-/// behind it draw one NAK between them.
+/// Probability that no answer to any dummy comes back, though the tail arrived. The receiver acknowledges dummies one by one
+/// until one is lost; those behind it cause one NAK together.
 fn dummies_unanswered(lost: f64, dummies: u32, again: &RetransmissionChance<'_>) -> f64 {
     let ack_lost = (1.0 - lost) * again.ack_lost;
     let first_lost = |before: u32| {

@@ -20,7 +20,8 @@ struct Slack {
     timeouts: u64,
     /// Losses that go-back-N may repair.
     repairs: u64,
-    /// The same, if the tail is lost too and shown by a dummy; none if even the tail alone is late.
+    /// Losses that go-back-N may repair if the tail is lost too and a dummy reveals it; `None` if the tail alone is late
+    /// already.
     repairs_beside_tail: Option<u64>,
     /// A tail whose loss nothing shows is late.
     unseen_tail: f64,
@@ -85,7 +86,7 @@ impl TimeoutModel {
         self.mean_late(&self.given(setting), timing, slack)
     }
 
-    /// The same if no copy, dummy or ACK were ever lost: what go-back-N alone takes.
+    /// Probability of being late if no copy, dummy or ACK were ever lost: the part of go-back-N alone.
     pub(super) fn late_by_repairs(&self, timing: &PenaltyTiming, slack: Span) -> f64 {
         let setting = TimeoutSetting { tail: TailProtection::Dummies(1), ..TimeoutSetting::NONE };
         let mut given = self.given(&setting);

@@ -9,7 +9,7 @@ use crate::{Psn, RdmaFraming};
 /// The most packets that may be outstanding: half of what the two bytes for the start of a hole can distinguish.
 pub const MAX_OUTSTANDING: u32 = 1 << 15;
 
-/// The same at both ends.
+/// Configuration of a connection, which must be equal at both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SelectiveConfig {
     /// Payload of a full packet.
@@ -72,7 +72,7 @@ impl Default for SelectiveConfig {
 }
 
 impl From<crate::RoceConfig> for SelectiveConfig {
-    /// The same connection with selective retransmission instead of go-back-N.
+    /// Converts the configuration of a go-back-N connection.
     fn from(config: crate::RoceConfig) -> Self {
         Self { max_outstanding: config.max_outstanding.min(MAX_OUTSTANDING), ..Self::of(&config) }
     }

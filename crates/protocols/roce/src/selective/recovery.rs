@@ -44,7 +44,7 @@ pub enum NackInfo {
     News,
     /// The NACK cannot be remembered, or names no gap: send everything from this place on.
     GoBack(u64),
-    /// No receiver in its right mind sends this.
+    /// The NACK contradicts the protocol.
     Invalid,
 }
 

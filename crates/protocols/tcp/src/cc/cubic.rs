@@ -30,7 +30,7 @@ const C: f64 = 0.4;
 /// β, in 1024ths.
 const BETA: u64 = 717;
 const UNIT: u64 = 1_024;
-/// Below this many segments HyStart does not look.
+/// Smallest window, in segments, at which HyStart may end slow start.
 const HYSTART_LOW_WINDOW: u64 = 16;
 /// Round trips measured this soon after a reduction reflect the queue that caused it.
 const SETTLE: Span = Span::from_ms(1_000);
@@ -227,7 +227,7 @@ impl CubicCurve {
         }
     }
 
-    /// The same as a kernel counts: whole segments, and what is just enough waits for the next.
+    /// Grows the Reno-friendly window by whole segments as a kernel does; an exact quotient waits for the next acknowledgement.
     fn grow_friendly_by_segments(&mut self, segments: u64, mss: u64) {
         let per = segments * 15 / 8 * mss;
         let steps = self.credit.saturating_sub(1) / per.max(1);

@@ -64,8 +64,8 @@ impl BufferGrowth {
         Span::from_ps(self.rtt.eighths / 8)
     }
 
-    /// A segment arrived in order. `echo` is the timestamp that a full one returns, with its age; `unread` if something had
-    /// arrived before it that nobody has read.
+    /// Handles a segment that arrived in order. `echo` is the timestamp that a full-sized segment returns, with its age;
+    /// `unread` is true if earlier data waits for the application.
     pub(super) fn on_segment(&mut self, now: Time, place: &ReceivePlace, echo: Option<(u32, Span)>, unread: bool) {
         if let Some((echo, age)) = echo.filter(|(echo, _)| *echo != self.rtt.echo) {
             self.rtt.echo = echo;

@@ -9,12 +9,12 @@ impl Scoreboard {
         self.sacked_end().map_or(0, |end| self.index_of(end) as u64)
     }
 
-    /// The first segment is lost, unless it was sent again or has arrived.
+    /// Marks the first segment lost, unless it was sent again or has arrived.
     pub(crate) fn mark_head_lost(&mut self) {
         self.mark_first_lost(1);
     }
 
-    /// Marks those of the first `count` segments lost that left once and have not arrived.
+    /// Marks lost every one of the first `count` segments that left once and has not arrived.
     pub(crate) fn mark_first_lost(&mut self, count: u64) {
         for index in 0..self.records.len().min(usize::try_from(count).unwrap_or(usize::MAX)) {
             self.mark_original_lost(index);

@@ -236,7 +236,7 @@ impl SendBuffers {
         several && self.tso.push || part.push && part.end <= end
     }
 
-    /// The same for a copy; `more` if the copy of what follows in the stream leaves next.
+    /// Decides whether a copy, which left last, carries PSH. `more`: the copy of the next segment in the stream follows.
     fn end_copy<O: Out<TcpConnection>>(&mut self, now: Time, (seq, end): (u64, u64), more: bool, out: &mut O) -> bool {
         let (at, last_end, count) = self.copy;
         let together = last_end == seq && TcpSite::CopyTogether.ask(out, at == now);
@@ -267,7 +267,7 @@ impl TcpSender {
         }
     }
 
-    /// Takes in what was blocked, if enough room has come.
+    /// Accepts bytes of a blocked write, if enough room is free again.
     pub(super) fn take_blocked<O: Out<TcpConnection>>(&mut self, out: &mut O) -> u64 {
         let (una, written) = (self.una, self.written);
         let Some(socket) = self.socket.as_mut().filter(|socket| socket.buffers.blocked > 0) else { return 0 };

@@ -30,12 +30,11 @@ pub struct FlowSummary<'a, C> {
     /// By wires.
     pub corrupted: u64,
     pub pfc_pauses: u64,
-    /// Pauses, where switches have PFC.
+    /// Pauses by PFC; `None` if switches have no PFC.
     pub pfc: Option<PauseSummary>,
-    /// Queue lengths of the ports that are watched, or of all switch ports if none is, weighted by time, where they are
-    /// measured.
+    /// Queue lengths of the watched ports, or of all switch ports if none is watched; `None` if they are not measured.
     pub queue_bytes: Option<QueuePercentiles>,
-    /// Round-trip times of RDMA data packets, where they are measured.
+    /// Round-trip times of RDMA data packets; `None` if they are not measured.
     pub rtt_us: Option<RttPercentiles>,
     /// Telemetry, where switches write it.
     pub int: Option<IntSummary>,
@@ -78,7 +77,7 @@ impl From<PauseTotals> for PauseSummary {
     }
 }
 
-/// Lengths of queues, in bytes of wire time, each not exceeded for its share of the time.
+/// Percentiles of the queue lengths, weighted by time, in bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueuePercentiles {
     pub p50: Option<u64>,

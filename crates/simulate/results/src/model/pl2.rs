@@ -13,7 +13,7 @@ use super::text::percent;
 
 /// Bursts that advice chooses among: with shorter ones RSVs take more than 2 % of the sender's wire.
 const BURSTS: [u32; 3] = [4, 8, 16];
-/// No NIC has more contexts for one port.
+/// Most contexts that a NIC has for one port.
 const MOST_CONTEXTS: u32 = 64;
 
 /// Question about a rack.
@@ -33,9 +33,9 @@ pub struct Pl2Question {
 #[derive(Debug, Serialize)]
 pub struct Pl2Answer {
     bound_bytes: u64,
-    /// Throughput of one host that has the rack for itself.
+    /// Throughput of a host while no other host sends.
     throughput_gbps: f64,
-    /// Added to a burst beside everybody.
+    /// Delay of a burst while all hosts send.
     wait_us: f64,
     ceiling_gbps: f64,
     /// Half-life with the paper's scheduler; `None` without loss.

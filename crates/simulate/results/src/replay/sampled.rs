@@ -43,7 +43,7 @@ pub fn draw_clocks(setup: &NetworkSetup, apart: Span) -> Vec<Span> {
     (0..setup.topology.nodes.len()).map(&mut clock).collect()
 }
 
-/// The same packets, at the times that samples give, by the clocks of their hosts.
+/// Packets with the times that samples give, by the clocks of their hosts.
 pub fn sampled(
     connections: &[RecordedConnection],
     threshold: Span,

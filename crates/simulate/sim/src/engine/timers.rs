@@ -1,9 +1,9 @@
-//! Deadlines that move often, on a queue that cannot forget.
+//! Deadlines that move often, on an event queue that cannot remove events.
 
 use units::Time;
 
-/// The timers of one machine, by slot. A deadline that moves back costs nothing: the event that comes too early looks
-/// at it again. One that moves forward is scheduled anew, and the event left over finds nothing to do.
+/// The timers of one machine, by slot. A later deadline costs nothing: the event that fires too early is scheduled again. An
+/// earlier deadline gets a new event, and the old event has no effect.
 #[derive(Clone, Debug)]
 pub struct Timers<K, const N: usize> {
     deadlines: [Time; N],

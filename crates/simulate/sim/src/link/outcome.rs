@@ -75,7 +75,7 @@ pub struct LinkOutcome {
     pub receiver: Counters,
 }
 
-/// The same fields whether there is anything in them or not, for scripts that reach for one.
+/// Writes all fields, with nulls if there are no delays, because scripts expect the fields.
 fn null_by_null<S: serde::Serializer>(delay: &Option<DelayUs>, serializer: S) -> Result<S::Ok, S::Error> {
     let field = |what: fn(&DelayUs) -> f64| delay.as_ref().map(what);
     let fields = [

@@ -37,7 +37,7 @@ pub fn ports(who: Conversation, served: u16) -> [u16; 2] {
     if who.forward { [own, served] } else { [served, own] }
 }
 
-/// The same both ways, as a hash over ports requires; the flow's number distinguishes flows.
+/// UDP ports of a flow's packets, derived from its number. Both directions use the same pair, so that ECMP hashes them alike.
 pub(crate) fn roce_ports(who: Conversation) -> [u16; 2] {
     [0xc000 | (who.flow & 0x3fff) as u16, roce::PORT]
 }

@@ -90,7 +90,7 @@ impl Flows {
         number
     }
 
-    /// No packet of a connection is left: its number is free.
+    /// Frees the number of a connection that has no packets left.
     pub(super) fn vacate(&mut self, id: ConnectionId) {
         let connection = &mut self.connections[id];
         assert!(!std::mem::replace(&mut connection.vacated, true), "a packet outlived its connection");

@@ -234,7 +234,7 @@ impl SimPort {
         }
     }
 
-    /// The same in bytes.
+    /// Backlog in bytes.
     pub(crate) fn backlog_bytes(&self, now: Time) -> u64 {
         self.bytes_of_time(self.backlog(now))
     }

@@ -31,9 +31,9 @@ use std::fmt;
 use super::setup::NetworkSetup;
 use crate::topology::Unreachable;
 
-/// The thesis's MTU, in which differences are given, as a frame: 1,500 bytes, header and check.
+/// Frame of the thesis's MTU, the unit of differences: 1,500 bytes, header and check.
 pub const MTU_FRAME: u32 = 1_518;
-/// A queue this close to its limit drops what is tagged: five packets of 1,500 bytes, as they count in a buffer.
+/// Free room of a queue below which tagged packets are dropped: five packets of 1,500 bytes with their headers.
 pub const NEAR_LIMIT: u64 = 5 * 1_538;
 
 /// Reason why queues cannot be replayed.

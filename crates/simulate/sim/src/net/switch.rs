@@ -43,7 +43,7 @@ pub(super) struct SimSwitch {
     settings: SwitchSettings,
     /// All its ports, by number.
     pub ports: Vec<DirectedLink>,
-    /// No less than what all ports have to send, in bytes of wire time.
+    /// Upper bound on the bytes that all ports have to send, in wire time.
     bound: u64,
     /// Held for all ingress ports beyond what is reserved for each, if anybody can be paused.
     shared: u64,

@@ -7,7 +7,7 @@ use super::sizes::SizeTrace;
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkloadError {
     Load(f64),
-    /// Says what was expected instead.
+    /// Description of the value that was expected.
     Expected(&'static str),
     FanIn {
         fan_in: usize,

@@ -21,7 +21,7 @@ pub struct RoundLane {
     pub sizes: Vec<u64>,
 }
 
-/// The same lanes again and again, and how far they have come. The group of a flow is the number of its round.
+/// Rounds over the same lanes, and their progress. The group of a flow is the number of its round.
 #[derive(Clone, Debug)]
 pub struct FlowRounds {
     lanes: Vec<RoundLane>,

@@ -149,7 +149,7 @@ pub struct ClockDemoResult {
     pub key: bool,
     /// Forged frames, and what became of them.
     pub forged: ForgedFrames,
-    /// The same plan with ptp4l; none if it is not installed.
+    /// Result of ptp4l with the same plan; `None` if it is not installed.
     pub ptp4l: Option<Ptp4lOutcome>,
     /// Verdicts on what was aimed for.
     pub verdicts: Vec<ClockVerdict>,

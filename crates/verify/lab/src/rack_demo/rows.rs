@@ -41,9 +41,9 @@ pub(super) enum RackWay {
     Plain,
     /// Through stand-ins, without reservations.
     Shim,
-    /// The same with reservations, as PL2 is printed.
+    /// Through stand-ins, with reservations as PL2 is printed.
     Paper,
-    /// The same with a scheduler that has a bound.
+    /// Through stand-ins, with a scheduler that has a bound.
     Pl2,
 }
 
@@ -198,7 +198,7 @@ impl RackRow {
         sent / (planned * LEAST_SENT).min(planned / self.senders as f64 * LEAST_OFFERED)
     }
 
-    /// The same row of all rounds.
+    /// Combines the same row of all rounds.
     fn of(rounds: &[&Self]) -> Self {
         let sum = |value: fn(&Self) -> u64| rounds.iter().map(|row| value(row)).sum();
         let middle = |value: fn(&Self) -> f64| median(rounds.iter().map(|row| value(row)).collect());
@@ -259,7 +259,7 @@ const LEAST_SENT: f64 = 0.8;
 const MOST_BUSY: f64 = 0.8;
 
 impl RackDemoResult {
-    /// The same in the simulator, which is always fast enough.
+    /// Combines rounds of the simulator, whose switch is never too slow.
     pub(super) fn simulated(plan: &RackDemoPlan, rounds: &[Vec<RackRound>]) -> Self {
         Self { simulated: true, ..Self::of(plan, rounds, "simulated", NetworkPrivilege::Rootless) }
     }

@@ -66,7 +66,7 @@ impl<'a> SoakStream<'a> {
         }
     }
 
-    /// Takes exactly `count` bytes, in the pieces in which they come.
+    /// Takes exactly `count` bytes and hands them to `each` in pieces as they arrive.
     pub(crate) fn take(&mut self, mut count: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         while count > 0 {
             let more = self.more()?;

@@ -19,7 +19,7 @@ use linux::net::Namespace;
 use load::{self, RoundTrips};
 use units::StopFlag;
 
-/// No request may take longer.
+/// Longest time that a request may take.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
 
 /// Totals of one kind of traffic.

@@ -33,7 +33,7 @@ impl GuestHost {
         Self::in_namespace(Namespace::new()?, address)
     }
 
-    /// The same in a namespace with the number of one that is gone, if it can be had.
+    /// A host in the namespace number of a host that is gone, if that number is free.
     pub fn numbered(number: u64, address: Ipv4Addr) -> net::Result<Self> {
         for _ in 0..ROUNDS {
             std::thread::sleep(TAKEN_APART);

@@ -69,7 +69,7 @@ impl From<OutsideCounts> for OutsidePackets {
 #[derive(Debug, Serialize)]
 struct LostPacketLine {
     time: u64,
-    /// The same by DOWN's clock: between these.
+    /// Interval of the loss by DOWN's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     time_down: Option<(u64, u64)>,
     src: IpAddr,

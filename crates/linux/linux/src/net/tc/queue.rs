@@ -75,8 +75,8 @@ impl Netlink {
         self.execute_on(index, format_args!("delete the queue of"), request)
     }
 
-    /// None if the interface has no such discipline. The whole list is asked for: a question for one
-    /// discipline is answered to everybody who listens for changes.
+    /// Reads the statistics of a discipline; `None` if the interface has none. Asks for the whole list, because the kernel
+    /// sends the answer to a question for one discipline to everybody who listens for changes.
     pub fn qdisc_statistics(&self, index: u32, qdisc: Qdisc) -> Result<Option<QdiscStatistics>> {
         let parent = if qdisc == Qdisc::Clsact { CLSACT } else { ROOT };
         let request = NetlinkRequest::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &header(index, 0, 0, 0));

@@ -126,7 +126,7 @@ impl CollectedSegment {
         self.ends.values().map(|end| end.heard).max().unwrap_or_default()
     }
 
-    /// No end has reported for long.
+    /// True if no end has reported for long.
     pub(crate) fn is_silent(&self, now: Timestamp) -> bool {
         now.since(self.heard()) > self.silence()
     }

@@ -35,7 +35,7 @@ pub(crate) struct Moments {
 const HEALTHY: f64 = 1e-18;
 
 impl Years {
-    /// None if `progress` ended it.
+    /// Runs a year. `None` if `progress` ended it.
     pub(crate) fn run(
         fabric: &Fabric,
         trace: &[CorruptionEvent],

@@ -21,7 +21,7 @@ pub struct NetworkRun {
     /// called.
     pub fct: Vec<f64>,
     pub slowdown: Vec<f64>,
-    /// The same with the flows' sizes, in the order of their ends.
+    /// Completion times and slowdowns with the flows' sizes, in the order of their ends.
     pub flows: Vec<SizedFlow>,
     pub counts: RunCounts,
     pub traffic: Traffic,
@@ -135,7 +135,7 @@ pub struct SampledMoment {
     pub span: f64,
     /// Payload received, of all traffic.
     pub goodput_gbps: f64,
-    /// The same with the headers of full packets.
+    /// Payload and headers of full packets received, of all traffic.
     pub packets_gbps: f64,
     /// Rate of the first port watched, preambles and gaps included.
     pub port_gbps: f64,

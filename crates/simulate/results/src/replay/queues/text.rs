@@ -76,7 +76,7 @@ fn drops(drops: &DifferenceOfDrops) -> String {
     }
 }
 
-/// Those where most was dropped, and then those that differ most.
+/// Ports, ordered by dropped packets and then by queue content difference.
 fn ports(rows: &[QueuePortRow]) -> String {
     let mut used: Vec<&QueuePortRow> =
         rows.iter().filter(|row| row.queues.held > 0.0 || row.queues.mean > 0.0 || row.drops.in_either > 0).collect();

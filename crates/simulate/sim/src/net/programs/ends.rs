@@ -25,7 +25,8 @@ pub trait NetworkProgram: SwitchProgram<Frame = SimPacket> {
     #[inline]
     fn on_call(&mut self, _now: Time, _end: EndId, _call: EndCall<'_>, _tag: Option<&Self::Tag>) {}
 
-    /// Receiver of the answers about time that an end's machine asks for during the next call. By default nothing is left of it.
+    /// Receiver of the decisions about time that an end's machine makes during the next call. The default ignores them and
+    /// compiles to nothing.
     #[inline]
     fn decisions(&mut self, _end: EndId) -> impl DecisionSink {
         NoDecisions

@@ -62,7 +62,7 @@ pub struct RackOutcome {
 struct SimRack {
     switch: ReservingSwitch,
     params: RackParams,
-    /// No queue up to this is too long.
+    /// Length up to which a queue keeps its bound.
     least_bound: u64,
     /// True if one of its links may fall behind its slots, because it repeats frames or holds them back.
     falls_behind: bool,

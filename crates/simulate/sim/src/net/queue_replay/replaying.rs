@@ -227,7 +227,7 @@ impl SwitchProgram for ReplayProgram<'_> {
 }
 
 impl RecordedConnection {
-    /// The same packets, each stream's at other times: those that `change` makes of them, and later by the clock of their host.
+    /// A copy with other times: `change` computes them for each stream, and the clock of the stream's host delays them.
     #[must_use]
     pub fn retimed(&self, mut change: impl FnMut(&[Time]) -> Vec<Time>, clocks: [Span; 2]) -> Self {
         let mut retimed = self.clone();

@@ -72,7 +72,7 @@ pub(super) fn largest_message(mtu: u32) -> u64 {
     roce::MAX_MESSAGE.min(u64::from(roce::MAX_OUTSTANDING) * u64::from(mtu))
 }
 
-/// The same both ways, as a hash over ports requires; the flow's number distinguishes flows.
+/// UDP ports of a flow's packets, derived from its number. Both directions use the same pair, so that ECMP hashes them alike.
 pub(super) fn ports(who: Conversation) -> [u16; 2] {
     address::roce_ports(who)
 }

@@ -18,7 +18,7 @@ use crate::workload::SizeTrace;
 use settings::KeyShape::One;
 use settings::{Keys, ReadResult, SettingsReader};
 
-/// Ethernet, IP and UDP, and 16 bytes that say which bytes of which message.
+/// Bytes of the Ethernet, IP and UDP headers and the frame check, and of a 16-byte header with the message and the offset.
 const HEADERS: u32 = 14 + 20 + 8 + 16 + 4;
 /// A grant or the like.
 const CONTROL: u32 = 64;

@@ -39,7 +39,7 @@ const MOST_RECORDED: usize = 512;
 const HOUR: u64 = 3_600;
 /// Time for another keeper, which is looked for once a second, and for frames to pass without a daemon.
 const KEEPER_WITHIN: Duration = Duration::from_secs(5);
-/// The same on a machine that may be busy.
+/// Limit of a wait on a machine that may be busy.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Time in which everything that the daemon had sent when it was killed has arrived.
 const SETTLED: Duration = Duration::from_millis(100);

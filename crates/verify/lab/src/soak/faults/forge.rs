@@ -23,7 +23,7 @@ const HAS_FEEDBACK: u8 = 1 << 2;
 /// Window and longest frame that the bench's daemons agree on.
 const WINDOW: u16 = super::ledger::WINDOW as u16;
 const LONGEST: u16 = 1_500 + (ETHERNET + TAG) as u16 + 4;
-/// No frame that anybody reads: set aside for local experiments, and not ours.
+/// EtherType of local experiments, which nobody reads.
 const NO_PACKET: [u8; 2] = [0x12, 0x34];
 
 impl Forger {

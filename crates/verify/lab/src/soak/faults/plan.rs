@@ -32,7 +32,7 @@ pub enum FaultKind {
     Replayed,
     /// Clients of the metrics port that send a byte now and then.
     SlowMetrics,
-    /// The same on the control socket.
+    /// Clients of the control socket that send a byte now and then.
     SlowControl,
     /// The daemon is restarted while such clients hold both.
     SlowStop,
@@ -178,7 +178,7 @@ impl FaultShuffle {
         Self { random: Random::new(seed, act), kinds, left: Vec::new(), lasting: None }
     }
 
-    /// The same faults, each as long as this.
+    /// Gives each fault this duration.
     #[must_use]
     pub(crate) fn lasting(self, lasting: Option<Duration>) -> Self {
         Self { lasting, ..self }

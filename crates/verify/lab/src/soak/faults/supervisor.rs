@@ -296,7 +296,7 @@ impl<'a> Supervisor<'a> {
         self.state().held = held;
     }
 
-    /// No daemon runs.
+    /// True if no daemon runs.
     pub(crate) fn is_down(&self) -> bool {
         self.state().child.is_none()
     }
