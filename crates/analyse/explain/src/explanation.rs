@@ -37,7 +37,7 @@ pub struct Explanation {
 pub fn has_events(open: OpenCapture<'_>) -> Result<bool, ExplainError> {
     let source = open().map_err(|error| ExplainError::Capture(CaptureError::Read(error)))?;
     let mut reader = CaptureReader::new(source).map_err(ExplainError::Capture)?;
-    // What is damaged is found, and reported, when it is read.
+    // Damage is found and reported when the capture is read.
     Ok(matches!(reader.next(), Ok(Some(record)) if record.link_number == u32::from(EVENT_LINK)))
 }
 

@@ -206,7 +206,7 @@ impl GapContext {
             // Linux waits for room of two segments under a small window (tcp_tso_should_defer).
             Some(TimeCause::ReceiveWindow)
         } else if self.previous == Some(sender.side.other()) {
-            // What the other end said may as well be what this one answers.
+            // This end may be answering what the other one sent.
             None
         } else if was_small && sender.flight() == 0 && self.at - heard < MILLISECOND + self.jitter() {
             Some(TimeCause::Nagle)
@@ -245,7 +245,7 @@ impl GapContext {
         let rest_sure = if rest == TimeCause::ReceiveWindow { sure } else { sure.max(Certainty::Inferred) };
         let rest_side = if rest == TimeCause::DelayedAck { side.other() } else { side };
         pieces.add(heard, rest, rest_side, rest_sure);
-        // Of a sender far away, what is left is the jitter of the way.
+        // For a distant sender the rest is the jitter of the path.
         pieces.add(self.at, if self.is_near { TimeCause::Sending } else { cause }, side, Certainty::Inferred);
     }
 

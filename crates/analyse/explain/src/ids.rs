@@ -153,7 +153,7 @@ impl IdSequence {
         let before = id.wrapping_sub(gap.first);
         let filled = before.saturating_add(segments);
         let after = gap.count.saturating_sub(filled);
-        // What came late was not lost, whatever explained it.
+        // A late segment was not lost, whatever explained its absence.
         self.gaps[place].explained = gap.explained.saturating_sub(segments).min(before);
         self.gaps[place].count = before;
         if after > 0 {

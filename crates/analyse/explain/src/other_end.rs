@@ -26,7 +26,7 @@ pub(crate) fn apply(connections: &mut [ConnectionSummary], missing: [&[MissingPa
         let found = up.or_else(|| of_ends.get(&(ends[1], ends[0])).map(|places| (EndSide::Server, places)));
         let Some((side, places)) = found else { continue };
         let at = packet.loss.at.0;
-        // Of connections that used the same ports one after another, the last that had begun.
+        // If connections used the same ports one after another, the loss belongs to the last that had begun.
         let began = places.iter().copied().filter(|place| connections[*place].start <= at + 1_000_000_000);
         let Some(place) = began.max_by_key(|place| connections[*place].start) else { continue };
         if let Some(loss) = loss(packet, side, &connections[place]) {

@@ -107,7 +107,7 @@ pub(crate) fn read_frame(record: &CaptureRecord<'_>, number: u64) -> FrameConten
     if layer.protocol != ip::TCP {
         return FrameContent::NotTcp;
     }
-    // What came before the IP header is as long as it was kept.
+    // The bytes before the IP header are kept completely.
     let on_wire = (record.len as usize).saturating_sub(record.bytes.len() - bytes.len());
     segment(&layer, bytes, on_wire, record.at.0.min(LATEST), number)
         .map_or(FrameContent::Unusable, FrameContent::Segment)

@@ -143,7 +143,7 @@ fn check_repairs(fabric: &Fabric, share: f64, plan: &Plan, losses: &BTreeMap<Lin
             assert!(out.is_empty() && !satisfied(fabric, share, &BTreeSet::from([repair.id])), "{}", repair.link);
             continue;
         }
-        // Of all links that could come back now, none makes more room.
+        // No other link that could return now makes more room.
         for other in &out {
             let mut without = out.clone();
             without.remove(other);

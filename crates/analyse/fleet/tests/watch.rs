@@ -356,7 +356,7 @@ fn messages() -> impl Strategy<Value = Vec<Message>> {
     let kinds = prop::sample::select(vec![OrderKind::Disable, OrderKind::Enable]);
     let order = (ports, 1..6u64, kinds).prop_map(|(name, number, kind)| order(name, 1, number, kind));
     prop::collection::vec(prop_oneof![2 => state, 1 => order], 0..25).prop_map(|mut messages| {
-        // Of two messages with the same version only one was ever published.
+        // Only one of two messages with the same version was ever published.
         messages.sort_by_key(|message| (message.key(), message.version()));
         messages.dedup_by_key(|message| (message.key(), message.version()));
         messages
@@ -414,7 +414,7 @@ proptest! {
         };
         for message in &messages {
             watcher.on_message(NOW, message).unwrap();
-            // What others order is theirs to answer for; a leaf that they left alone keeps two of its three paths.
+            // Orders by others are not the watcher's fault; a leaf without them keeps two of its three paths.
             for leaf in [0, 1] {
                 let of_leaf = |link: &LinkId| fabric.link(*link).lower == SwitchId(leaf);
                 if !others.iter().any(of_leaf) {

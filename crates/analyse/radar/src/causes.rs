@@ -200,7 +200,7 @@ impl CauseAnalyzer {
 
     fn interval_of(&self, at: Timestamp) -> u64 {
         let since = at.since(self.origin.unwrap_or(at)) / thresholds::ns(self.thresholds.interval);
-        // What comes late belongs to the interval that is open.
+        // Late losses belong to the interval that is open.
         since.max(self.interval.nth)
     }
 
@@ -350,7 +350,7 @@ impl CauseAnalyzer {
         let interval = thresholds::ns(self.thresholds.interval);
         let begin = self.origin.unwrap_or_default().0.saturating_add(interval.saturating_mul(since));
         let whole = (until + 1 - since).saturating_mul(interval);
-        // Where the last interval was cut short, half of it is enough.
+        // Half of the last interval is enough if it was cut short.
         let least = if self.is_last { whole - interval / 2 } else { whole };
         let length = last.since(Timestamp(begin)).saturating_add(1).clamp(least, whole);
         let bins = times.len() as u128;

@@ -42,7 +42,7 @@ impl ClockSlack {
 
     /// Packets that are in one batch here and in another one there, at so many packets a second.
     pub fn packets(&self, per_second: u64) -> u64 {
-        // Of a batch no more than all of its packets can be elsewhere.
+        // At most all packets of a batch can be in another batch.
         let apart = u128::from(self.spread().min(self.batch).as_ps());
         u64::try_from((apart * u128::from(per_second)).div_ceil(1_000_000_000_000)).unwrap_or(u64::MAX)
     }

@@ -214,7 +214,7 @@ impl MeteredSegment {
             return Err(ReportRefusal::Ways { end: end() });
         }
         let (agreed, length) = *self.agreed.get_or_insert((shapes, report.length));
-        // What leaves by one end of a link arrives by the other, and headers may be rewritten another way on each way.
+        // Packets leave by one end of a link and arrive by the other; headers may be rewritten differently in each direction.
         let is_far = self.expected == 2 && self.ends.first().is_some_and(|first| first.name != report.end);
         let [out, came] = agreed;
         for (ours, theirs) in (if is_far { [came, out] } else { [out, came] }).into_iter().zip(shapes) {
@@ -234,7 +234,7 @@ impl MeteredSegment {
                 known: self.ends.iter().map(|end| end.name.clone()).collect(),
             });
         }
-        // As if an earlier incarnation of it had reported before: this report begins a new one.
+        // Pretends that an earlier incarnation has reported before, so that this report begins a new one.
         self.ends.push(SegmentEnd { name: end(), life: !report.life, latest: 0, held: BTreeMap::new() });
         Ok(self.ends.len() - 1)
     }
@@ -252,7 +252,7 @@ impl MeteredSegment {
         let Some(([out, came], _)) = self.agreed else { return };
         let next = self.ends.iter().map(|end| end.latest).max().unwrap_or(0).saturating_add(1);
         self.next = Some(next);
-        // What was sent just before arrives in a batch of now, and clocks may differ.
+        // Packets sent just before arrive in a current batch, and clocks may differ.
         self.judged_from = next.saturating_add(self.patience);
         let way = |from, shape| SegmentPath { from, rolling: RollingDifference::new(shape), called: BTreeMap::new() };
         let is_link = self.expected == 2;
@@ -297,7 +297,7 @@ impl MeteredSegment {
     fn next_held(&self, batch: u64) -> u64 {
         let held = self.ends.iter().filter_map(|end| end.held.first_key_value()).map(|(batch, _)| *batch).min();
         let passed = self.ends.iter().map(|end| end.latest).min().map_or(batch, |latest| latest.saturating_add(1));
-        // Where an end is so far behind that the others cannot wait, nothing is passed.
+        // If an end is so far behind that the others cannot wait, nothing is passed.
         let next = if passed > batch { held.map_or(passed, |held| held.min(passed)) } else { held.unwrap_or(batch) };
         next.max(batch)
     }
@@ -362,7 +362,7 @@ impl MeteredSegment {
             };
             way.judge(settled, self.judged_from, in_doubt, finding);
         }
-        // What was on its way is forgotten with the rest, and would be taken for lost.
+        // Packets under way are forgotten with the rest, and would be reported as lost.
         if gave_up {
             self.doubt(batch);
         }

@@ -272,7 +272,7 @@ impl Outbox {
             Ok(()) => {
                 self.refused.remove(&key);
             }
-            // What we have to say of our ports is not less true for it.
+            // The state of our ports is still true.
             Err(error @ BusError::Key { .. }) => {
                 let again = now.after(pulse.interval);
                 self.refused.insert(key, PublishRefusal { why: error.to_string(), again });

@@ -168,7 +168,7 @@ impl Bus for RedisBus {
         let key = message.key();
         let (name, doing) = (self.name(&key), format!("telling `{}`", self.name(&key)));
         let text = answer::encode(message).map_err(|why| BusError::Key { key: name.clone(), why })?;
-        // What is not older than this message is to be looked at, not overwritten.
+        // A message that is not older than this one must be examined, not overwritten.
         let believed = self.believed.remove(&key).filter(|(version, _)| *version < message.version());
         let mut believed = believed.map(|(_, text)| text);
         for _ in 0..CONTENDED {

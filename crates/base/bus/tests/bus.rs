@@ -361,7 +361,7 @@ proptest! {
         let status = outbox.status();
         prop_assert_eq!(bus.state(), last.into_values().collect::<Vec<_>>());
         prop_assert_eq!((status.waiting, &status.degraded), (0, &None));
-        // What is dropped for want of room may have been published before, and forgotten.
+        // A message that was dropped for want of room may have been published before, and forgotten.
         prop_assert!(status.published <= number && status.published + status.coalesced >= number, "{:?}", status);
         let mut heard = Deduplicator::new();
         let news = bus.lock().heard.iter().filter(|message| heard.is_news(message)).count() as u64;

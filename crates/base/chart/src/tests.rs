@@ -88,7 +88,7 @@ fn figure(chart: &Chart) -> String {
 
 #[test]
 fn labels_of_charts_never_overlap() {
-    // As the page of a fleet's year: values at the upper ends of three axes, right below the panels' names.
+    // Like the page of a fleet's year: values at the upper ends of three axes, right below the panels' names.
     let year = |value: fn(f64) -> f64| {
         vec![Line::new("CorrOpt", (0..=80).map(|at| (f64::from(at) / 10.0, value(f64::from(at)))).collect())]
     };

@@ -55,7 +55,7 @@ impl UnfinishedPath {
         if unfinished.contains(&name) {
             return Err(io::Error::other("is being written already"));
         }
-        // Of a process that was killed and had the same number.
+        // Left by a process that was killed and had the same number.
         remove(&name);
         let made = make(&name)?;
         unfinished.insert(name.clone());

@@ -254,7 +254,7 @@ fn behind_extensions(bytes: &[u8], mut next: u8, mut at: usize) -> (u8, usize, O
             _ => break,
         };
         next = extension[0];
-        // What follows in a later fragment is no header.
+        // A later fragment has no further header.
         if is_later {
             break;
         }

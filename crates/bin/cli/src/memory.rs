@@ -5,7 +5,7 @@ use std::fs;
 /// Lets the kernel forget how large the program has been; how large it is, in bytes.
 #[cfg(feature = "research")]
 pub(crate) fn reset_peak() -> u64 {
-    // Where it cannot, the peak is that of everything so far.
+    // If the kernel cannot reset it, the peak is that since the start.
     let _ = fs::write("/proc/self/clear_refs", "5");
     status("VmRSS:")
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReproduceArgs, json: bool) -> CommandResult {
     }
     terminal.finish();
     let written = args.out.as_ref().map_or(Ok(()), |path| write_pages(path, args, &done, &terminal));
-    // What took an hour is shown, wherever its page is.
+    // Results that took an hour are shown even if their page cannot be written.
     show(args, json, &done, &terminal)?;
     written?;
     if terminal.stopped() { Err(Failure::Interrupted) } else { Ok(()) }

@@ -94,7 +94,7 @@ fn take_up_dead_wire(netlink: &Netlink, ends: &[InterfaceInfo; 2]) -> Result<(),
     for end in ends {
         match netlink.take_up_wire(end.index) {
             Ok(true) => freed.push(end.name.as_str()),
-            // What permission the wire needs it says itself.
+            // The wire itself reports a missing permission.
             Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => return Err(usage(error)),
             Ok(false) | Err(_) => {}
         }

@@ -125,7 +125,7 @@ fn a_simulation_of_the_testbed_has_the_values_of_the_thesis_and_the_same_bytes_e
     let log = folder.path("log.csv");
     let found = json(&["simulate", "--testbed", "--for", "500ms", "--fail", "root@200ms", "--csv", &log]);
     let ns = |key: &str| found[key].as_f64().unwrap();
-    // What nodes have until their first message under the new plan is not what is normal under it.
+    // The error of nodes until their first message under the new plan differs from the normal one under it.
     assert!((42.0..44.5).contains(&ns("eps_normal_max_ns")), "{found}");
     assert!(
         (96.0..110.0).contains(&ns("eps_root_max_ns")) && (360.0..370.0).contains(&ns("root_recovery_us")),

@@ -178,7 +178,7 @@ fn lines_of_follow_are_json_and_a_daemon_that_was_killed_leaves_a_bound_that_gro
     // The next one goes on with the same page and leaves nothing when it ends in peace.
     hosts.start(2);
     hosts.wait_for_state(2, "following");
-    // Who follows goes on with the page of the next daemon also after one that ended.
+    // A program with `--follow` continues with the page of the next daemon after one that ended.
     let mut follow =
         hosts.command(2, &["now", "c", "--follow", "--every", "5ms"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(|line| line.unwrap());
@@ -491,7 +491,7 @@ fn with_a_key_forged_and_replayed_frames_are_counted_and_change_nothing() {
     for expected in ["in the name of b do not open", "of b came before", "in the name of b have no seal"] {
         assert_eq!(hosts.said(0).matches(expected).count(), 1, "{}", hosts.said(0));
     }
-    // What was recorded opens nothing after restarts of either end.
+    // Recorded frames open nothing after either end restarts.
     for host in [1, 0] {
         let mut daemon = hosts.daemons.remove(host);
         daemon.kill().unwrap();

@@ -55,7 +55,7 @@ impl CommandHelp {
     fn unknown(&self, call: &[&str]) -> Option<String> {
         let (mut command, mut is_quoted) = (self, false);
         for word in call {
-            // What is between quotes is a value.
+            // Words between quotes are a value.
             let was_quoted = is_quoted;
             is_quoted ^= word.matches(['"', '\'']).count() % 2 == 1;
             if was_quoted {

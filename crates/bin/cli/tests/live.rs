@@ -208,7 +208,7 @@ fn hit0_outlives_a_killed_daemon_and_the_next_one_adopts_it() {
             let mut said = BufReader::new(again.0.stderr.take().unwrap()).lines();
             assert!(said.next().unwrap().unwrap().contains("adopted"));
             let mut buffer = [0; 2_000];
-            // What was on its way before is read first.
+            // Reads the frames that were under way before.
             sockets[1].set_nonblocking(true).unwrap();
             while sockets[1].recv(&mut buffer).is_ok() {}
             sockets[1].set_nonblocking(false).unwrap();
@@ -542,7 +542,7 @@ fn the_capabilities_of_the_systemd_unit_are_enough() {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
     command.arg(format!("--bounding-set=-all,{wanted}"));
     command.arg(format!("--inh-caps=-all,{wanted}")).arg(format!("--ambient-caps=-all,{wanted}"));
-    // Where the source is, that user may not enter.
+    // The user may not enter the folder of the source.
     let file = lab.folder.join("eth1.toml");
     fs::write(&file, include_str!("../../../../contrib/systemd/eth1.toml")).unwrap();
     command.arg(program).args(["link", "up", "w0", "--config"]).arg(file);
@@ -639,7 +639,7 @@ fn the_wire_corrupts_its_share_and_tells_the_truth_about_it() {
         assert!(said.contains("Ctrl-C ends it"), "{said}");
         const FRAMES: u64 = 5_000;
         let received = lab.stage.ends[0].with(|| send_and_count([a, b], FRAMES)).unwrap();
-        // As Ctrl-C would.
+        // Ends the wire like Ctrl-C.
         Command::new("kill").args(["-INT", &wire.0.id().to_string()]).status().unwrap();
         let mut json = String::new();
         wire.0.stdout.take().unwrap().read_to_string(&mut json).unwrap();

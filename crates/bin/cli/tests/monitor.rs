@@ -438,7 +438,7 @@ impl Lab {
                 netlink.set_loopback_up()?;
                 let link = netlink.existing_link(stage::plug(end))?;
                 let _ = netlink.no_ipv6_autoconf(link.index);
-                // As `stage::give_address` expects it.
+                // The address that `stage::give_address` expects.
                 netlink.set_mac(link.index, [0x02, 0x48, 0x49, 0x54, 0x00, 1 + end as u8])?;
                 netlink.set_mtu(link.index, MTU)?;
                 netlink.set_offloads(stage::plug(end), false)?;
@@ -683,7 +683,7 @@ fn check_journals(lab: &Lab) {
     let is_protect = |entry: &&serde_json::Value| entry["deed"] == "protect" && entry["outcome"] == "done";
     let protect = entries.iter().find(is_protect).unwrap();
     assert_eq!((protect["about"].as_str(), protect["link"].as_str()), (Some("right/x1"), Some("hit0")));
-    // Of one in a hundred; the clean frames before it may be in the same interval.
+    // The loss is one in a hundred; the clean frames before it may be in the same interval.
     assert!((2e-4..5e-2).contains(&protect["evidence"]["loss"].as_f64().unwrap()), "{protect}");
     assert!(lab.deeds("right").0.is_empty(), "the receiver leaves it to the sender");
 }

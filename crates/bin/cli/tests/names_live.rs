@@ -294,7 +294,7 @@ fn an_interface_that_is_renamed_loses_no_address() {
     if !testkit::installed("ip") {
         return;
     }
-    // What is renamed, and to what, and by what name the interface has its address in the end.
+    // Options, renamed interfaces, and the name that has the address in the end.
     for (args, renamed, left) in [
         (&["--take-over"][..], &[("w0w", "wire9")][..], "w0"),
         (&["--take-over"], &[("w0", "other0")], "w0"),

@@ -58,7 +58,7 @@ impl OffloadLab {
         for (end, (inner, outer)) in [("a0", "x0"), ("b0", "x1")].into_iter().enumerate() {
             lab.plug(end, inner, outer);
         }
-        // What a host has by default; receive offload of a veth has to be asked for.
+        // The defaults of a host; receive offload of a veth must be requested.
         run(&lab.ends[0], "ethtool -K a0 tso on gso on tx on sg on gro on");
         run(&lab.ends[1], "ethtool -K b0 tso on gso on tx on sg on gro on");
         Some(lab)
@@ -155,7 +155,7 @@ fn transfer(lab: &OffloadLab) {
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(reader.join().unwrap(), (WRITE * WRITES.div_ceil(4)) as u64);
     });
-    // What is on its way comes, also again.
+    // Waits for frames and their retransmissions.
     thread::sleep(Duration::from_millis(1_500));
 }
 

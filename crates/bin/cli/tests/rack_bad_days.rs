@@ -68,7 +68,7 @@ fn hosts_that_have_joined_carry_ipv6_vlans_fragments_multicast_and_spanning_tree
     any.set_nonblocking(true).unwrap();
     let to = (group, any.local_addr().unwrap().port());
     arrives("multicast", || _ = near.send_to(b"all", to), || any.recv(&mut buffer).ok() == Some(3));
-    // What bridges say to each other goes to a group, and so it goes without a reservation.
+    // Frames between bridges go to a group, hence without a reservation.
     frame_arrives(hosts, [0x01, 0x80, 0xc2, 0, 0, 0], &[0, 38, 0x42, 0x42, 3]);
     let mac = hosts[1].with(|| Netlink::open().unwrap().existing_link("rack0").unwrap().mac).unwrap();
     frame_arrives(hosts, mac, &[0x81, 0, 0, 5, 8, 0]);

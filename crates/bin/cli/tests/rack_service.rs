@@ -55,7 +55,7 @@ fn files_say_what_the_command_line_can_and_daemons_go_on_in_the_background() {
     let (code, said) = outcome(rack.on_host(0, &["join", "--background", "--config"]).arg(&file));
     assert!(code == 0 && said.contains("rack0 stands in for w0"), "{said}");
     let _host = BackgroundDaemon(rack.host_status(0).unwrap()["pid"].as_u64().unwrap());
-    // What is given on the command line goes before the file.
+    // The command line overrides the file.
     let (code, said) = outcome(rack.on_host(0, &["join", "w9", "--config"]).arg(&file));
     assert!(code == 2 && said.contains("there is no interface w9"), "{said}");
     let (code, said) = outcome(rack.on_host(0, &["join", "--background", "--config"]).arg(&file));
@@ -199,7 +199,7 @@ fn notes_of_another_namespace_are_put_aside_when_a_host_joins() {
     let mut notes: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     notes["namespace"]["boot"] = "another".into();
     fs::write(&path, notes.to_string()).unwrap();
-    // As in another namespace: what was made is not there, and the interface is called as ever.
+    // Simulates another namespace: the stand-in is absent, and the interface has its first name.
     let gone = || {
         let netlink = Netlink::open().unwrap();
         netlink.delete_link(netlink.existing_link("rack0").unwrap().index).unwrap();

@@ -351,7 +351,7 @@ fn lost_frames_are_written_as_they_were() {
     let (up, down) = pair(&folder, 200, &[20, 30, 31]);
     let [out, page] = [folder.path("lost.pcapng"), folder.path("page.html")];
     text(&[&up, &down, "--write", &out, "--html", &page]);
-    // Of these packets, all are missing in a capture without them.
+    // The written packets are all missing in a capture without them.
     let again = json(&[&out, &down, "--whole"]);
     assert_eq!((&again["packets_up"], &again["losses"]), (&3.into(), &3.into()));
     let seqs: Vec<&Value> = again["lost"].as_array().unwrap().iter().map(|lost| &lost["tcp_seq"]).collect();

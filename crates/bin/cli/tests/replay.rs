@@ -137,7 +137,7 @@ fn at_level_decisions_the_capture_is_the_same_within_five_microseconds() {
     let at_port = |path: &str| -> Vec<_> { packets(path).into_iter().filter(|packet| packet.0 == 1).collect() };
     let (captured, replayed) = (at_port(&scratch.path("out/seed-1/sw0-h1.pcapng")), at_port(&written));
     assert!(captured.len() > 50 && captured.len() == replayed.len(), "{} {}", captured.len(), replayed.len());
-    // Of different connections, those that left within the error may be in another order.
+    // Packets of different connections that left within the error may be in another order.
     let by_connection = |packets: Vec<(u32, u64, u32, Vec<u8>)>| {
         let mut packets: Vec<_> =
             packets.into_iter().map(|(_, at, _, bytes)| (bytes[34..38].to_vec(), at, bytes)).collect();

@@ -55,7 +55,7 @@ fn witnesses_of_names_namespaces_bridges_and_keepers_see_nothing_wrong() {
         Some(reason) => testkit::skip_part(reason),
         None => kinds.push("firewall"),
     }
-    // How many faults fit into a time depends on the machine.
+    // The number of faults that fit into a time depends on the machine.
     for seconds in [24, 60, 180] {
         let output =
             soak(&["--faults", "--for", &format!("{seconds}s"), "--seed", "1", "--kinds", &kinds.join(","), "--json"]);

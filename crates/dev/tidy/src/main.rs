@@ -10,7 +10,7 @@ use tidy::duplicates::duplicates;
 use tidy::manifests::{read_packages, unused_dependencies};
 use tidy::measure::{Measures, files_without_docs, long_files, long_functions};
 use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
-use tidy::prose::{DocLine, doc_lines, sample};
+use tidy::prose::{DocLine, comment_openings, doc_lines, sample};
 use tidy::references::{broken_names, broken_paths};
 use tidy::source::{SourceFile, parse_workspace, read_workspace};
 use tidy::walks::{Jumps, Walk, walks};
@@ -24,7 +24,7 @@ Prints lines, functions, documentation and names of every crate.
   --long        functions over 40 lines, files over 400 without their tests, files without `//!`
   --duplicates  equal runs of six lines or more
   --walks       files, crates, crate switches and revisits of each walk of ARCHITECTURE.md
-  --odd         documentation lines that begin with What, How, Of and the like
+  --odd         documentation lines, and plain comments, that begin with What, How, Of, The same and the like
   --sample N --seed N
                 sentences drawn at random, half from comments, half from pages
 ";
@@ -94,8 +94,12 @@ fn table(files: &[SourceFile<'_>]) -> Vec<String> {
     lines.push(format!("types that share their name: {} of {types} ({:.1} %)", total.2, percent(total.2, types)));
     lines.push(format!("public names unused outside: {} of {public} ({:.1} %)", total.1, percent(total.1, public)));
     lines.push(format!("duplicates: {}", duplicates(files).len()));
-    let (docs, odd) = (files.iter().flat_map(doc_lines).count(), odd(files).len());
-    lines.push(format!("documentation lines with an odd opening: {odd} of {docs} ({:.1} %)", percent(odd, docs)));
+    let share = |of: &str, lines: Vec<DocLine<'_>>| {
+        let odd = lines.iter().filter(|line| line.is_odd()).count();
+        format!("{of} with an odd opening: {odd} of {} ({:.1} %)", lines.len(), percent(odd, lines.len()))
+    };
+    lines.push(share("documentation lines", files.iter().flat_map(doc_lines).collect()));
+    lines.push(share("plain comments", files.iter().flat_map(comment_openings).collect()));
     lines
 }
 
@@ -134,7 +138,10 @@ fn odd(files: &[SourceFile<'_>]) -> Vec<String> {
     let place = |file: &SourceFile<'_>, doc: DocLine<'_>| format!("{}: {}", file.place(doc.line), doc.text);
     files
         .iter()
-        .flat_map(|file| doc_lines(file).filter(DocLine::is_odd).map(|doc| place(file, doc)).collect::<Vec<_>>())
+        .flat_map(|file| {
+            let lines = doc_lines(file).chain(comment_openings(file));
+            lines.filter(DocLine::is_odd).map(|doc| place(file, doc)).collect::<Vec<_>>()
+        })
         .collect()
 }
 

@@ -6,6 +6,8 @@ use crate::source::SourceFile;
 
 /// First words of a documentation line that leave a reader to look for the noun.
 const ODD: [&str; 12] = ["What", "Whether", "How", "Which", "Who", "Whom", "Where", "When", "Of", "As", "That", "Such"];
+/// Words whose full stop ends no sentence.
+const ABBREVIATIONS: [&str; 6] = [" App. ", " Eq. ", " Fig. ", "(Fig. ", " Alg. ", " e.g. "];
 /// Shorter pieces are names and cells of tables.
 const FEWEST_WORDS: usize = 5;
 
@@ -17,10 +19,10 @@ pub struct DocLine<'f> {
 }
 
 impl DocLine<'_> {
-    /// Begins with a question word or a preposition.
+    /// Begins with a question word or a preposition, or with "The same" as something that stands elsewhere.
     pub fn is_odd(&self) -> bool {
         let first = self.text.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-        ODD.contains(&first)
+        ODD.contains(&first) || self.text.starts_with("The same")
     }
 }
 
@@ -33,6 +35,17 @@ pub fn doc_lines<'f>(file: &'f SourceFile<'_>) -> impl Iterator<Item = DocLine<'
         let is_fence = text.starts_with("```");
         in_block ^= is_fence;
         (!in_block && !is_fence && !text.is_empty()).then_some(DocLine { line, text })
+    })
+}
+
+/// First lines of the plain comments of a file.
+pub fn comment_openings<'f>(file: &'f SourceFile<'_>) -> impl Iterator<Item = DocLine<'f>> {
+    let mut in_comment = false;
+    (1..).zip(file.text.lines()).filter_map(move |(line, text)| {
+        let text = text.trim_start().strip_prefix("//").filter(|text| !text.starts_with(['/', '!']));
+        let is_first = text.is_some() && !in_comment;
+        in_comment = text.is_some();
+        text.filter(|_| is_first).map(|text| DocLine { line, text: text.trim() })
     })
 }
 
@@ -58,21 +71,30 @@ fn sentences_of_page(page: &DocPage) -> Vec<(String, String)> {
     page.paragraphs().iter().flat_map(|(line, text)| sentences(text).map(|found| (place(*line), found))).collect()
 }
 
+/// The sentences of a text. A full stop behind an abbreviation ends none.
 fn sentences(text: &str) -> impl Iterator<Item = String> + '_ {
-    let pieces = text.split_inclusive(". ").map(str::trim);
-    pieces.filter(|piece| piece.split_whitespace().count() >= FEWEST_WORDS).map(str::to_owned)
+    let mut sentences: Vec<String> = Vec::new();
+    for piece in text.split_inclusive(". ") {
+        match sentences.last_mut().filter(|last| ABBREVIATIONS.iter().any(|short| last.ends_with(short))) {
+            Some(last) => last.push_str(piece),
+            None => sentences.push(piece.to_owned()),
+        }
+    }
+    let long = sentences.into_iter().filter(|sentence| sentence.split_whitespace().count() >= FEWEST_WORDS);
+    long.map(|sentence| sentence.trim().to_owned())
 }
 
-/// Sentences drawn at random: half from comments, half from pages. The same seed draws the same ones.
+/// Sentences drawn at random, each at most once: half from comments, half from pages. Equal seeds draw equal sentences.
 pub fn sample(files: &[SourceFile<'_>], pages: &[DocPage], count: usize, seed: u64) -> Vec<String> {
     let comments: Vec<_> = files.iter().filter(|file| !file.is_test()).flat_map(sentences_of_file).collect();
     let pages: Vec<_> = pages.iter().flat_map(sentences_of_page).collect();
     let mut state = seed;
-    let mut draw = |from: &[(String, String)], count: usize| -> Vec<String> {
-        let drawn = (0..count.min(from.len())).map(|_| &from[(splitmix(&mut state) % from.len() as u64) as usize]);
-        drawn.map(|(place, sentence)| format!("{place}: {sentence}")).collect()
+    let mut draw = |mut from: Vec<(String, String)>, count: usize| -> Vec<String> {
+        let mut next =
+            || (!from.is_empty()).then(|| from.swap_remove((splitmix(&mut state) % from.len() as u64) as usize));
+        std::iter::from_fn(&mut next).take(count).map(|(place, sentence)| format!("{place}: {sentence}")).collect()
     };
-    [draw(&comments, count / 2), draw(&pages, count - count / 2)].concat()
+    [draw(comments, count / 2), draw(pages, count - count / 2)].concat()
 }
 
 /// The next number of SplitMix64.
@@ -99,6 +121,23 @@ mod tests {
         let files = parse_workspace(&texts);
         let lines: Vec<_> = doc_lines(&files[0]).map(|doc| (doc.line, doc.is_odd())).collect();
         assert_eq!(lines, [(1, false), (7, true), (8, false)]);
+    }
+
+    #[test]
+    fn a_plain_comment_counts_once() {
+        let source =
+            "//! A file.\n\n// Of what\n// When it ends.\nfn f() {} // What follows a line\n    // The same again.\n";
+        let texts = [SourceText::new("crates/x/a/src/lib.rs", source)];
+        let files = parse_workspace(&texts);
+        let lines: Vec<_> = comment_openings(&files[0]).map(|line| (line.line, line.is_odd())).collect();
+        assert_eq!(lines, [(3, true), (6, true)]);
+    }
+
+    #[test]
+    fn abbreviations_end_no_sentence() {
+        let text = "The sender computes copies by Eq. 2 of the paper. A switch sends them.";
+        let found: Vec<_> = sentences(text).collect();
+        assert_eq!(found, ["The sender computes copies by Eq. 2 of the paper."]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tidy::duplicates::duplicates;
 use tidy::manifests::{CratePackage, read_packages, unused_dependencies};
 use tidy::measure::{files_without_docs, long_files, long_functions};
 use tidy::names::{Definition, count_names, percent, public_items, types_by_name, unused_public};
-use tidy::prose::doc_lines;
+use tidy::prose::{DocLine, comment_openings, doc_lines};
 use tidy::references::{broken_names, broken_paths};
 use tidy::source::{SourceFile, SourceText, parse_workspace, read_workspace};
 use tidy::walks::{Jumps, walks};
@@ -24,7 +24,7 @@ const SHARED_TYPE_NAMES: [&str; 1] = ["Protection"];
 const REPLACEMENTS: [&str; 2] = ["args/absent.rs", "digests/no_redis.rs"];
 /// In percent of the public names of libraries, those that nobody outside uses.
 const UNUSED_PUBLIC_NAMES: f64 = 1.2;
-/// In percent of documentation lines, those that begin with a question word or a preposition.
+/// In percent of documentation lines, and of plain comments, those that begin with a question word or a preposition.
 const ODD_OPENINGS: f64 = 1.0;
 /// Words of the pages in docs/, without what a program has written.
 const WORDS_OF_DOCS: usize = 45_000;
@@ -90,12 +90,13 @@ fn every_file_says_what_it_is() {
 
 #[test]
 fn documentation_opens_with_a_noun_or_a_verb() {
-    let lines = || FILES.iter().flat_map(|file| doc_lines(file).map(move |doc| (file, doc)));
-    let share = percent(lines().filter(|(_, doc)| doc.is_odd()).count(), lines().count());
+    let share = |lines: Vec<DocLine<'_>>| percent(lines.iter().filter(|line| line.is_odd()).count(), lines.len());
+    let (docs, comments) = (FILES.iter().flat_map(doc_lines), FILES.iter().flat_map(comment_openings));
+    let shares = [share(docs.collect()), share(comments.collect())];
     assert!(
-        share <= ODD_OPENINGS,
-        "{share:.1} % of documentation lines begin with What, How, Of and the like: begin with a noun phrase or a verb \
-         (`cargo run -p hitless-tidy -- --odd` lists them)"
+        shares.iter().all(|share| *share <= ODD_OPENINGS),
+        "{shares:.1?} % of documentation lines and of plain comments begin with What, How, Of, The same and the like: begin \
+         with a noun phrase or a verb (`cargo run -p hitless-tidy -- --odd` lists them)"
     );
 }
 

@@ -203,7 +203,7 @@ fn lock_file(path: PathBuf) -> io::Result<Option<(fs::File, PathBuf)>> {
             Err(fs::TryLockError::WouldBlock) => return Ok(None),
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
-        // Who had it before removed the file between our opening it and locking it: that one locks nothing any more.
+        // The former owner removed the file after this process opened it and before it locked it: that lock is void.
         let is_there =
             fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
         if is_there {

@@ -56,7 +56,7 @@ impl Keeper {
     fn start(mut program: Command, carrier: Option<OwnedFd>) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
         program.stdin(reader).stdout(carrier.map_or_else(Stdio::null, Stdio::from)).stderr(Stdio::null());
-        // What ends the daemon from a terminal is not for the keeper.
+        // A signal from the terminal that ends the daemon must not reach the keeper.
         std::os::unix::process::CommandExt::process_group(&mut program, 0);
         Ok(Self { pipe, process: program.spawn()? })
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 pub fn read_key(path: &Path) -> Result<[u8; 16], String> {
     let named = |what: &dyn fmt::Display| format!("key {}: {what}", path.display());
     let mut file = File::open(path).map_err(|error| named(&error))?;
-    // Of the file that is read, before it is: what the path names may change meanwhile.
+    // Checks the opened file, because the path may name another one meanwhile.
     let metadata = file.metadata().map_err(|error| named(&error))?;
     check_secret(&metadata, effective_user()).map_err(|what| named(&what))?;
     let mut text = String::new();

@@ -125,7 +125,7 @@ fn packets(ends: &[Namespace; 2]) -> Result<u64, SystemError> {
 
 fn with_recorder(ends: &[Namespace; 2], load: CostLoad, lasts: Duration) -> Result<Sample, SystemError> {
     let out = std::env::temp_dir().join(format!("hitless-cost-{}.pcapng", std::process::id()));
-    // Of an earlier process with this number.
+    // Left by an earlier process with this number.
     let _ = fs::remove_file(&out);
     let (stop, stopper) = io::pipe().map_err(|error| SystemError(error.to_string()))?;
     let recorded: Result<(Sample, RecordSummary), SystemError> = thread::scope(|scope| {

@@ -39,7 +39,7 @@ fn read_events(data: &[u8], begin: u64, each: &mut impl FnMut(u64, &[u8])) {
         let next = word(data, at + 4);
         at += 4;
         let (skip, len) = match kind {
-            // What is left of the page is empty.
+            // The rest of the page is empty.
             PADDING if delta == 0 => return,
             PADDING => {
                 time = time.wrapping_add(delta);

@@ -67,7 +67,7 @@ pub fn record(config: &RecordConfig, stop: &PipeReader) -> Result<RecordSummary,
         frames: RING,
         send_buffer: 1 << 16,
         promiscuous: false,
-        // Of a loopback, what leaves comes in again.
+        // On a loopback every outgoing packet also comes in.
         outgoing_too: !addresses.iter().any(IpAddr::is_loopback),
     };
     let socket = PacketSocket::open(index, &socket).map_err(|error| match error.kind() {
@@ -178,7 +178,7 @@ impl EvidenceRecorder {
     }
 
     fn take_events(&mut self) -> io::Result<()> {
-        // What is since boot becomes a time of day by what the clocks say now.
+        // Converts times since boot to times of day by the current clocks.
         let boot = time_of_day().saturating_sub(since_boot()).as_nanos() as u64;
         let (out, summary, sockets) = (&mut self.out, &mut self.summary, &mut self.sockets);
         let mut written = Ok(());

@@ -150,7 +150,7 @@ impl Link {
             EndpointCommand::SetCopies(_) | EndpointCommand::Expect(_) => {}
         }
         let command = match (command, &self.copies) {
-            // What the copies aim for is known here.
+            // The link knows the target of the copies.
             (EndpointCommand::Expect(loss), Some(by_loss)) => EndpointCommand::SetCopies(by_loss.expect(loss)),
             (command, _) => command,
         };
@@ -297,7 +297,7 @@ impl Link {
             return;
         }
         self.set_gate();
-        // What waited may go now, or waited for nothing.
+        // Waiting frames may go now, or waited in vain.
         self.context.actions.woken = true;
         if self.context.memory.gate == HostGate::Discard {
             self.context.discard_queued();

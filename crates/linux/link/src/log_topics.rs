@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(lines.len(), 10, "{lines:?}");
         assert_eq!(lines[0], "02:00:00:00:00:00");
         assert!(lines[1].ends_with("(60000 frames since the last report)"), "{}", lines[1]);
-        // What came last is reported too, though nothing follows it.
+        // The last events are reported too, though nothing follows them.
         assert_eq!(limiter.due(at(600_000)).map(|line| line.contains("59999 frames")), Some(true));
         assert_eq!(limiter.due(at(900_000)), None);
     }

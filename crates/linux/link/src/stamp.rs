@@ -226,7 +226,7 @@ impl Stamper {
     pub(crate) fn set_session(&mut self, now: Time, peer_offers: bool, state: SessionState, session: SessionIdentity) {
         self.peer_offers = peer_offers;
         let is_open = matches!(state, SessionState::Active | SessionState::Closing) && self.is_agreed();
-        // Of an epoch that closes, stamped frames may still be on their way.
+        // Stamped frames of a closing epoch may still be under way.
         let session = if is_open { session } else { SessionIdentity::default() };
         let is_other = session != self.session;
         if is_other {

@@ -47,7 +47,7 @@ fn replaced(path: &Path) -> io::Result<File> {
     name.push(format!(".{}.part", std::process::id()));
     let part: PathBuf = path.with_file_name(name);
     let file = match new_private_file(&part) {
-        // Of an earlier process with this number.
+        // Left by an earlier process with this number.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             fs::remove_file(&part)?;
             new_private_file(&part)?

@@ -35,7 +35,7 @@ pub struct MailboxReader<R> {
 pub fn mailbox<R>() -> io::Result<(Mailbox<R>, MailboxReader<R>)> {
     let (requests, receiver) = mpsc::channel();
     let (reader, writer) = io::pipe()?;
-    // Who asks writes after it has asked, and may be kept from it in between: the loop does not wait for that.
+    // A client writes after its request and may be delayed in between; the loop does not wait for that.
     poll::set_nonblocking(reader.as_raw_fd())?;
     Ok((Mailbox { requests, wake: writer }, MailboxReader { requests: receiver, wake: reader }))
 }

@@ -138,7 +138,7 @@ impl LiveMeter {
     pub fn open(config: MeterConfig) -> Result<Self, SystemError> {
         let netlink = Netlink::open()?;
         let name = &config.interface;
-        // Of a protected link the wire: what was lost there never shows at the stand-in.
+        // On a protected link the meter takes the wire: losses there never show at the stand-in.
         let link = netlink.wire_of(name)?;
         let link =
             link.ok_or_else(|| SystemError(format!("there is no interface {name}; `ip link` shows which there are")))?;
@@ -191,7 +191,7 @@ impl LiveMeter {
                 notice(MeterNotice::SuperFrames);
                 self.take_whole_frames()?;
             }
-            // What is still in the ring belongs to batches that must stay open for it.
+            // Packets still in the ring belong to batches that must stay open for them.
             if took < AT_A_TIME && self.close(report) {
                 notice(MeterNotice::ClockWasSet);
             }

@@ -77,7 +77,7 @@ fn metered(ends: &[Namespace; 2], story: impl FnOnce()) -> ([MeterCounters; 2], 
         });
         (0..2).for_each(|_| is_ready.recv().unwrap());
         story();
-        // What is in the ring, and the batch that is open.
+        // Time for packets in the ring and for the open batch.
         std::thread::sleep(Duration::from_millis(200));
         drop(stopper);
         let [left, right] = meters.map(|meter| meter.join().unwrap());

@@ -275,6 +275,6 @@ fn false_alarms(seed: u64, loss: f64, polls: u32) -> usize {
 fn a_port_at_one_in_ten_billion_is_hardly_ever_raised() {
     assert_eq!(false_alarms(3, 1e-10, 2_000_000), 0);
     assert_eq!(false_alarms(4, 1e-9, 3_000_000), 0);
-    // What it is held against: a port at three times the threshold is found in minutes.
+    // The comparison: a port at three times the threshold is found in minutes.
     assert!(false_alarms(5, 3e-8, 2_000) > 0);
 }

@@ -103,7 +103,7 @@ fn orders_switch_off_no_more_ports_than_the_host_allows() {
     assert_eq!(refused.len(), 3);
     assert!(refused[0].contains("1 port is off by order already, and most-off = 1 allows no more"), "{refused:?}");
     assert!(refusals(&give(&mut actor, &[])).is_empty(), "that is said once");
-    // When one is back, the next may go.
+    // The next port may go off when one is on again.
     give(&mut actor, &[enable("eth1", NOW, 9)]);
     give(&mut actor, &[]);
     assert_eq!(actor.executor().0, ["eth1 off", "eth1 on", "eth2 off"]);

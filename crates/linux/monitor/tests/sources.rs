@@ -284,7 +284,7 @@ proptest! {
         let (at_once, mut all_troubles) = read(&mut source::samples(&whole, SampleTiming::Follow).unwrap());
         // A long list of troubles is reported in short.
         all_troubles.truncate(16);
-        // As long as nothing has made sense, that is told with every read.
+        // While no line has made sense, every read says so.
         let lasts = |line: &String| line.starts_with("no line has made sense so far");
 
         fs::write(&grown, []).unwrap();

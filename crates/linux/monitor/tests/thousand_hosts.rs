@@ -129,7 +129,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 /// A connection is a file; many systems allow a process 1,024 of them unless it asks for more. False, and the test is
 /// skipped, where it may not have as many as it needs.
 fn has_descriptors() -> bool {
-    // What it may have now, and the most that it may ask for.
+    // The current limit and the highest that may be requested.
     let limits = || {
         let limits = fs::read_to_string("/proc/self/limits").unwrap();
         let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();

@@ -225,7 +225,7 @@ fn a_host_of_another_version_is_not_answered_and_its_frames_pass_as_they_are() {
 #[test]
 fn a_mark_with_a_message_or_another_mark_inside_is_refused() {
     let mut switch = switch(SchedulerKind::Late);
-    // What a host that has not joined would be left with, once the mark is taken off.
+    // The rest of the frame, once the mark is removed, for a host that has not joined.
     let grant = ReserveMessage { verb: ReserveVerb::Grt(Grant::default()), about: about(1, 1) };
     let mark = DataMark { id: about(0, 1).id, switch_epoch: 7, index: 0, of: 1, ..DataMark::default() };
     for inner in [ReserveHeader::Message(grant), ReserveHeader::Mark(mark)] {

@@ -80,7 +80,7 @@ impl StandIn {
         let name = self.netlink.existing(self.index).map_err(io::Error::from)?.name;
         let mut attempt = 1;
         loop {
-            // What it kept is of no use if somebody has deleted the interface since.
+            // The kept descriptor is useless if somebody has deleted the interface since.
             let kept = self.relieve_keeper().and_then(|kept| Tap::attached(kept.into()).ok());
             let tap = kept.map_or_else(|| Tap::open(&name), Ok);
             match tap {
@@ -99,7 +99,7 @@ impl StandIn {
         if self.host == HostBackend::Tap {
             let mut tap = self.open_tap().map_err(opened)?;
             if self.is_failing_open() {
-                // What the former daemon did not fetch; the kernel has passed newer frames since.
+                // Frames that the former daemon did not read; the kernel has passed newer ones since.
                 tap.discard().map_err(opened)?;
             }
             return Ok(Box::new(tap));
@@ -148,7 +148,7 @@ pub fn wire_socket(mtu: u32, frames: usize) -> PacketSocketOptions {
         vnet: false,
         longest: longest_on(mtu),
         frames,
-        // What is on its way out cannot be overtaken by a retransmission: about a millisecond at 1 Gbit/s.
+        // A retransmission cannot overtake frames in this buffer: about a millisecond at 1 Gbit/s.
         send_buffer: 128 << 10,
         promiscuous: true,
         outgoing_too: false,

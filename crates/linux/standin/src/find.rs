@@ -80,7 +80,7 @@ pub(super) fn room(config: &StandInConfig, wire: u32, overhead: u32) -> Result<u
 
 /// The speed of an interface, if it has a wire and says so.
 pub fn speed(netlink: &Netlink, interface: &str) -> Option<Rate> {
-    // Of interfaces without a wire, the speed is a figure of speech.
+    // Interfaces without a wire have only a nominal speed.
     let driver = netlink.driver(interface).ok()?;
     if matches!(driver.as_str(), "veth" | "tun" | "bridge" | "dummy") {
         return None;

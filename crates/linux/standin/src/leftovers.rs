@@ -27,7 +27,7 @@ pub(super) fn left_by_another(
     let mut notes = directory.map_or(Ok(ChangeNotes::default()), |directory| ChangeNotes::read(directory, name))?;
     let by_index = notes.ends_of(name).map_or(Ok(None), |ends| ends.stand_in(netlink))?.map(|link| link.index);
     let is_meant = |link: &InterfaceInfo| Some(link.index) == by_index || link.answers_to(name);
-    // Of the same name, or of the same interface under another name.
+    // A stand-in for the same name, or for the same interface under another name.
     let is_for_it = |link: &InterfaceInfo| {
         StandInMark::of(link).is_some_and(|mark| mark.interface == *interface || mark.wire == Some(wire.index))
     };

@@ -39,7 +39,7 @@ impl StandIn {
     pub(super) fn take_name(&mut self, config: &StandInConfig) -> Result<(), SystemError> {
         let (wire, links) = (self.netlink.existing(self.wire_index)?, self.netlink.links()?);
         let stand_in = self.netlink.existing(self.index)?;
-        // Of a stand-in that has the name already, all but its own are the interface's.
+        // If the stand-in has the name already, all its alternative names but its own belong to the interface.
         let has_them = stand_in.name == config.interface;
         let lent_before = if has_them { stand_in.altnames } else { Vec::new() };
         let is_taken = |name: &str| links.iter().any(|link| link.answers_to(name));

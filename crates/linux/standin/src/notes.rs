@@ -130,7 +130,7 @@ impl InterfaceChange {
             Self::FailedOpen { .. } => {
                 let was_kept_off = earlier.iter().any(|change| matches!(change, Self::Filtered { .. }));
                 match ends.wire(netlink)? {
-                    // What the kernel received here would be known to no rule by the interface's name.
+                    // Rules by the interface's name would not see what the kernel receives here.
                     Some(wire) if was_kept_off => drop(netlink.drop_all_on_ingress(wire.index)?),
                     Some(wire) => netlink.accept_on_ingress(wire.index, false)?,
                     None => {}
@@ -177,7 +177,7 @@ fn give_back(netlink: &Netlink, ends: &LinkEnds, noted: &MovedAddresses, done: b
         None => MovedAddresses { to: wire.index, ..noted.clone() },
     };
     if !wire.up {
-        // As with any interface that is down: it has addresses, and no routes.
+        // Like any interface that is down, it has addresses and no routes.
         back.routes.clear();
     }
     back.perform(netlink)
@@ -309,7 +309,7 @@ impl ChangeNotes {
         let mut failed: Vec<String> =
             self.carry_back(netlink, &ends, kept).err().map(|error| error.to_string()).into_iter().collect();
         for at in (kept..self.changes.len()).rev() {
-            // What could not be moved off it would go with it.
+            // Deleting the stand-in would delete everything that could not be moved off it.
             if !failed.is_empty() && matches!(self.changes[at], InterfaceChange::Made { .. }) {
                 continue;
             }

@@ -64,7 +64,7 @@ impl StandIn {
         let unwanted =
             [&JOINED_BY_CARD[..], if self.no_super_frames.is_none() && is_veth { &UNCUT } else { &[] }].concat();
         let mut features = self.netlink.features_on(interface, &unwanted).unwrap_or_default();
-        // What an earlier daemon switched off is to be put back as well.
+        // Features that an earlier daemon switched off must be restored as well.
         let noted: Vec<String> =
             self.notes.switched_off().into_iter().filter(|noted| !features.contains(noted)).collect();
         features.extend(noted);

@@ -28,7 +28,7 @@ impl FailsOpen for KeptStandIn {
     fn fail_open(&self, directory: &RunDirectory, name: &str) -> Result<bool, SystemError> {
         let mut notes = ChangeNotes::read(directory, name)?;
         let netlink = Netlink::open()?;
-        // Where nothing but the stand-in was changed, it says itself what it stands in for.
+        // If nothing but the stand-in was changed, the stand-in names its interface itself.
         let alias = netlink.link(name)?.as_ref().and_then(super::stands_in_for);
         if notes.ends_of(name).is_none() {
             notes.ends = alias.map(|wire| LinkEnds {
@@ -78,7 +78,7 @@ impl StandIn {
             self.netlink.accept_on_ingress(self.wire_index, false)?;
         }
         self.netlink.keep_to_itself(self.index)?;
-        // What the kernel passed on last may still be in the queue of another processor; ours must not overtake it.
+        // The kernel's last frames may still be in the queue of another processor; ours must not overtake them.
         std::thread::sleep(SETTLES);
         let found = self.notes.changes.len();
         self.notes.changes.retain(|change| !is_open(change));

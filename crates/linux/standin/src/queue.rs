@@ -269,7 +269,7 @@ fn flow_of(frame: &[u8]) -> usize {
             let ports = if has_ports(ip.protocol) { frame.get(ip.transport..ip.transport + 4) } else { None };
             (ip.addresses(frame), ip.protocol, ports)
         }
-        // What hosts of a rack send has been scheduled already, and a message must not overtake the data before it.
+        // Frames of a rack's hosts are scheduled already, and a message must not overtake the data before it.
         None if kind == OUI_EXTENDED => (&[][..], 0, None),
         None => (frame.get(..12).unwrap_or_default(), 0, None),
     };

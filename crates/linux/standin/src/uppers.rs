@@ -86,7 +86,7 @@ fn check_port(
         )));
     }
     let others = links.iter().filter(|link| link.master == Some(bridge.index) && link.index != wire.index);
-    // What passes the bridge today.
+    // The longest packets that pass the bridge today.
     let needed = others.map(|port| port.mtu.min(wire.mtu)).max().unwrap_or(0);
     if mtu < needed {
         let wanted = needed + (wire.mtu.saturating_sub(mtu));

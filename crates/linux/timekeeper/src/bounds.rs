@@ -161,7 +161,7 @@ mod tests {
         bounds.request_arrived(4, 1_010_300);
         bounds.wave_left(9, 1_013_000);
         assert_eq!(bounds.at(20_000), Some((1_013_000, 1_020_300 + 3)));
-        // What waited longer does not make it worse, and what it says of unknown frames is nothing.
+        // A longer wait does not make it worse, and reports about unknown frames change nothing.
         bounds.wave_received(10, 40_000);
         bounds.wave_left(10, 1_025_000);
         bounds.wave_left(99, 9_999_999);
@@ -184,7 +184,7 @@ mod tests {
             for (number, (wait, way, is_wave)) in (0..).zip(steps) {
                 now += wait;
                 if is_wave {
-                    // What a neighbour knows is rounded, as its own bounds are.
+                    // A neighbour's times are rounded, as its own bounds are.
                     let said = clock(now, rates[0]) - 1;
                     bounds.wave_received(number, clock(now + way, rates[1]) + 1);
                     bounds.wave_left(number, said);

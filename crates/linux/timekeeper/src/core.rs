@@ -129,7 +129,7 @@ impl ClockCore {
         (self.silence_ns, self.settling_ns) = (0, Some(now_ns));
         self.begins_ns = None;
         self.assign_neighbours();
-        // Whom it listens to from now on may not know that yet.
+        // The new neighbour may not know yet that this node listens to it.
         self.next_request_ns = now_ns;
         self.node.on_plan(&self.params, ticks(now_ns), self.part, &mut self.out);
         if self.interval(now_ns).is_none() {
@@ -321,7 +321,7 @@ impl ClockCore {
         if self.begins_ns.is_some_and(|begins| begins <= now_ns) {
             self.begins_ns = None;
             self.node.listen_from(ticks(now_ns));
-            // Who hears of a root waits for its waves, as a node does that hears nothing any more.
+            // A node that hears of a root waits for its waves, like a node that hears nothing any more.
             let hears_of_none = self.neighbours.iter().all(|neighbour| !neighbour.says_later());
             if self.node.is_guest() && self.node.known_term() == SyncTerm::default() && hears_of_none {
                 self.node.reign(&self.params, ticks(now_ns), &mut self.out);

@@ -49,7 +49,7 @@ impl ClockDaemon<'_> {
         let made = self.directory.make().map_err(|error| outside(&path, error))?;
         made.iter().for_each(|line| (self.tell)(line));
         let socket = control::clock_socket(self.directory, &node);
-        // Who has the socket may write on the page.
+        // The owner of the socket may write on the page.
         let control = ControlSocket::at(socket, PATIENCE).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => {
                 DaemonEnd::Trouble(format!("{node} runs already here; `hitless clock status {node}` shows it"))

@@ -99,7 +99,7 @@ impl NeighbourState {
             (self.wave_at, self.first_wave_at) = (None, None);
         }
         if self.term != frame.term {
-            // What it said before was about another time.
+            // The earlier bounds were about another time.
             self.bounds.forget();
             self.term = frame.term;
         }
@@ -110,7 +110,7 @@ impl NeighbourState {
         if let Some(wave) = frame.wave.filter(|wave| wave.term == frame.term) {
             let sent_ns = wave.timestamp.as_ps().saturating_add(wave.correction.as_ps());
             self.bounds.wave_left(frame.number, sent_ns.saturating_sub(wave.uncertainty.as_ps()));
-            // Of two roots' waves that come at once the earlier root's is looked at: a forged one does not hide a true one.
+            // If waves of two roots arrive at once, the earlier root's counts: a forged one does not hide a true one.
             if self.pending.is_none_or(|pending| pending.term >= wave.term) {
                 self.pending = Some(wave);
             }

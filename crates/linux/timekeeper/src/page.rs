@@ -251,7 +251,7 @@ impl ClockPageWriter {
                 writer.publish(&ClockPageEntry::default());
                 Ok(writer)
             }
-            // Who has another one open reads it as it is, and may be an older program.
+            // Programs that have another page open read it unchanged, and may be older.
             _ => Self::begin(path, origin),
         }
     }
@@ -281,7 +281,7 @@ impl ClockPageWriter {
     /// Publishes an entry; all programs read it from now on.
     pub fn publish(&mut self, entry: &ClockPageEntry) {
         let serial = self.serial.wrapping_add(1);
-        // Who sees anything of what follows in this slot also sees that readers were sent to the other one.
+        // A reader that sees anything written below also sees that readers were sent to the other slot.
         fence(Ordering::Release);
         for (at, word) in entry.to_words().into_iter().enumerate() {
             self.page.store(slot_at(serial) + at, word, Ordering::Relaxed);
@@ -369,7 +369,7 @@ impl ClockReader {
             let serial = self.page.load(SERIAL_AT, Ordering::Acquire);
             let slot = slot_at(serial);
             let words = std::array::from_fn(|at| self.page.load(slot + at, Ordering::Relaxed));
-            // What was copied is older than the serial that is read next.
+            // The copied words are older than the serial that is read next.
             fence(Ordering::Acquire);
             if self.page.load(SERIAL_AT, Ordering::Relaxed) == serial {
                 return ClockPageEntry::from_words(words).ok_or(ReadingError::Damaged);

@@ -163,7 +163,7 @@ impl ClockPort {
                 Ok(Some(frame)) => {
                     let raw_ns = KernelClock::Raw.nanoseconds();
                     let payload = buffer.get(ETHERNET..frame.len).unwrap_or_default();
-                    // What two ends say to each other to agree on a session is nothing for the clock.
+                    // Messages by which two ends agree on a session are not for the clock.
                     if let Some(read) = self.seal.read(payload).transpose() {
                         each(PortArrival { frame: read, stamp: frame.at, raw_ns });
                     }

@@ -186,7 +186,7 @@ impl ClockNode {
             NodeState::Following => {
                 backup(|backup, backup_root| backup.is_some() || backup_root).then(|| self.heard + params.first_timeout)
             }
-            // Who never heard a root cannot know that it is missing.
+            // A node that never heard a root cannot know that it is missing.
             NodeState::Turned => (backup(|_, backup_root| backup_root) && self.anchor.is_some())
                 .then(|| self.heard + params.first_timeout + params.second_timeout),
             NodeState::Evicted => None,

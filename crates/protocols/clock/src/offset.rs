@@ -87,7 +87,7 @@ impl OffsetInterval {
 /// The interval that most of these agree on, and how many do (Marzullo 1984). Of several, the first.
 pub fn most_agreed(intervals: &[(i64, i64)]) -> Option<((i64, i64), usize)> {
     let edges = intervals.iter().filter(|(low, high)| low <= high);
-    // Where one ends and another begins they still have that point in common.
+    // Two intervals that touch have that point in common.
     let mut edges: Vec<(i64, bool)> = edges.flat_map(|(low, high)| [(*low, false), (*high, true)]).collect();
     edges.sort_unstable();
     let (mut depth, mut best) = (0_usize, None::<((i64, i64), usize)>);

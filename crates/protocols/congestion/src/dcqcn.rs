@@ -170,7 +170,7 @@ impl Dcqcn {
             return self.notified(self.now);
         }
         let at = (self.now + self.config.nic_delay).min(LATEST);
-        // What comes within a tick of α of another says nothing new.
+        // Notifications within a tick of α of another one add nothing.
         let merge = self.config.alpha_every.min(self.config.decrease_every);
         if self.delayed.back().is_none_or(|last| at >= *last + merge) {
             self.delayed.push_back(at);

@@ -58,7 +58,7 @@ impl MarkShare {
 
     /// A round trip is over: α follows, and counting begins anew.
     pub fn end_round(&mut self) {
-        // What is too small to shrink by a share of g vanishes, or it would never.
+        // A value too small to shrink by a share of g becomes zero, or it would never shrink.
         let decay = match self.alpha >> self.shift {
             0 => self.alpha,
             decay => decay,

@@ -139,7 +139,7 @@ proptest! {
                 let bytes = hop.rate().bytes_in(Span::from_ns(ns)).get() * percent / 100;
                 let joined = hop.rx_bytes();
                 hop.tx_bytes += bytes;
-                // What has joined a queue has left it or is still there.
+                // Every byte that joined a queue has left it or is still there.
                 hop.queue = queue.max(joined.saturating_sub(hop.tx_bytes) as u32);
             }
             acked += more;

@@ -87,7 +87,7 @@ fn dctcp_begins_with_the_product_and_halves_with_an_early_mark() {
     assert_eq!((dctcp.window(), dctcp.rate()), (150_000, Some(Rate::gbps(100))));
     dctcp.on_ack(&AckFeedback { marked: 1, ..ack(0, 12) });
     assert_eq!((dctcp.window(), dctcp.rate()), (75_000, Some(Rate::gbps(50))));
-    // What was in flight then does not cut again; α follows once per round.
+    // Packets in flight at that time do not cut again; α follows once per round.
     (1..=100).for_each(|n| dctcp.on_ack(&AckFeedback { marked: 1, ..ack(n, 12) }));
     assert_eq!(dctcp.window(), 75_000);
     dctcp.on_ack(&AckFeedback { marked: 1, ..ack(101, 12) });

@@ -130,7 +130,7 @@ impl RangeEncoder {
 
     /// The whole stream.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        // Of all numbers that end the stream, the one with the most zeros behind.
+        // Among the numbers that end the stream, takes the one with the most trailing zeros.
         let end = self.low + u64::from(self.range) - 1;
         let zeros = (0..=32).rev().find(|zeros| end >> zeros << zeros >= self.low).unwrap_or(0);
         self.low = end >> zeros << zeros;

@@ -38,7 +38,7 @@ pub struct Dummies {
 impl Dummies {
     /// Makes dummies with nothing to announce yet.
     pub fn new(pace: DummyPace) -> Self {
-        // Who wants none at once wants none before the first interval either.
+        // A pace without immediate dummies begins with the first interval.
         let next = if pace.copies == 0 { Time::ZERO + pace.every } else { Time::ZERO };
         Self { pace, left: 0, first: None, next }
     }

@@ -206,7 +206,7 @@ impl Losses {
     #[inline(never)]
     pub(crate) fn list(&self, feedback: &mut Feedback, newest_first: bool) {
         let unlisted = if newest_first {
-            // What is left over lies before what is listed, so the oldest run is the first of it.
+            // The unlisted runs lie before the listed ones, so the oldest run is the first of them.
             let rest = self.list_runs(feedback, self.runs.iter().rev());
             rest.map(|first| self.first().filter(|oldest| oldest.offset_from(first) < 0).unwrap_or(first))
         } else {

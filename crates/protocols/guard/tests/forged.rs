@@ -109,7 +109,7 @@ fn two_ends_in_different_epochs_find_out_though_the_link_is_idle() {
     for epoch in [80_002, 80_004] {
         inject(&mut link, Side::Left, forged(SessionKind::Hello { asked: false }, epoch));
         inject(&mut link, Side::Left, forged(SessionKind::Confirm, epoch));
-        // What Left says about it gets lost.
+        // Left's message about it gets lost.
         let deadline = link.now + Span::from_ms(1);
         link.run(deadline, &mut lost);
     }

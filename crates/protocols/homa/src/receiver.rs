@@ -100,7 +100,7 @@ impl MessageReceiver {
             if self.total > self.unasked {
                 self.grants.update(self.key, self.peer, [self.received, self.total], self.announced);
             }
-            // What came before, such as a sender's repetitions, does not put off the timer.
+            // Bytes that came before, such as a sender's repetitions, do not put off the timer.
             if grew {
                 self.wait(now, config, out);
             }

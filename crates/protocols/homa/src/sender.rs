@@ -89,7 +89,7 @@ impl MessageSender {
             return;
         }
         self.wait(now, config, out);
-        // What waits for the wire was not lost.
+        // Bytes that wait for the wire were not lost.
         if self.has_any() || self.next == 0 {
             return;
         }

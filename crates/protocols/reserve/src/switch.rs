@@ -142,7 +142,7 @@ impl ReservingSwitch {
             ReserveVerb::Rsv => self.on_rsv(now, at, &message.about),
             ReserveVerb::Reset => self.on_reset(at, &message.about),
             ReserveVerb::Release => self.on_release(at, &message.about),
-            // What only switches say.
+            // Messages that only switches send.
             ReserveVerb::Grt(_) | ReserveVerb::Copy(_) | ReserveVerb::Refused(_) | ReserveVerb::Cut(_) => {
                 self.counters.nonsense += 1;
                 MessageAnswer::Done

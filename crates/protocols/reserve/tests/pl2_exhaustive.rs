@@ -30,7 +30,7 @@ type Verdict = Result<(), String>;
 fn search(setup: Setup, check: impl Fn(&SearchPort, Step) -> Verdict) -> Outcome {
     let start = SearchPort::new(setup);
     let mut seen = HashSet::from([start.key()]);
-    // How each state was reached: from which one, by what.
+    // For each state the one before it, and the step between them.
     let mut ways: Vec<(usize, Step)> = vec![(0, Step::Tick)];
     let mut next = VecDeque::from([(0, start)]);
     let mut outcome = Outcome { states: 1, transitions: 0, longest: 0, found: None };

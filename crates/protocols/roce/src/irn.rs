@@ -155,7 +155,7 @@ impl LossRecovery for Irn {
             self.recover = Some(window.sent);
             (self.again, self.lost_before) = (window.una, window.una);
         }
-        // What lies behind the cursor will be sent in any case.
+        // Packets behind the cursor will be sent in any case.
         self.lost_before = self.lost_before.max(place.min(window.cursor));
         self.step_over_sacked();
         NackInfo::News

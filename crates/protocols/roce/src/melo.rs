@@ -225,7 +225,7 @@ impl<S: BlockPointer> LossRecovery for Melo<S> {
         let mut learned = NackInfo::Nothing;
         for hole in holes.iter() {
             let Some(hole) = self.hole_at(hole, expected, window.sent) else { return NackInfo::Invalid };
-            // What lies behind the cursor will be sent in any case.
+            // Packets behind the cursor will be sent in any case.
             match self.learn_hole(hole.start.max(window.una)..hole.end.min(window.cursor), window.una) {
                 NackInfo::Nothing => {}
                 NackInfo::News => learned = NackInfo::News,

@@ -156,7 +156,7 @@ impl Responder {
         let has_room = self.has_room();
         let at = self.replies.partition_point(|other| other.end <= reply.next);
         match self.replies.get_mut(at) {
-            // What it asks for is still to be sent.
+            // The requested responses are still to be sent.
             Some(same) if same.next <= reply.next => {}
             Some(same) if same.next < reply.end => *same = reply,
             _ if has_room => self.replies.insert(at, reply),

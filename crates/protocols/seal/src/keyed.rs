@@ -113,7 +113,7 @@ impl KeyedSeal {
 
     fn open(&mut self, seal: &[u8], parts: &[&[u8]]) -> Result<(), SealError> {
         let (Some(keys), Some((counter, given))) = (&self.keys, split(seal)) else { return Err(self.unopened()) };
-        // Of two registers: the time it takes does not depend on where they differ.
+        // Compares two registers, so the time does not depend on the position of a difference.
         if given != tag(&keys.receive, counter, parts) {
             return Err(self.unopened());
         }

@@ -31,7 +31,7 @@ impl TcpPacer {
         }
         self.burst += bytes;
         self.left = self.left.saturating_sub(bytes);
-        // What is shorter than a segment would be a burst of its own.
+        // A rest shorter than a segment would be a burst of its own.
         if self.left < mss {
             self.left = 0;
             self.end_burst(pace.span_of(Bytes::new(self.burst)));

@@ -32,7 +32,7 @@ pub(crate) fn unused(node: &TreeNode, at: &str, used: &BTreeSet<String>) -> Opti
         let path = keys::path(at, key);
         if !used.contains(&path) {
             let problem = || format!("has no effect{}", reasons(node));
-            // What is within such a key has no effect either, and need not be said.
+            // Keys within such a key have no effect either, and are not listed.
             return (!is_overruled(node)).then(|| KeyError {
                 place: value.place.clone(),
                 key: path,

@@ -128,7 +128,7 @@ fn counters_that_are_counted_down_on_arrival_let_the_queue_grow_and_clocks_do_no
     let early = run(&incast(4, "8ms"), &["pl2.scheduler=paper", "pl2.early=800ns"]);
     let [first, .., last] = quarters(&early);
     assert!(last > 2 * first && last > 200_000, "{first}, {last}");
-    // As early as the paper's formula makes them.
+    // Hosts that are as early as the paper's formula makes them.
     let printed = run(&incast(2, "4ms"), &["pl2.scheduler=paper", "pl2.hosts=printed"]);
     assert!(dropped(&printed) > 1_000 && peak(&printed) > 1_490_000, "{}", dropped(&printed));
     for name in ["departure", "clock", "late"] {

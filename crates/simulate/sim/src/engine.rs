@@ -195,7 +195,7 @@ impl<E: Copy> EventQueue<E> {
         let Some(turn) = near.into_iter().chain(far).min() else { return };
         self.turn = turn;
         self.current.clear();
-        // What comes from behind the wheel was scheduled before the bucket came within its reach.
+        // Events from behind the wheel were scheduled before the bucket came within its reach.
         while self.far.peek().is_some_and(|Reverse(first)| first.entry.bucket() == turn) {
             self.current.extend(self.far.pop().map(|Reverse(first)| first.entry));
         }

@@ -105,7 +105,7 @@ fn timers_that_are_late_by_a_tick_repair_a_tick_later() {
         setup.links.push(LinkSetup { link: TopologyLinkId(0), forward, reverse, protection, activate_at: None });
         let mut times: Vec<f64> = flows(setup).iter().map(|row| row.fct().unwrap().as_us()).collect();
         times.sort_by(f64::total_cmp);
-        // Of those that lost a packet, and nothing else after it.
+        // Times of the flows that lost one packet and nothing after it.
         let lost: Vec<f64> = times.into_iter().filter(|us| (500.0..4_900.0).contains(us)).collect();
         assert!(lost.len() > 15, "{lost:?}");
         (lost[0], lost[lost.len() - 1])

@@ -85,7 +85,7 @@ fn skipping_the_quiet_stretches_changes_nothing() {
         let short = outcome(&case);
         let long = outcome(&LinkSimConfig { exact: true, ..case.clone() });
         assert!(short.frames_skipped > 0 && long.frames_skipped == 0, "{case:?}");
-        // What was polled in a stretch that was skipped is not exactly what would have been.
+        // Samples within a skipped stretch are not exact.
         let settle = |outcome: &LinkOutcome| LinkOutcome {
             tx_buffer_bytes: long.tx_buffer_bytes,
             rx_buffer_bytes: long.rx_buffer_bytes,

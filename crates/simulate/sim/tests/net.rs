@@ -135,7 +135,7 @@ fn express_ports_change_nothing() {
     assert!(total(express, |port| port.dropped) > 100);
     assert!(total(express, |port| port.marked) > 100);
     assert!(express.events < queued.events);
-    // Of the last acknowledgements, which nobody waits for, one counts when it joins the queue, one when it leaves.
+    // Nobody waits for the last acknowledgements: one counts when it joins the queue, the other when it leaves.
     let seen =
         |outcome: &NetworkOutcome| outcome.ports.iter().map(|port| (port.dropped, port.marked)).collect::<Vec<_>>();
     assert_eq!(seen(express), seen(queued));

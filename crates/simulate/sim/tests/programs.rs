@@ -211,7 +211,7 @@ fn programs_run_together_each_with_its_own_tags_and_times() {
     let mut program =
         ((Holding { held: BTreeMap::new(), span: Span::from_us(3) }, Timing::default()), Returning::default());
     let outcome = run(setup(100), &mut program);
-    // What is held is not seen by programs behind the one that holds it, until it is released.
+    // Programs behind the one that holds a packet see it only after its release.
     assert_eq!((frames(&outcome), program.1.routed), ([100, 0], 0));
     let mut program = (Returning::default(), (Timing::default(), Echoing { copy: None, done: false }));
     let outcome = run(setup(100), &mut program);

@@ -246,7 +246,7 @@ fn priorities_and_pauses_do_not_confuse_meters() {
     setup.switches = SwitchSettings { buffer: Bytes::new(1_000_000), pfc: Some(pfc), ..SwitchSettings::default() };
     let mut links = lossy(&mut setup, ["edge0-0", "agg0-0"], 0.002).to_vec();
     links.extend(lossy(&mut setup, ["edge0-0", "agg0-1"], 0.002));
-    // Who is paused, or not urgent, waits longer.
+    // Packets that are paused or not urgent wait longer.
     setup.radar = Some(MeteringConfig { batch: Span::from_ms(4), timeout: Span::from_ms(4), ..meters() });
     let (outcome, found) = run(setup);
     assert!(outcome.pfc_pauses > 0);
@@ -365,7 +365,7 @@ fn six_problems() -> NetworkSetup {
     };
     let pace = BurstPace::Every(Span::from_ms(8));
     let incast = Incast { fan_in: 10, bytes: 50_000, hosts, receiver: None, pace, stop };
-    // As Linux has it; what is sent again more often than that looks like losses at random.
+    // Linux's value; more frequent retransmissions look like random losses.
     let transport = tcp_with(Span::from_ms(200));
     setup.traffic.push(traffic(transport.clone(), FlowSchedule::poisson(poisson, Random::new(1, 0)).unwrap()));
     setup.traffic.push(traffic(transport, FlowSchedule::incast(incast, Random::new(2, 0)).unwrap()));

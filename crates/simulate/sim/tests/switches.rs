@@ -187,7 +187,7 @@ fn queues_are_measured_over_time() {
         let of = lengths.shares().filter(|(bytes, _)| (bytes + WIRE / 2) / WIRE == packets);
         of.map(|(_, share)| share).sum::<f64>() * outcome.ended.as_ps() as f64
     };
-    // Of a packet at 100G, in picoseconds.
+    // Time of a packet at 100G, in picoseconds.
     let unit = WIRE as f64 * 80.0;
     for (packets, expected) in [(7, 1.0), (6, 13.0 / 3.0), (5, 5.0), (4, 14.0 / 3.0)] {
         assert!((times(packets) / unit - expected).abs() < 0.1, "{packets}: {}", times(packets) / unit);

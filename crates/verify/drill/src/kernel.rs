@@ -150,7 +150,7 @@ impl Subject for KernelSubject {
     }
 
     fn arrives(&mut self, segment: &DrillSegment) -> Result<(), DrillStop> {
-        // What left before must not be taken for an answer.
+        // Segments that left before must not pass as an answer.
         self.collect(Time::ZERO);
         let bytes = self.map.emit(segment).map_err(DrillStop::Failed)?;
         self.tun.send(&bytes).map_err(|error| DrillStop::Failed(format!("hand over a segment: {error}")))

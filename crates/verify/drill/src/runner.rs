@@ -83,7 +83,7 @@ impl<'a, S: Subject> ScriptRunner<'a, S> {
         let (from, to) = self.times(event.time, if is_sent { self.happened } else { self.last });
         if let EventAction::Leaves(expected) = &event.action {
             let at = self.leaves(expected, event.time, from, to)?;
-            // What left early was expected now all the same.
+            // A segment that left early was nevertheless expected now.
             self.last = at.max(self.last);
             self.happened = self.last;
             return Ok(());

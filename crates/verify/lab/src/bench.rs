@@ -231,7 +231,7 @@ fn rounds(
             }
             match figures {
                 Ok(figures) => measured[at].push(figures),
-                // Such as a congestion control that this kernel has not got.
+                // For example, this kernel lacks a congestion control.
                 Err(trouble) => missing[at] = Some(trouble.0),
             }
         }

@@ -171,7 +171,7 @@ fn story(
             break;
         }
         let kind = KillKind::ALL[number as usize % KillKind::ALL.len()];
-        // What was just started has kept others from the processor: who turned for that would be struck twice.
+        // The program that just started kept others from the processor: a node that turned for that would be struck twice.
         wait(SETTLES * plan.interval.as_micros() as u32, stop);
         network.wait_until_as_planned(PATIENCE, stop, look)?;
         observer.begin(

@@ -104,7 +104,7 @@ fn play<'scope>(
             let stage = stages[usize::from(case.is_protected())];
             take_recovery(&daemons);
             let mut begin = |what: &str, part| {
-                // Of the requests; what recoveries cost a bulk flow shows in its throughput.
+                // Recovery delays of the requests; those of the bulk flow show in its throughput.
                 if case == DemoCase::Protected && part == 1 {
                     for taken in take_recovery(&daemons) {
                         let _ = delays.add(&taken); // the same bounds, so it fits

@@ -214,7 +214,7 @@ impl<'scope> SoakBench<'scope> {
         let (directory, ports) = (self.shop.path().to_string_lossy(), [IPERF3, MEMCACHED, HTTP].map(|p| p.to_string()));
         let servers: [(&str, u16, &[&str]); 3] = [
             ("iperf3", IPERF3, &["-s", "-B", &here, "-p", &ports[0]]),
-            // As root, memcached needs a user name; a namespace of our own has no other user.
+            // Memcached needs a user name if it runs as root; a namespace of our own has no other user.
             ("memcached", MEMCACHED, &["-u", "root", "-l", &here, "-p", &ports[1], "-U", "0", "-m", "64", "-t", "1"]),
             (
                 "python3",

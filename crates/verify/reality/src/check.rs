@@ -79,7 +79,7 @@ fn compare(
         let Some(trips) = live::requests(case, plan, round, stop)? else { return Ok(None) };
         live_gbps += gbps / f64::from(plan.rounds);
         live_trips.merge(&trips);
-        // As many as there were live: where time is short, the rarest losses are few on either side.
+        // Simulates as many requests as there were live: in a short run, the rarest losses are few on either side.
         let done = CheckPlan { requests: u32::try_from(trips.count()).unwrap_or(u32::MAX).max(1), ..plan.clone() };
         let Some(gbps) = simulated::bulk(case, plan, hosts, round, stop)? else { return Ok(None) };
         let Some(trips) = simulated::requests(case, &done, hosts, round, stop)? else { return Ok(None) };

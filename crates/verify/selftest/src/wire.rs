@@ -190,7 +190,7 @@ impl WireRecord {
         let mut before = Duration::ZERO;
         for packet in self.seen[1 - end].iter().filter(|packet| !packet.outgoing) {
             let sent = left.get_mut(packet.bytes.as_slice()).filter(|times| !times.is_empty())?.remove(0);
-            // What was overtaken was held up by the script.
+            // The script held up a packet that was overtaken.
             if sent >= before {
                 most = most.max(packet.at.saturating_sub(sent + delay.of(packet.len > HEADERS)));
                 before = sent;

@@ -40,7 +40,7 @@ fn the_shadow_follows_the_kernel() {
     let report: AgreementReport = in_own_namespace(|| agreement::run(&plan, &StopFlag::new()).expect("a stage"));
     let rows: Vec<(u64, bool)> = report.rows.iter().map(|row| (row.connections, row.segments > 100)).collect();
     assert_eq!(rows, [(10, true); 3], "{}", report.text());
-    // Of so few connections a busy machine makes a difference.
+    // With so few connections a busy machine makes a difference.
     assert!(report.rows.iter().all(|row| row.agreement > 0.9), "{}", report.text());
 }
 

@@ -127,7 +127,7 @@ impl TrackedConnection {
 
     pub(super) fn follow_id(&mut self, segment: &CapturedSegment, side: EndSide, segments: u16) -> IdStep {
         let rtt = self.rtt();
-        // What is missing left within this time. Two copies of the same data are a round trip apart.
+        // A missing packet left within this time. Two copies of the same data are a round trip apart.
         let is_within_rtt = segment.at.saturating_sub(self.last_packets[side.index()]) < rtt / 8 * 7;
         let sender = &mut self.senders[side.index()];
         let position = sender.nxt;
@@ -171,7 +171,7 @@ impl TrackedConnection {
         let rtt = Some(self.rtt()).filter(|rtt| *rtt > 0);
         let lost_at = self.lost_original(&payload, side, context.rtt);
         let sender = &self.senders[side.index()];
-        // What a sender next to the capture sent is in the capture.
+        // The capture has every packet of a sender next to it.
         let hole = if context.way > 0 { payload.start.saturating_sub(sender.nxt) } else { 0 };
         let is_probe = lost_at.is_none() && sender.is_new_probe(payload.at, payload.len, hole);
         let pieces = match lost_at {

@@ -142,7 +142,7 @@ impl TrackedConnection {
             let lost_acks = gaps
                 .iter()
                 .any(|gap| gap.unexplained() > 0 && (from..=stall.until.saturating_add(rtt)).contains(&gap.at));
-            // Of three segments a receiver acknowledges two at once: that acknowledgement was lost, not delayed.
+            // A receiver acknowledges two of three segments at once: that acknowledgement was lost, not delayed.
             let is_overdue = stall.out >= 3 && !stall.is_window_full && !sender.reordering_seen;
             stall.why = Some(if lost_acks || is_overdue {
                 TimerReason::AcksLost

@@ -49,7 +49,7 @@ impl TrackedSender {
         // An acknowledgement of what the capture has not seen yet comes from a capture with gaps.
         let ack = news.ack.min(self.nxt);
         let is_dsack = is_duplicate_report(news);
-        // What arrived twice has been counted where the capture saw it arrive.
+        // A segment that arrived twice has been counted where the capture saw it arrive.
         if is_dsack
             && !self.arrivals_seen
             && let Some((from, to)) = news.blocks().first()
@@ -145,7 +145,7 @@ impl TrackedSender {
             self.reordering_seen |= self.sacked > 0 && !segment.is_sacked && segment.copies == 0;
             let is_original = |echo: u32| segment.start <= self.una && (echo.wrapping_sub(segment.stamp) as i32) < 0;
             if segment.copies > 0 && !segment.is_sacked && !self.arrivals_seen && news.echo.is_some_and(is_original) {
-                // What acknowledgements called for, and was not lost, was overtaken.
+                // Acknowledgements asked for this segment, which was not lost: it was overtaken.
                 self.reordering_seen |= matches!(self.phase, LossPhase::Recovery(_));
                 self.losses.on_original_arrived(segment.start);
                 echo_of = segment.first_at;

@@ -145,7 +145,7 @@ impl TrackedSender {
         let held = self.held_now();
         let (flight, room) = (held.flight + hole, held.room.saturating_sub(hole));
         let full = u64::from(len.min(self.mss));
-        // Of a transfer that pauses for as long as a probe waits, the probe is likelier than its application.
+        // If a transfer pauses for exactly the time of a probe, a probe is likelier than a pause of its application.
         let is_on_time = silence >= wait / 10 * 9 && silence <= wait / 10 * 11 + 2 * self.tick();
         let is_transfer = is_on_time && !held.is_small_out && held.segments + missing > 1;
         let is_held = flight + full > held.window || held.is_small_out && len < self.mss || room < full * 3;
@@ -238,7 +238,7 @@ impl TrackedSender {
     /// Time that the timers took, as far as there was time for it: the probe's, then the retransmission timer's, which
     /// doubles.
     pub(crate) fn hidden_wait(&self, hidden: HiddenCopies) -> u64 {
-        // What left behind other data left at once.
+        // Data behind other data left without a wait.
         if self.hidden_probes(hidden) == 0 || hidden.goes_on && !hidden.is_lone {
             return hidden.silence;
         }

@@ -364,7 +364,7 @@ impl Adjacency {
         }
         let mut sum = 0;
         for end in &mut ends {
-            // Where its links begin, for now: each that is put there moves it towards the end.
+            // For now the beginning of the node's links: each link that is stored moves it towards their end.
             let begin = sum;
             sum += *end;
             *end = begin;

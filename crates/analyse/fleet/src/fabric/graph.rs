@@ -234,7 +234,7 @@ fn from_csv(text: &str, names: &GraphNames<'_>) -> Result<GraphFaults, LineError
 }
 
 fn from_messages(text: &str, names: &GraphNames<'_>) -> Result<GraphFaults, LineError> {
-    // Of each port the latest report and the latest order.
+    // The latest report and the latest order of each port.
     let mut corrupting: BTreeMap<PortId, ((u64, u64), bool)> = BTreeMap::new();
     let mut disabled: BTreeMap<PortId, bool> = BTreeMap::new();
     let mut links: BTreeMap<PortId, GraphLink> = BTreeMap::new();

@@ -168,7 +168,7 @@ impl FrameCutter {
 
 fn transport_part(frame: &[u8], link: LinkType, len: u32) -> Option<(&[u8], TransportPart)> {
     let bytes = link.inside(frame)?;
-    // What came before the IP header is as long as it was kept.
+    // The bytes before the IP header are kept completely.
     let on_wire = (len as usize).saturating_sub(frame.len() - bytes.len());
     Some((bytes, TransportPart::of(bytes, on_wire)?))
 }

@@ -292,7 +292,7 @@ fn arrivals(sent: &[i64], arrived: &[i64], lost: usize) -> Option<Vec<bool>> {
             let skip = if missing == 0 { u128::MAX } else { costs[missing - 1] };
             let here = number.checked_sub(missing).and_then(|came| arrived.get(came));
             let fits = here.map_or(u128::MAX, |came| costs[missing].saturating_add(u128::from(came.abs_diff(*at))));
-            // Of two that fit as well, the earlier one was lost: what is sent again is sent because it was.
+            // If two packets fit equally well, the earlier one was lost, and the later one is its retransmission.
             skips[number * width + missing] = skip < fits;
             costs[missing] = skip.min(fits);
         }

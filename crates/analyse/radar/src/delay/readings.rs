@@ -69,7 +69,7 @@ fn reading(line: &str) -> Result<Option<ClockStatement>, String> {
         json(line)?
     } else if let Some((_, times)) = line.split_once("within ") {
         let wrong = "expected `within SECONDS and SECONDS`, as ClockBound prints";
-        // What a clock says of the time while it does not know it, or after its machine was moved, is no bound.
+        // A clock's statement is no bound while the clock does not know the time, or after its machine was moved.
         let status = times.split_once("status is").map(|(_, status)| status.to_ascii_lowercase()).unwrap_or_default();
         let is_known = !["unknown", "disrupted"].iter().any(|word| status.contains(word));
         Some(clock_bound(times).ok_or(wrong)?).filter(|_| is_known)

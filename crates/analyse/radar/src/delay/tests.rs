@@ -124,7 +124,7 @@ fn every_interval_holds_the_truth_and_clocks_far_apart_change_nothing() {
             let ([one, other], n) = ([one, other].map(|way| way.delay.unwrap()), other.packets);
             let ends = |of: DelayPercentiles| [of.p50, of.p99, of.max].map(|(low, high)| [low, high]).concat();
             for (one, other) in ends(one).into_iter().zip(ends(other)) {
-                // What clocks may drift between two packets is all that can differ, and the edges of buckets.
+                // The two can differ only by the drift between two packets and by the edges of buckets.
                 assert!(one.abs_diff(other) < 20_000, "{one} {other} of {n}");
             }
         }
@@ -141,7 +141,7 @@ fn what_is_sure_of_a_direction_is_stated_and_nothing_else() {
     let [forth, back] = found.directions.map(|direction| direction.delay.unwrap());
     // 2 and 6 ms, but it could be 8 and 0: nobody can say which.
     assert_eq!((found.slower, found.directions.map(|direction| direction.sure)), (None, [false, false]));
-    // That some took 9 ms more is sure, and which way.
+    // Some packets certainly took 9 ms more, and the direction is known.
     assert!(forth.max.0 >= 8_990_000 && back.max.0 < 100_000, "{forth:?} {back:?}");
     let slow: Vec<Crossing> = (0..400_i64)
         .flat_map(|nth| {

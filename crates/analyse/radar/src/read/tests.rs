@@ -34,7 +34,7 @@ fn routers_and_cards_change_nothing_that_counts() {
         changed[at] ^= 0x5a;
     }
     changed[22] = 63;
-    // What fills up a short frame, and a VLAN tag.
+    // Padding of a short frame, and a VLAN tag.
     changed.extend([0; 6]);
     changed.splice(12..12, [0x81, 0, 0, 7]);
     assert_eq!(Packet { ttl: 64, ..read(&changed) }, read(&frame));

@@ -158,7 +158,7 @@ fn a_gap_of_a_trillion_batches_is_not_walked_one_by_one() {
     link.on_report(report("a", far, &[2], &[])).unwrap();
     let gap = link.on_report(report("b", far, &[], &[])).unwrap();
     assert_eq!((gap.losses.len(), gap.unsure, gap.skipped), (0, 1, far - 14));
-    // What passes just behind the gap is in doubt; later it is judged again.
+    // Packets right behind the gap are in doubt; later ones are judged again.
     let mut all = SegmentFinding::default();
     for batch in far + 1..far + 9 {
         link.on_report(report("a", batch, if batch == far + 6 { &[3] } else { &[] }, &[])).unwrap();
@@ -188,7 +188,7 @@ fn a_report_takes_no_more_memory_than_its_bytes_until_it_is_compared() {
 fn reports_that_come_too_late_are_not_kept() {
     let mut link = link();
     (13..2_000).for_each(|batch| drop(link.on_report(report("a", batch, &[], &[])).unwrap()));
-    // As late as a connection that was stuck: they are older than what is compared by now.
+    // Reports that were stuck in a connection are older than the batches that are compared by now.
     (13..1_200).for_each(|batch| drop(link.on_report(report("b", batch, &[], &[])).unwrap()));
     assert!(link.ends.iter().all(|end| end.held.len() <= MOST_HELD + 1));
 }

@@ -141,7 +141,7 @@ impl RedisBus {
                     self.keys_due = false;
                     messages.extend(latest);
                 }
-                // What was taken from the history would be lost with an error; the keys can wait.
+                // An error would lose the messages taken from the history; the keys can wait.
                 Err(error) if messages.is_empty() => return Err(error),
                 Err(_) => {}
             }

@@ -57,7 +57,7 @@ fn summary(command: &Command, name: &str) -> String {
     if absent::COMMANDS.contains(&name) {
         return "(not in this build)".to_owned();
     }
-    // What clap adds by itself comes with the first parse.
+    // Clap adds its own commands at the first parse.
     about.unwrap_or_else(|| "Print this message or the help of a command".to_owned())
 }
 

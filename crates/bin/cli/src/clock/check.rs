@@ -20,7 +20,7 @@ struct PlanCheckResult {
 pub(super) fn run(args: &ClockCheckArgs, json: bool) -> Result<ExitCode, Failure> {
     let mut graph = graph(&args.graph)?;
     faults(args.without.as_deref(), &graph, true)?.fail(&mut graph);
-    // What is wrong with its rows is the answer here, all of it, and not an error.
+    // Errors in the file's rows are the answer of this command, all of them, and not a failure.
     let file = PlanFile::from_json(&plan_text(&args.plan)?).map_err(|error| wrong_plan(&args.plan, &error))?;
     let names = GraphNames::of(&graph);
     let foreign = file.plan.iter().filter(|row| names.find(&row.node).is_none()).count();

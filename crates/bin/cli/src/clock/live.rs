@@ -43,7 +43,7 @@ fn replan(args: &ClockReplanArgs) -> CommandResult {
     let plan = plan.map_err(Failure::Usage)?;
     let directory = RunDirectory::of_this_system();
     let node = find(&directory, args.which.node.as_deref())?;
-    // As the plan has it: the names of files have no slashes.
+    // The node's name in the plan; names of files have no slashes.
     let node = status_of(&directory, &node)?.node;
     let duties = ClockDuties::of(&plan, &node);
     let duties = duties.map_err(|error| Failure::Usage(format!("{}: {error}", args.plan.display())))?;

@@ -53,7 +53,7 @@ pub(super) fn run(args: &FlowsArgs, json: bool) -> CommandResult {
     if let Some(slot) = slots.finish() {
         told.slot(&slot)?;
     }
-    // What was counted before something went wrong is right all the same.
+    // Counts from before the error are right.
     if ended.is_ok() || told.slots > 0 {
         told.conclude(args)?;
     }

@@ -24,7 +24,7 @@ pub(super) fn reproduce(
     let Some(folder) = &args.save else { return claims.reproduce(effort).map_err(outside) };
     let run = run(claims.paper().name, args);
     let mut saved = known(&run, claims, folder)?;
-    // What another program saved is run again.
+    // Claims that another program saved are run again.
     let own = saved.claims.iter().filter(|claim| args.resume && claim.commit.is_none());
     let reused: Vec<ClaimResult> = own.filter_map(|claim| claims.saved(claim)).collect();
     if args.resume {
@@ -33,7 +33,7 @@ pub(super) fn reproduce(
     let rest = claims.clone().filter(|id| !reused.iter().any(|result| result.id == id));
     let mut results = reused;
     let ran = rest.reproduce_each(effort, &mut |result| {
-        // What was ended early is not whole.
+        // A run that was ended early is incomplete.
         if terminal.stopped() {
             return Ok(());
         }

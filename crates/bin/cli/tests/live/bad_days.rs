@@ -56,7 +56,7 @@ fn an_interface_that_goes_away_is_no_wrong_argument() {
     at(&lab, 0, |netlink| netlink.delete_link(netlink.existing_wire_of("s0").unwrap().index).unwrap());
     assert_eq!(wait_for_end(&mut daemon), 1, "2 would keep a service manager from starting it again");
     assert!(!lab.has(0, "hit0"));
-    // What is wrong with the arguments, and only that, is 2.
+    // Only wrong arguments give 2.
     for (code, args) in [(2, ["link", "up", "nowhere"]), (2, ["link", "up", "lo"]), (2, ["link", "up", "--mtu"])] {
         let (ended, _, said) = lab.run(0, &args);
         assert_eq!((ended, said.lines().count()), (code, 1), "{said}");
@@ -218,7 +218,7 @@ fn a_killed_daemon_that_nobody_restarts_leaves_a_link_that_passes_frames() {
             }
             left.kill();
             for socket in &sockets {
-                // What is in the queue already has come before.
+                // Frames that are in the queue already arrived before.
                 socket.set_nonblocking(true).unwrap();
                 while socket.recv(&mut [0; 2_000]).is_ok() {}
                 socket.set_nonblocking(false).unwrap();

@@ -46,7 +46,7 @@ impl Pair {
                 stop.stop();
                 arrived.unwrap();
             });
-            // What is on its way must not count the next time.
+            // Frames under way must not count the next time.
             let socket = &self.sockets[1 - end];
             socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
             while socket.recv(&mut [0; 2_000]).is_ok() {}

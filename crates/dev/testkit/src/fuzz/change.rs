@@ -145,7 +145,7 @@ pub fn changed_capture(random: &mut FuzzRandom, bytes: &[u8]) -> Vec<u8> {
         let count = records.len();
         let one = random.below(count);
         match random.below(6) {
-            // What several receive queues do.
+            // Several receive queues deliver packets like this.
             0 if one > 0 => {
                 let (before, behind) = records.split_at_mut(one);
                 before[one - 1][..8].swap_with_slice(&mut behind[0][..8]);

@@ -107,7 +107,7 @@ impl RunDirectory {
         for file in files.iter().filter(|file| !is_remainder(file) && !is_lock(file)) {
             match file.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) {
                 Some(name) if fs::rename(file, self.aside(name)).is_ok() => names.push(name.to_owned()),
-                // What stays is read by nobody: notes say themselves that they are another's.
+                // Nobody reads a file that stays: notes say themselves that they belong to another namespace.
                 Some(_) => {}
                 None => drop(fs::remove_file(file)),
             }
@@ -204,7 +204,7 @@ mod tests {
         let directory = directory("unsigned");
         trust::replace(&directory.notes("nosuch0"), b"{\"changes\": []}").unwrap();
         assert_eq!(directory.read_notes("nosuch0").unwrap(), None);
-        // What makes no sense is its reader's to refuse.
+        // The reader refuses content that makes no sense.
         trust::replace(&directory.notes("nosuch0"), b"nonsense").unwrap();
         assert!(directory.read_notes("nosuch0").unwrap().is_some());
         fs::remove_dir_all(directory.path().parent().unwrap()).unwrap();

@@ -72,7 +72,7 @@ fn on_bytes(
             };
             let session = arrived.header.kind() == FrameKind::Session;
             endpoint.on_frame(now, WIRE, LinkPacket { header: arrived.header, body }, context);
-            // Who greets is the peer once an epoch has begun with it, and not before: anybody can greet.
+            // A greeting end counts as the peer only once an epoch has begun with it, because anybody can send a greeting.
             if session && matches!(endpoint.state(), SessionState::Dormant | SessionState::Asking) {
                 context.framing.forget_peer();
             }

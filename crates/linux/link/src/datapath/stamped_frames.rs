@@ -48,7 +48,7 @@ impl StampedFrames {
         } else if is_open && data.tag == stamper.own_tag() {
             context.statistics.tally.rx_looped += 1;
         } else if first_index(vnet, bytes, &data).is_some() {
-            // Of another session: of another time, of another pair, or forged.
+            // The frame belongs to another session: an older one, another pair's, or a forged one.
             context.statistics.tally.rx_stamp_stranger += 1;
         } else {
             return false;

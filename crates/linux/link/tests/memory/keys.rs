@@ -12,7 +12,7 @@ impl Pair {
         let (sends, got) = (Rc::clone(&self.ends[at].sends), Rc::clone(&self.ends[at].got));
         let instance = 1_000 + self.now.as_ps() as u32;
         self.ends[at] = end(at, seal, Class::Ordered, |setup| setup.instance = instance);
-        // What the host got before, it has got.
+        // The host keeps the frames that it received before.
         self.ends[at].got.borrow_mut().extend(got.borrow_mut().drain(..));
         self.ends[at].sends.borrow_mut().extend(sends.borrow_mut().drain(..));
     }
@@ -61,7 +61,7 @@ fn a_restart_with_the_clock_set_back_is_no_outage() {
             if protected {
                 pair.ends[restarts].link.command(pair.now, EndpointCommand::Activate);
             }
-            // As soon as the ends have greeted each other; protection may take longer.
+            // The ends have greeted each other by then; protection may take longer.
             pair.run(Span::from_ms(1), &mut |_| true);
             pair.send(0, 10..20);
             pair.send(1, 10..20);
@@ -105,7 +105,7 @@ fn nothing_recorded_is_accepted_after_a_restart() {
             pair.play(&recorded);
             pair.run(Span::from_ms(5), &mut |_| true);
             assert_eq!([0, 1].map(|to| pair.got(to).len()), [50, 50], "{restarted:?} restarted");
-            // What is sent while the ends agree on protection again may be lost, by design.
+            // Frames sent while the ends agree on protection again may be lost, by design.
             pair.run(Span::from_ms(400), &mut |_| true);
             pair.send(0, 50..60);
             pair.send(1, 50..60);
@@ -224,7 +224,7 @@ fn on_a_keyed_link_a_hundred_thousand_forged_frames_do_nothing_but_count() {
         sent += 2;
         for end in 0..2 {
             for _ in 0..20 {
-                // Of what passed just now or long ago, as it was or changed.
+                // A frame of just now or long ago, unchanged or changed.
                 let frame = match random.below(4) {
                     0 => seen[random.below(seen.len() as u64) as usize].clone(),
                     1 => seen[seen.len() - 1 - random.below(seen.len().min(100) as u64) as usize].clone(),

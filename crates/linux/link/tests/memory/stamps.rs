@@ -35,7 +35,7 @@ impl TcpSample {
             [&[0x60, 0, 0, 0][..], &(len as u16).to_be_bytes(), &[6, 64], &[0x20; 32]].concat()
         } else {
             let total = (20 + len) as u16;
-            // Where identifications are equal, segments that are joined get others.
+            // Equal identifications would change when segments are joined.
             let id = (self.seq as u16).to_be_bytes();
             let rest = [0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
             [&[0x45, 0][..], &total.to_be_bytes(), &id, &rest].concat()
@@ -568,7 +568,7 @@ fn two_pairs_on_a_hub_take_none_of_each_others_frames() {
         for (number, expected) in [0, 5 * sent, 0, 10_000].into_iter().enumerate() {
             let end = &ends[number];
             let (tally, counters) = (end.link.context().statistics.tally, end.link.endpoint().counters());
-            // What the other pair sends before it is protected is for the host to ignore.
+            // The host ignores what the other pair sends before it is protected.
             let got = end.got.borrow().iter().filter(|frame| frame[..6] == mac(number).0).count();
             assert_eq!(end.link.endpoint().state(), SessionState::Active);
             assert_eq!((got, counters.rx_duplicate_seq, tally.rx_stamp_bad), (expected, 0, 0), "{tally:?}");

@@ -351,7 +351,7 @@ mod tests {
         let sample = Super::udp(IpVersion::V4, 40, 0);
         let mut frame = sample.frame();
         frame[23] = ip::SCTP;
-        // What the host leaves in the field is of no use to a CRC.
+        // A CRC must not include the host's value of the field.
         frame[42..46].fill(0xee);
         let vnet = VnetHeader { gso_type: 0, csum_offset: SCTP_CHECKSUM as u16, ..sample.vnet() };
         let mut frames = Frames::default();

@@ -90,7 +90,7 @@ impl ReportTransport for RedisTransport {
         self.heard = self.clock.elapsed();
         let mut get = cmd("GETRANGE");
         get.arg(answer_key(&self.stream, life)).arg(0).arg(LONGEST_ANSWER);
-        // Whether Redis is there shows when the next report is sent.
+        // The next report will show if Redis is gone.
         let answer = self.line.ask("reading an answer", &get, Duration::ZERO).ok();
         let text = answer.as_ref().and_then(text);
         text.and_then(|text| ReportAnswer::from_text(life, &text, self.key.as_ref())).into_iter().collect()

@@ -181,7 +181,7 @@ impl MeterIncarnations {
         {
             self.next.remove(&oldest);
         }
-        // What a meter said before the collector was there is not missing.
+        // Reports from before the collector's start are not missing.
         let (next, heard) = self.next.entry(life).or_insert((number, 0));
         *heard = self.heard;
         if number < *next {

@@ -105,7 +105,7 @@ impl StoredMemory {
             }
         };
         let mut kept = Self { memory, path: Some(path.to_owned()), trouble, remark };
-        // Whether it can be written shows now rather than when it matters.
+        // Finds out at the start that the file cannot be written, rather than when it matters.
         if kept.trouble.is_none() {
             kept.save();
         }

@@ -49,7 +49,7 @@ impl<E: Executor> PortActor<E> {
         }
         if let Some(why) = self.too_many_off(port).filter(|_| !on) {
             self.say(now, port, deed, ActionOutcome::Refused, &format!("{why} (ordered because {})", order.why), None);
-            // When another is on again.
+            // The order may succeed once another port is on again.
             return false;
         }
         if !self.acts() {

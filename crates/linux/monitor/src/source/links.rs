@@ -60,7 +60,7 @@ impl Source for LinkSource {
         self.bad.retain(|link, _| names.contains(link));
         for link in names {
             match self.directory.ask(&link, LinkRequest::Status) {
-                // Of an interface that is waited for there is nothing to read.
+                // A link that waits for its interface has no counters.
                 Ok(LinkReply::Status(status)) if status.is_waiting() => {}
                 Ok(LinkReply::Status(status)) => readings.push(self.reading(&status, now)),
                 Ok(LinkReply::Refused(why)) => troubles.push(format!("{link}: {why}")),

@@ -145,7 +145,7 @@ impl SysfsPort {
         if flags.is_some_and(|flags| flags & IFF_UP == 0) {
             return CarrierState::Off;
         }
-        // Which cannot be read while the interface is off.
+        // The carrier cannot be read while the interface is off.
         match self.text("carrier").ok().flatten().as_deref() {
             Some("1") => return CarrierState::Up,
             Some("0") => return CarrierState::Lost,
@@ -171,7 +171,7 @@ impl SysfsPort {
     fn text(&self, file: &str) -> io::Result<Option<String>> {
         let read = || -> io::Result<String> {
             let mut text = String::new();
-            // Of a FIFO or a file without end, no more than a counter has, and no waiting for it.
+            // Reads no more than a counter has, without waiting: the file may be a FIFO, or endless.
             let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(self.0.join(file))?;
             file.take(LONGEST).read_to_string(&mut text)?;
             Ok(text)

@@ -80,7 +80,7 @@ impl Wire for PacketWire {
         let mut sent = 0;
         for alike in runs.chunk_by(|run, next| run.is_super_frame() == next.is_super_frame()) {
             let taken = match self.send_alike(alike, pool) {
-                // What was sent is reported first; the error will come again.
+                // Reports the frames that were sent first; the error will come again.
                 Err(_) if sent > 0 => return Ok(sent),
                 taken => taken?,
             };

@@ -313,7 +313,7 @@ fn replays_strangers_and_frames_of_an_earlier_run_change_nothing() {
     }
     assert_eq!((network.counters(3).rejected_replay, network.counters(3).foreign), (5, 5));
     assert!(network.clock(3).events.contains(&CoreEvent::WrongNeighbour("b".to_owned())));
-    // What answers frames of the run before must not be taken for answers to this one's.
+    // Answers to frames of the run before must not pass as answers to this one's.
     network.start(3);
     let now = network.local(3);
     let clock = network.clocks[3].as_mut().unwrap();

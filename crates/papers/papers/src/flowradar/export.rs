@@ -74,7 +74,7 @@ fn told_when_stuck(rows: u8, trials: u64, effort: &Effort<'_>) -> Option<Measure
     let stuck = shares.len();
     let mean = shares.iter().sum::<f64>() / stuck.max(1) as f64;
     let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / stuck.max(1) as f64;
-    // Of a mean of this many, two deviations either way.
+    // Two standard deviations of a mean of this many, either way.
     let off = 2.0 * (variance / stuck.max(1) as f64).sqrt();
     let measured = MeasuredValue::counted(mean, stuck as u64, (mean - off, mean + off));
     (stuck > 1).then(|| measured.with_note(format!("{stuck} of {trials} were stuck")))

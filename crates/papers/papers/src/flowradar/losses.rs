@@ -139,7 +139,7 @@ fn delays(topology: &Topology, counted: &FlowsetCounts) -> (Vec<f64>, u64) {
     for ((flow, link), drops) in by_hop {
         let link = sim::topology::DirectedLink(link);
         let flowlets = flowlets(counted, &flow, [topology.from(link), topology.to(link)]);
-        // Of a flowlet that is said to have lost fewer than it did, the first ones are found.
+        // If a flowlet is said to have lost fewer packets than it did, the first ones count as found.
         let mut left: Vec<u64> = flowlets.iter().map(|(_, _, lost)| *lost).collect();
         for at in drops {
             let slot = at.as_ps() / SLOT.as_ps();

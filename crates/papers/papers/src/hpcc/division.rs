@@ -6,7 +6,7 @@ use report::runner::{ComputedValues, Effort};
 
 pub(super) fn compute(_effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
     let table = ReciprocalTable::shared();
-    // As ε is meant: a share of the reciprocal that is kept.
+    // ε is meant as a share of the reciprocal that is stored.
     let errors = (1..=ReciprocalTable::LARGEST).map(|n| (1.0 - 1.0 / (table.reciprocal(n) * f64::from(n))).abs());
     let (worst, sum) = errors.fold((0.0_f64, 0.0), |(worst, sum), error| (worst.max(error), sum + error));
     let divisors = u64::from(ReciprocalTable::LARGEST);

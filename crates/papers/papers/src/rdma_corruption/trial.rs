@@ -150,7 +150,7 @@ mod tests {
             let found = share(&trial(corrupting, TimeoutSetting::NONE));
             let (low, high) = found.interval.unwrap();
             let expected = 1.0 - survives.powi(4);
-            // Which links corrupt is drawn 64 times, and that is a chance of its own.
+            // The corrupting links are drawn 64 times, which adds an uncertainty of its own.
             let room = if corrupting < 1.0 { 0.03 } else { 0.0 };
             assert!(low - room < expected && expected < high + room, "{expected}: {low} to {high}");
             assert_eq!(found.n, 20_000);

@@ -293,7 +293,7 @@ impl<'a> StageNames<'a> {
         let mut excused = stage_of(&first, old_backup, none.clone()).exposed();
         let also = stage_of(&last, new_backup, none).exposed();
         excused.iter_mut().zip(also).for_each(|(excused, also)| *excused |= also);
-        // Of the new tree from the top down, then those that leave, from the bottom up.
+        // First the new tree from the top down, then the nodes that leave, from the bottom up.
         let mut changed: Vec<u32> = order.iter().map(|name| self.numbers[name]).collect();
         let gone = top_down(&old.root, before).into_iter().rev().filter(|node| !after.contains_key(node));
         changed.extend(gone.map(|name| self.numbers[name]));

@@ -38,7 +38,7 @@ impl PlanFile {
         }
         match self.assemble(names) {
             Ok(mut plan) => {
-                // What is wrong with the loop is said below, by other code.
+                // Other code below reports errors in the loop.
                 if plan.set_ring(names.graph()).is_ok() {
                     set_backup_depths(&mut plan);
                 }

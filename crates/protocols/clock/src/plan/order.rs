@@ -148,7 +148,7 @@ impl NodeBlocks {
                 depth[node.index()] = depth[there.index()] + 1;
             }
         }
-        // What is behind a gate is hung as it was found.
+        // Nodes behind a gate keep their place.
         for node in self.preorder.iter().filter(|node| self.gate[node.index()] != NONE) {
             let above = GraphNode(self.parent[node.index()]);
             let link = graph.links_between(*node, above).next().map_or(NONE, |link| link.0);

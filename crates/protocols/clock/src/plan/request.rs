@@ -102,7 +102,7 @@ pub fn plan(graph: &Graph, request: &PlanRequest) -> Result<ClockPlan, PlanError
     let first = graph.usual_root().map_or_else(|| centres(graph), |root| vec![root]);
     let found = best_of(graph, request, &first);
     match found {
-        // Of every root the same could be said.
+        // The error would be the same for every root.
         Err(PlanError::Disconnected(..)) | Ok(_) => found,
         Err(error) => {
             let most = (MOST_WORK / (graph.node_count() + 2 * graph.link_count())).max(32);

@@ -86,7 +86,7 @@ impl Sides {
 /// Number of nodes that both children of a pair could have below them, for each pair.
 fn competition(graph: &Graph, root: GraphNode, children: &[GraphNode]) -> HashMap<(u32, u32), usize> {
     let mut depth = vec![NONE; graph.node_count()];
-    // Of each node the child above it that came first, and the next other one.
+    // For each node the child above it that came first, and the next other one.
     let mut above = vec![(NONE, NONE); graph.node_count()];
     let mut order = Vec::with_capacity(NEAR * 2);
     depth[root.index()] = 0;

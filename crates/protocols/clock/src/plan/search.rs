@@ -129,7 +129,7 @@ impl Search<'_> {
         is_behind: impl Fn(GraphNode) -> bool,
         is_barred: impl Fn(GraphNode) -> bool,
     ) -> Vec<Vec<Rehang>> {
-        // Who was reached from whom, and over which link.
+        // Nodes reached, each with the node and the link before it.
         let mut from: Vec<(GraphNode, usize, GraphLink)> = vec![(node, 0, GraphLink(NONE))];
         let mut seen = HashSet::from([node]);
         let (mut ways, mut at) = (Vec::new(), 0);

@@ -156,7 +156,7 @@ impl Tree {
             self.range[self.parent[node.index()].0 as usize].1 += size;
         }
         self.range[self.root.index()].1 += 1;
-        // Where the next child's range begins, while ranges are given out.
+        // Beginning of the next child's range, while ranges are given out.
         let mut next = vec![0u32; self.range.len()];
         next[self.root.index()] = 1;
         for node in &self.order[1..] {

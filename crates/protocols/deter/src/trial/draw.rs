@@ -18,7 +18,7 @@ pub(super) fn configs(random: &mut Random) -> [TcpConfig; 2] {
     if alike || client.socket.is_some() != other.socket.is_some() {
         return [client; 2];
     }
-    // What the handshake agrees on is the same at both ends.
+    // Both ends agree on these in the handshake.
     [client, TcpConfig { sack: client.sack, timestamps: client.timestamps, ecn: client.ecn, ..other }]
 }
 

@@ -54,7 +54,7 @@ pub fn effective_loss(loss: Prob, k: u16, h: u16) -> Prob {
     if p == 1.0 {
         return loss;
     }
-    // Of the other frames, fewer than `h` must be lost: the first `h` terms of a binomial distribution.
+    // Fewer than `h` of the other frames may be lost: the first `h` terms of a binomial distribution.
     let mut term = (1.0 - p).powf(others);
     let mut recovered = 0.0;
     for lost in 0..h {

@@ -98,7 +98,7 @@ impl Lifecycle {
         if let Err(reason) = check(&self.agreement, &hello.agreement) {
             self.say_to(SessionKind::Refuse(reason), hello.instance, self.epoch);
             let asks = matches!(self.state, SessionState::Dormant | SessionState::Asking);
-            // Who is protected stays so: it may be anybody's Hello.
+            // A protected link stays protected, because anybody could have sent this Hello.
             return if asks { SessionStep::Refused(reason) } else { SessionStep::Bogus };
         }
         if self.state == SessionState::Closing {

@@ -137,7 +137,7 @@ impl<B: RackFrame> ReservingHost<B> {
     fn send_one<O: Out<Self>>(&mut self, now: Time, number: u16, out: &mut O) -> Pull {
         let context = &mut self.contexts[usize::from(number)];
         let Some((index, frame)) = context.next_frame() else {
-            // What was left of it had been sent as copies.
+            // The rest of the burst had been sent as copies.
             self.end_burst(now, number, out);
             return self.next_frame(now, out);
         };

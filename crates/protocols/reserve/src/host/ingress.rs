@@ -26,7 +26,7 @@ impl<B: RackFrame> ReservingHost<B> {
             ReserveVerb::Grt(grant) => self.on_grant(now, about, grant, out),
             ReserveVerb::Refused(reason) => self.on_refusal(now, about, reason, out),
             ReserveVerb::Cut(index) => self.on_cut(now, about, index, out),
-            // What only hosts say.
+            // Messages that only hosts send.
             ReserveVerb::Copy(_) | ReserveVerb::Rsv | ReserveVerb::Reset | ReserveVerb::Release => {
                 self.counters.stale += 1;
             }

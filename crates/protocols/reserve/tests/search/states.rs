@@ -50,7 +50,7 @@ impl SearchPort {
             let at = host * self.setup.contexts + number;
             let open = self.switch.context(host, number).expect("a context");
             let context = &self.contexts[usize::from(at)];
-            // How long until all that is left can be there: after that it does not matter any more how late it is.
+            // Time until the rest of the burst can be there: after that its lateness does not matter any more.
             let (state, more) = match context.state {
                 ContextState::Idle => (0, 0),
                 ContextState::Asking(None) => (1, 0),

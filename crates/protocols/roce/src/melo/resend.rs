@@ -49,7 +49,7 @@ impl<S: BlockPointer> Resend<S> {
     #[must_use]
     pub fn learn(&mut self, pool: &mut BlockPool<S>, start: Psn, len: u32) -> bool {
         if self.bitmap.is_empty() {
-            // What is between it and the hole before needs no bits: there is nothing left to send again there.
+            // The packets between this hole and the one before need no bits: none of them is to be sent again.
             self.bitmap.start_at(start);
         }
         let between = start.offset_from(self.bitmap.high()) as u32;

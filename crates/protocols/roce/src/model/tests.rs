@@ -204,7 +204,7 @@ fn copies_cost_what_equation_1_says() {
     assert_close(costs.paper.naks, 68.0 * 2.0 * 0.01 / 1086.0, 1e-12);
     assert_close(costs.paper.naked, 0.05, 1e-12);
     assert_close(costs.paper.tail, 0.055 * 2.0 * 62.0 / 1086.0, 1e-12);
-    // Of the bytes on a link, dummies are fewer: long flows fill it.
+    // Dummies are a smaller share of a link's bytes, because long flows fill it.
     assert_close(costs.path.tail, 0.01 * 2.0 * 62.0 / 1086.0, 1e-12);
     assert_close(costs.path.total(), costs.path.naks + costs.path.naked + costs.path.tail, 1e-12);
     let obeyed = model.cost(&TimeoutSetting { naks: 2, naked: 5, obeys_copies: true, ..TimeoutSetting::ALL });

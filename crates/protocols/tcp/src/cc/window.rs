@@ -197,7 +197,7 @@ impl CongestionWindow {
         let open = match &mut self.stage {
             CongestionState::Open => !ack.in_recovery,
             CongestionState::Cwr { left } => {
-                // What left before the reduction may be acknowledged with a mark that was answered already.
+                // Segments sent before the reduction may be acknowledged with a mark that was answered already.
                 let over = ack.delivered > *left;
                 *left = left.saturating_sub(ack.delivered);
                 over
@@ -225,7 +225,7 @@ impl CongestionWindow {
     /// Congestion avoidance: grows by a segment for every `per` bytes acknowledged.
     pub(super) fn avoid(&mut self, acked: u64, per: u64) {
         let per = per.max(1);
-        // What was saved up for a slower growth becomes one segment, not many at once.
+        // Credit saved for a slower growth becomes one segment, not many at once.
         if self.credit >= per {
             self.credit = 0;
             self.size += self.mss();

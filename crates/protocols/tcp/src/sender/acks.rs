@@ -27,7 +27,7 @@ impl TcpSender {
             return;
         }
         let before = self.before();
-        // What left now is returned by nobody yet: nothing can be concluded from it.
+        // Nobody can have returned a segment that leaves now, so this timestamp proves nothing.
         let echo = if self.timestamps { segment.echo } else { timestamp(now) };
         let of_copies = if self.copies_by_timestamp { echo } else { timestamp(now) };
         let mut got = DeliveredBytes::new(now, self.rtt.min(), of_copies);

@@ -251,7 +251,7 @@ impl TcpSender {
             // Another buffer joins only as a whole, and if it is one segment (`tcp_can_collapse`).
             let behind: Vec<_> = self.board.records().skip(index + 1).take(2).collect();
             let next_end = behind.first().map(|next| next.end());
-            // What has arrived is cut off from its buffer.
+            // A segment that has arrived is cut off from its buffer.
             let is_cut = behind.get(1).is_some_and(|then| then.state == SegmentState::Sacked);
             if !same_buffer && !is_cut && socket.buffers.end_of(end) != next_end {
                 break;

@@ -267,7 +267,7 @@ impl TcpSender {
         if room >= enough || room > self.unsent() && socket.fin.is_some() {
             return false;
         }
-        // What the first buffer holds leaves at once if it is one segment, or if it fits and others follow.
+        // The bytes of the first buffer leave at once if they are one segment, or if they fit and others follow.
         let buffer = socket.buffers.end_of(self.nxt).map_or(0, |end| end - self.nxt);
         if buffer <= self.mss || buffer <= room && buffer < self.unsent() {
             return false;

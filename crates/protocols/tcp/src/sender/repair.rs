@@ -40,7 +40,7 @@ impl TcpSender {
     pub(super) fn enter_recovery<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         let flight = self.pipe();
         let prior = self.control.window();
-        // What a mark began goes on (`tcp_in_cwnd_reduction`).
+        // A reduction that a mark began continues (`tcp_in_cwnd_reduction`).
         let gliding = self.gliding.take().filter(|_| self.socket.is_some());
         let reduced = gliding.is_some();
         if !reduced {

@@ -138,7 +138,7 @@ fn ports(setup: &NetworkSetup, departures: bool) -> Ports {
             if let Some(marking) = setup.marking {
                 port.mark(marking.for_port(link.rate));
             }
-            // What is sampled while it runs has to be there when it is sampled.
+            // Queues that are sampled during the run must exist by then.
             if queued || watched.contains(&at) {
                 let mut queues = Box::<Queues>::default();
                 queues.levels = setup.queues.then(Box::default);

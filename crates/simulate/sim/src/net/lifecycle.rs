@@ -165,7 +165,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         let done = match (starts, flow.reply) {
             (true, _) if flow.acknowledged => progress.acknowledged.filter(|bytes| *bytes >= flow.row.bytes).map(|_| 1),
             (false, _) if flow.acknowledged => None,
-            // What the sender knows to have arrived, and what came back to it.
+            // The sender knows what has arrived, and the reply that came back.
             (true, 0) => progress.completed,
             (true, _) => progress.placed.or(progress.received.filter(|bytes| *bytes >= flow.reply).map(|_| 1)),
             (false, 0) => all_there.then_some(1),

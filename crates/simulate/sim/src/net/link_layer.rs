@@ -35,7 +35,7 @@ impl<P: NetworkProgram> Network<'_, P> {
             self.mark_taken(port);
         }
         self.leave_queue(now, port);
-        // What the program writes at departure is on copies, too.
+        // Copies carry what the program writes at departure, too.
         while let Some((packet, copy)) = self.link_actions.copied.pop() {
             self.tags.copy(packet, copy);
         }

@@ -143,7 +143,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         };
         let held = self.packets.get(packet);
         let ends = processor.ends_run(held.to(), held.body.in_stream());
-        // What it leads to is sent before the packet that ends the run is worked on.
+        // The run's results are sent before the packet that ends it is processed.
         let before = if ends { std::mem::take(&mut processor.run) } else { Vec::new() };
         self.run_goes_up(now, host, before);
         let Some(processor) = &mut self.hosts[host].processor else { return };

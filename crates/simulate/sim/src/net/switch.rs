@@ -120,7 +120,7 @@ impl SimSwitch {
         if self.bound + bytes > self.settings.buffer.get() {
             return false;
         }
-        // Who was paused in time loses nothing.
+        // A sender that was paused in time loses nothing.
         self.settings.pfc.is_some() || all[at].backlog_bytes(now) + bytes <= self.limit()
     }
 

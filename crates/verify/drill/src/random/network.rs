@@ -112,7 +112,7 @@ impl DrawnNetwork {
         let opened = play::prepare(&self.script, &mut subject)
             .and_then(|()| play::handshake(&self.script, &mut subject, Schedule::Planned(Time::ZERO)));
         let Ok(PlayTimes { open, .. }) = opened else { return false };
-        // When something last left because of a timer.
+        // Time at which a timer last sent something.
         let mut by_timer = None;
         for ms in 0..LONGEST {
             let now = open + Span::from_ms(ms);

@@ -41,7 +41,7 @@ impl KernelTicks {
         let measured = parallel::map(&numbers, numbers.len(), |_| one_timer(clock));
         let mut measured: Vec<u64> = measured.into_iter().collect::<Result<_, _>>()?;
         let first = measured.pop().unwrap_or_default();
-        // How much later than the first, or, beyond half a period, earlier.
+        // Lateness against the first, or, beyond half a period, earliness.
         let later = |at: &u64| (at % period + period - first % period + period / 2) % period;
         let least = measured.iter().map(later).min().unwrap_or(period / 2).min(period / 2);
         Ok(Self { clock, phase: (first + period / 2 + least) % period, period })

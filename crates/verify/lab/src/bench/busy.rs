@@ -221,7 +221,7 @@ impl BusyBench<'_> {
             receiving.stop();
             Ok::<_, SystemError>((sent, receiver.join().map_err(panicked)?.map_err(trouble)?))
         })?;
-        // What the witness's own socket lost was delivered.
+        // Datagrams that the witness's own socket lost were delivered.
         let lost = report.missing(sent).saturating_sub(report.overrun);
         let seen = AccountCounts::between(&before, &self.counters(), 0).sum();
         Ok(DatagramResults {

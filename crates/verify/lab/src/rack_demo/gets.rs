@@ -51,7 +51,7 @@ impl GetServer {
         stop: &StopFlag,
     ) -> Result<Option<Self>, SystemError> {
         let (host, here, port) = (stage.host(SERVER), address(SERVER).to_string(), PORT.to_string());
-        // As root, memcached needs a user name; a namespace of our own has no other user.
+        // Memcached needs a user name if it runs as root; a namespace of our own has no other user.
         let args = ["-u", "root", "-l", &here, "-p", &port, "-U", "0", "-m", "64", "-t", "1"];
         if let Some(mut program) = RunningProgram::start("memcached", &args, "memcached.log", host, shop)? {
             return Ok(program.wait_until_listening(PORT, host, stop)?.then_some(Self::Memcached(program)));

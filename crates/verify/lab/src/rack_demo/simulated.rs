@@ -126,7 +126,7 @@ fn background(plan: &RackDemoPlan, case: RackCase) -> Option<TrafficSetup> {
         RackBackground::None => None,
         RackBackground::Tcp => Some(traffic(name, work, 0)),
         RackBackground::Udp => {
-            // What the rate of a port leaves for payload.
+            // The rest of the port's rate is for payload.
             let bits_per_second = plan.rate.bits_per_second() * u64::from(DATAGRAM) / FULL_FRAME;
             let rate = Rate::from_bits_per_second(bits_per_second);
             let config = DatagramConfig { payload: DATAGRAM, rate: Some(rate), gaps: DatagramGaps::Drawn };

@@ -286,7 +286,7 @@ impl<'a> RackBench<'a> {
         let pause = self.plan.duration / (2 * self.plan.joins + 1);
         let begun = self.clock.elapsed();
         let (mut host, mut joins) = (Some(host), 0);
-        // What a leave and a join take is not added: as many fit as were asked for, as long as there is time.
+        // The time of a leave and a join is not added: the requested number fits while there is time.
         while joins < self.plan.joins && self.rest_until(begun + pause * (2 * joins + 1)) {
             if let Some(host) = host.take() {
                 host.end();

@@ -104,7 +104,7 @@ pub(super) struct BenchCapture {
 
 impl Drop for BenchCapture {
     fn drop(&mut self) {
-        // What is left in a temporary folder goes with that.
+        // The system cleans up its temporary folder.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -170,7 +170,7 @@ fn put_frame(frame: &mut Vec<u8>, connection: u64, packet: &ScriptPacket, at: u6
         options.extend([1, 1, 8, 10]);
     }
     options.extend((millis + 1).to_be_bytes());
-    // What the client heard came just now; what the server heard left a round trip ago.
+    // The client received its packet just now; the server's left a round trip ago.
     let echo = if packet.from_client { millis + 1 } else { millis.saturating_sub(9) };
     options.extend(echo.to_be_bytes());
     if packet.flags & SYN != 0 {

@@ -51,7 +51,7 @@ pub(super) struct BenchCaptures {
 
 impl Drop for BenchCaptures {
     fn drop(&mut self) {
-        // What is left in a temporary folder goes with that.
+        // The system cleans up its temporary folder.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -139,7 +139,7 @@ impl Progress for RunObserver<'_> {
     }
 
     fn simulated(&self, now: Time, share: f64) {
-        // What is expected may grow; the bar does not go back.
+        // The expected total may grow; the bar does not go back.
         let more = (share - self.share.get()).max(0.0);
         self.share.set(self.share.get() + more);
         let longer = now.since(self.simulated.replace(now));

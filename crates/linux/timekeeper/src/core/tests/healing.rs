@@ -210,7 +210,7 @@ fn a_root_that_hears_no_further_sign_of_a_successor_comes_back_by_itself() {
     for _ in 0..10 {
         let (frame, now) = (forged(&network, 1, true), network.local(0));
         network.clocks[0].as_mut().unwrap().on_frame(0, &frame, now, now);
-        // What is forged is no root's time.
+        // A forged time is no root's.
         network.lies = true;
         network.run(1);
     }
@@ -275,7 +275,7 @@ impl MemoryNetwork {
                 self.run(ms);
                 self.loss_percent = 0;
             }
-            // Of one number there is one plan.
+            // Each number has one plan.
             Happening::Plan { root, epoch, turn, told, pause } => {
                 let plan = planned(root, 10 * epoch + root as u32 + 10);
                 for node in 0..told {

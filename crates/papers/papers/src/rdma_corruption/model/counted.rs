@@ -325,7 +325,7 @@ impl FlowCase {
 
     fn exact_with(&self, setting: &TimeoutSetting) -> f64 {
         let usual = FrameLengths::of_mtu(MTU);
-        // Of a longer flow only the first packet is a little longer.
+        // In a longer flow only the first packet is a little longer.
         let packet = if self.packets == 1 { usual.packet + RETH } else { usual.packet };
         let ahead = |length: Bytes| if self.ways == CorruptingDirections::Back { Bytes::ZERO } else { length };
         let ack = if self.ways == CorruptingDirections::Ahead { Bytes::ZERO } else { usual.ack };

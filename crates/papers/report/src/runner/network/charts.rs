@@ -38,7 +38,7 @@ impl NetworkRuns<'_> {
             of: "flows".into(),
             from: spec.from,
             shares,
-            // Where shares are evenly spaced it would lie on the upper edge.
+            // With evenly spaced shares the guide would lie on the upper edge.
             guide: (shares == Shares::Rarity).then_some(0.999),
             lines: self.shown(spec).map(line).collect(),
         }

@@ -62,7 +62,7 @@ impl PlanCheck<'_> {
         }
         let mut holding = None;
         for reason in self.candidates(node) {
-            // What holds anyway is cheaper to see than by looking at the whole graph; of hosts there are many.
+            // Reasons that are obvious nearby are cheaper to check than the whole graph, and there are many hosts.
             let is_only = |gate| self.graph.neighbours(node).iter().all(|(there, _)| *there == gate);
             let holds = match &reason {
                 UncoveredReason::BehindNode(gate) => {

@@ -81,7 +81,7 @@ impl Draw<'_> {
             } else {
                 count.causes.tail += 1.0;
             }
-            // What the timeout sends is taken to arrive.
+            // The packet that the timeout sends is assumed to arrive.
             (expected, copies) = (expected + 1, 0);
             acknowledged |= expected >= packets;
         }

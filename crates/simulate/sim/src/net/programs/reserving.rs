@@ -123,7 +123,7 @@ impl SimRack {
         if self.params.scheduler == SchedulerKind::Paper || self.falls_behind || is_open {
             return None;
         }
-        // What was treated as unsolicited, wanted or not; and what was granted by runs before.
+        // Includes packets treated as unsolicited, wanted or not, and grants of runs before.
         let unsolicited = self.params.unsolicited || counters.uncovered + counters.early > 0;
         let bound = RackParams { unsolicited, ..self.params }.bound(self.params.ports - 1).total();
         Some(bound.get() * (1 + self.restarts))

@@ -140,7 +140,7 @@ fn drop_differences(
                 drops.in_either += 1;
                 drops.false_drops += 1;
             }),
-            // What would have become of a packet that was under way is not known.
+            // The fate of a packet that was under way is unknown.
             (PacketFate::UnderWay, _) | (_, None) => {}
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn read(table: &SettingsReader<'_>) -> ReadResult<roce::RoceConfig> {
     let usual = roce::RoceConfig::default();
     let timeouts = Span::from_ps(1)..=roce::RoceConfig::timeout_for(u8::MAX);
     let congestion = controllers::read(table)?;
-    // What a controller goes by comes with acknowledgements; and marks are of use to it alone.
+    // Acknowledgements carry a controller's input; marks are of use to the controller alone.
     let ack_every = if congestion.wants_every_ack() { 1 } else { usual.ack_every };
     Ok(roce::RoceConfig {
         mtu: table.small("mtu", 64..=4_096)?.unwrap_or(usual.mtu),

@@ -66,7 +66,7 @@ impl SimTransport for Qp {
     }
 
     fn connect(setup: &RoceConfig, at: &mut Site<'_>) -> Self {
-        // As NICs do: connections that begin alike would be taken for each other by a switch that knows only PSNs.
+        // NICs draw the first PSN: a switch that knows only PSNs would confuse connections that begin alike.
         Self::new(RoceConfig { first_psn: Psn::new(at.seed), site: rdma::control_site(at, setup.mtu), ..*setup })
     }
 

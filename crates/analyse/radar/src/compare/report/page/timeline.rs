@@ -151,7 +151,7 @@ impl Timeline {
     fn draw_strip(&self, svg: &mut Svg, flow: &Flow, top: f64, x: impl Fn(f64) -> f64) {
         let area = self.area();
         svg.line("grid", (area.left, top + MARK), (area.right, top + MARK));
-        // What falls onto the same spot is drawn once.
+        // Losses at the same spot are drawn once.
         let spot = |at: f64| (x(at) * 2.0) as i64;
         let spots: BTreeSet<(i64, LossCause)> =
             self.losses.iter().filter(|(_, of, _)| of == flow).map(|(at, _, cause)| (spot(*at), *cause)).collect();

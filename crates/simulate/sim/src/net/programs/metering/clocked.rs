@@ -105,7 +105,7 @@ impl ClockedMeters {
     pub(super) fn look_until(&mut self, now: Time, found: &mut MeteringResult) {
         while now >= self.look_at {
             let (batch, length) = (self.next, self.batch);
-            // What was missing first in a batch before this one has had its time.
+            // Packets first missing in a batch before this one have had their time.
             let over = (batch + 1).saturating_sub(self.patience);
             for (number, segment) in self.segments.iter_mut().enumerate() {
                 let Some(segment) = segment else { continue };
