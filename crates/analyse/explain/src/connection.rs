@@ -340,7 +340,7 @@ impl TrackedConnection {
     }
 }
 
-/// Without a SYN the server is the one with the lower port.
+/// True if the client sent this segment. Without a SYN the server is the end with the lower port.
 fn is_from_client(first: &CapturedSegment) -> bool {
     match (first.syn(), first.has_ack()) {
         (true, has_ack) => !has_ack,

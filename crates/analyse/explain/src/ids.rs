@@ -134,8 +134,8 @@ impl IdSequence {
         }
     }
 
-    /// So many segments of new data are missing before the packet that came last: those that it does not leave out itself
-    /// were passed over earlier, by copies that left behind them.
+    /// Explains missing identifications before the latest packet by `missing` segments of new data. Segments that the packet
+    /// does not leave out itself were passed over earlier, by copies that left behind them.
     pub(crate) fn explain_earlier(&mut self, missing: u16, at: u64) {
         let mut left = missing.saturating_sub(self.last_gap(at));
         for gap in self.gaps.iter_mut().rev().filter(|gap| gap.at < at) {

@@ -16,7 +16,7 @@ const FEW_SERVERS: usize = 16;
 /// Progress of a connection without payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BareOutcome {
-    /// Nothing came back.
+    /// No answer was captured.
     Unanswered,
     /// A reset came back.
     Refused,

@@ -114,7 +114,7 @@ impl EndSide {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamDirection {
-    /// From the client to the server.
+    /// Client to server.
     Up,
     Down,
 }
@@ -135,7 +135,7 @@ pub enum CapturePlace {
     Client,
     Server,
     Middle,
-    /// There are two captures, one of each end.
+    /// Two captures, one of each end.
     Both,
 }
 

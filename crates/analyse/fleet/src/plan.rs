@@ -55,9 +55,9 @@ impl PlanTerms<'_> {
 pub struct Plan {
     /// Links to disable now; the highest loss first, as in the next two lists.
     pub disable: Vec<ToDisable>,
-    /// To stay under protection.
+    /// Links that stay under protection.
     pub protect: Vec<ToKeep>,
-    /// To stay as they are, because one of their switches cannot protect them.
+    /// Links that stay unprotected, because one of their switches cannot protect them.
     pub exposed: Vec<ToKeep>,
     /// Repairs to make first, second and so on.
     pub repair: Vec<RepairPhase>,

@@ -107,7 +107,7 @@ impl fmt::Display for ModelError {
 
 impl std::error::Error for ModelError {}
 
-/// Below this, failures come in bursts that no mean describes.
+/// Smallest shape; below it failures come in bursts that no mean describes.
 const LEAST_SHAPE: f64 = 0.3;
 const MOST_SHAPE: f64 = 100.0;
 

@@ -69,7 +69,7 @@ pub struct LinkDecision {
     #[serde(serialize_with = "plan::serialize_protection")]
     pub protection: Option<Protection>,
     pub why: String,
-    /// To whom this was ordered; nobody, if it is only advice.
+    /// Ports that were ordered; empty if this is only advice.
     pub ordered: Vec<PortId>,
     /// Upper bound on the loss that another choice of links in this segment would remove beyond this one; zero if this choice
     /// is optimal.
@@ -181,7 +181,7 @@ impl<'f> Watcher<'f> {
         (decisions, nonsense)
     }
 
-    /// The hosts from which something is heard now. Those that are no switches of this fabric are of no concern.
+    /// Takes the names of all hosts that report now. Names that are not switches of this fabric are ignored.
     pub fn on_hosts(&mut self, hosts: &[String]) -> Vec<HostNotice> {
         let ours = |host: &&String| self.reports.expect_switch(host).is_ok();
         let alive: BTreeSet<String> = hosts.iter().filter(ours).cloned().collect();

@@ -1,9 +1,9 @@
 //! Packets of one capture that are missing in another: LossRadar (li-thesis §5.3) over files.
 //!
-//! Both captures are read at once, each as far as the other in time, and one digest has their difference: packets of UP
-//! are put in, packets of DOWN taken out. Before it is too full to be decoded it is emptied into a list of what is
-//! missing; what arrives late is struck off there again. So memory is bound by what is lost or on its way, not by the
-//! captures' size. The details of lost packets come from reading UP once more:
+//! Both captures are read in step, and one digest has their difference: packets of UP are added, packets of DOWN removed.
+//! Before the digest is too full to be decoded, it is emptied into a list of missing packets; late packets are removed from
+//! that list. Hence memory depends on the packets that are lost or under way, not on the size of the captures. The details
+//! of lost packets come from reading UP once more:
 //!
 //! ```text
 //!   UP   ──insert──▶ ┌────────┐ decode  ┌─────────┐  end   ┌─────────┐ ──▶ lost: time, flow, place

@@ -162,7 +162,7 @@ pub struct Digest {
     packets: i64,
 }
 
-/// Two digests that have nothing to do with each other.
+/// Error: two digests have different shapes, so there is no difference between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestMismatch {
     pub ours: DigestShape,

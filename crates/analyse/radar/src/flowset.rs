@@ -106,7 +106,7 @@ impl Flowset {
         self.add(flow, 1);
     }
 
-    /// So many packets of this flow have passed.
+    /// Adds packets of a flow.
     #[inline]
     pub fn add(&mut self, flow: &FlowKey, packets: u32) {
         let hash = self.hashing.of(flow);

@@ -60,7 +60,7 @@ pub struct SegmentFinding {
     pub unnamed: u64,
     /// Arrived without having been sent: entered in between, or missed upstream.
     pub extra: u64,
-    /// Called lost before, and arrived after all.
+    /// Packets that were reported lost and arrived after all.
     pub late: u64,
     /// Batches that could not be compared because an end did not report them.
     pub skipped: u64,

@@ -200,7 +200,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// Under what the latest one is kept.
+    /// Key under which the latest message of the port is kept.
     pub fn key(&self) -> String {
         match self {
             Self::Port(state) => format!("port:{}", state.id),

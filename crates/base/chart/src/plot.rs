@@ -27,7 +27,7 @@ pub(super) fn shortened(text: &str, room: f64) -> String {
     text.chars().take(letters - 1).chain(['…']).collect()
 }
 
-/// Ticks that can be read: one that would touch another before it in the list is left out.
+/// Ticks whose labels do not touch; a tick that would touch an earlier one is omitted.
 pub(super) fn legible(
     ticks: impl IntoIterator<Item = (f64, String)>,
     length: impl Fn(&str) -> f64,

@@ -31,7 +31,7 @@ struct Cover {
     bottom: f64,
 }
 
-/// A name where it has room.
+/// A label and its place, where it covers no other.
 #[derive(Clone, Debug)]
 struct DotLabel {
     text: String,
@@ -71,7 +71,7 @@ impl Cover {
 }
 
 impl DotLabel {
-    /// To the right of its dot, to the left, above or below it; then farther and farther up and down.
+    /// Places for a label: to the right of its dot, to the left, above or below it; then farther up and down.
     fn choices(text: &str, dot: (f64, f64)) -> impl Iterator<Item = Self> {
         const BESIDE: f64 = REACH + AIR + 0.5;
         const ASIDE: f64 = 4.0 * REACH;

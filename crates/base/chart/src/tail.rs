@@ -11,7 +11,7 @@ use crate::svg::Svg;
 pub enum Shares {
     /// Evenly, as in the paper.
     Even,
-    /// By rarity: 99, 99.9 and 99.99 % are equally far apart.
+    /// Spacing by rarity: 99, 99.9 and 99.99 % are equally far apart.
     Rarity,
 }
 

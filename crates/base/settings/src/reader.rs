@@ -71,7 +71,7 @@ impl<'a> SettingsReader<'a> {
         self.within(key, allowed)
     }
 
-    /// A value of a unit, between two of the same.
+    /// A value with a unit, within `allowed`.
     fn within<T>(&self, key: &str, allowed: RangeInclusive<T>) -> ReadResult<Option<T>>
     where
         T: FromStr<Err = ParseError> + PartialOrd + Default + Display,

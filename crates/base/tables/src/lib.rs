@@ -17,9 +17,9 @@ type Get<'a, R, T> = Box<dyn Fn(&R) -> T + 'a>;
 enum TableCell<'a, R> {
     Text(Get<'a, R, String>),
     Whole(Get<'a, R, u64>),
-    /// In CSV with as many digits as it takes.
+    /// A number; CSV has as many digits as it takes.
     Real(Get<'a, R, f64>),
-    /// In CSV with six decimals, or empty.
+    /// A number or nothing; CSV has six decimals, or an empty cell.
     Optional(Get<'a, R, Option<f64>>),
     Flag(Get<'a, R, bool>),
 }

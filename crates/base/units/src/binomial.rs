@@ -137,7 +137,8 @@ mod tests {
         }
     }
 
-    /// By summing the binomial's terms from the upper end, which do not vanish for the high shares that are tried.
+    /// Probability of at most `k`: sums the binomial's terms from the upper end, which do not vanish for the high shares that
+    /// are tried.
     fn at_most(k: usize, n: usize, share: f64) -> f64 {
         let mut term = share.powi(n as i32);
         let mut above = 0.0;

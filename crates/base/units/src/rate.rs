@@ -33,7 +33,7 @@ impl Rate {
 
     /// Time that `bytes` take at this rate, rounded up to the next picosecond.
     ///
-    /// The product fits 64 bits up to 2.3 MB, which every frame does; more goes the long way.
+    /// The product fits 64 bits up to 2.3 MB, more than any frame; larger numbers take a slower path.
     pub fn span_of(self, bytes: Bytes) -> Span {
         const PS_BITS: u64 = 8 * 1_000_000_000_000;
         Span::from_ps(match bytes.get().checked_mul(PS_BITS) {

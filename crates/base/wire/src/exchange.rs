@@ -32,7 +32,7 @@ pub const EXCHANGE_LONGEST: usize = HEADER + SYNC_LEN + CHECK;
 /// A frame of the other one, and a bound on the time when it left or came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameTime {
-    /// Never 0.
+    /// Number of the frame; never 0.
     pub number: u32,
     /// Time in nanoseconds.
     pub time_ns: u64,

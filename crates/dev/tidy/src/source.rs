@@ -60,7 +60,7 @@ pub struct SourceFile<'a> {
     pub(crate) text: &'a str,
     pub(crate) tokens: Vec<Token<'a>>,
     pub(crate) doc_lines: usize,
-    /// Under `tests/`, `benches/` or `examples/`, or a module that only tests have.
+    /// True for files under `tests/`, `benches/` or `examples/`, and for modules that only tests have.
     pub(crate) is_test: bool,
     /// Tokens under a `#[cfg(test)]`.
     inline_tests: Vec<Range<usize>>,

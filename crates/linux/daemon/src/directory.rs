@@ -27,7 +27,7 @@ const MODE: u32 = 0o750;
 #[derive(Clone, Debug)]
 pub struct RunDirectory {
     path: PathBuf,
-    /// Nobody else keeps anything there: it goes when it is empty.
+    /// True if no other program keeps anything there: the directory is removed when it is empty.
     is_own: bool,
 }
 

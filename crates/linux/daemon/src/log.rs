@@ -31,7 +31,7 @@ impl LogWriter {
         Ok(Self { lines, ended, dropped: 0 })
     }
 
-    /// Never waits.
+    /// Queues a line for the log; never waits.
     pub fn tell(&mut self, line: &str) {
         if self.dropped > 0 {
             let remark = format!("{} reports were dropped here, because nobody read them", self.dropped);

@@ -308,7 +308,7 @@ fn fails_open(config: &LinkConfig) -> bool {
     config.init_action == InitAction::BestEffort && !matches!(config.sealing, Sealing::Key(_))
 }
 
-/// Somebody else has the interface, or the name.
+/// Error: another process has the interface, or the name.
 fn already(config: &LinkConfig, taken: &str) -> DaemonEnd {
     DaemonEnd::Trouble(if taken == config.stand_in.interface {
         format!("{taken} is protected already; `hitless link status` shows it")

@@ -15,8 +15,8 @@
 //! A stamp is for two ends of one cable. A switch that learns addresses would pass stamped frames on to everybody, and fill
 //! its table with them. So each end asks first, by frames that no switch passes on ([`wire::link::StampProbe`]): to an address
 //! that bridges keep to themselves, and to the sender's own address, which a switch finds where the frame came from. Frames with
-//! strange addresses are tried only after these two have come. What proves the cable is a frame that arrives, so the loss of
-//! frames proves nothing; and questions go on while stamps are used.
+//! strange addresses are tried only after these two have arrived. A frame that arrives proves the cable; a lost frame proves
+//! nothing. The end continues to ask while stamps are used.
 //!
 //! Invariants: a stamped frame leaves only in state Used, and only if the latest question came by every path and the peer's
 //! did too; a stamped frame is believed only if it has the tag of the session, and only for `BELIEF` after a question of

@@ -82,7 +82,7 @@ impl VnetHeader {
         bytes
     }
 
-    /// So many bytes were put into the frame between its addresses and what these fields speak of.
+    /// Moves the offsets behind bytes that were inserted between the addresses and the headers.
     pub fn shift(&mut self, bytes: u16) {
         if self.flags & Self::NEEDS_CSUM != 0 {
             self.csum_start = self.csum_start.saturating_add(bytes);

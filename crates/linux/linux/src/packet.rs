@@ -23,7 +23,7 @@ pub use self::transmit::TransmitRing;
 use crate::offload::VnetHeader;
 use crate::socket::{self, get, set, take_error};
 
-/// Not in libc.
+/// A constant that libc lacks.
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const PACKET_VNET_HDR: libc::c_int = 15;
 

@@ -48,7 +48,7 @@ fn locked(file: File) -> io::Result<File> {
 }
 
 impl SharedPage {
-    /// Makes a page for its writer: a page of zeros beside where it is to be. Nobody finds it before [`Self::put`].
+    /// Makes a page of zeros under a temporary name, for its writer. Readers find it only after [`Self::put`].
     pub fn draft(path: &Path) -> io::Result<Self> {
         let draft = draft_of(path);
         // Left by a process that was killed.

@@ -1,4 +1,4 @@
-//! On interfaces of their own.
+//! Meters on interfaces of their own.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -90,7 +90,7 @@ pub struct PortActor<E> {
     kept: StoredMemory,
     seen: Deduplicator,
     states: BTreeMap<PortId, PortState>,
-    /// Since when a port is unknown that was not before.
+    /// Time since which a port has been unknown that was known before.
     unknown_since: BTreeMap<PortId, Moment>,
     /// Orders for ports of this host that are still to be looked at.
     orders: BTreeMap<String, Order>,

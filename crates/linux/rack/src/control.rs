@@ -72,7 +72,7 @@ pub fn names(directory: &RunDirectory, role: RackRole) -> io::Result<Vec<String>
     directory.sockets(role.end())
 }
 
-/// Asks it. An error of kind `NotFound` or `ConnectionRefused` means there is none.
+/// Sends a request to a daemon. An error of kind `NotFound` or `ConnectionRefused` means that it does not run.
 pub fn ask<S: DeserializeOwned>(
     directory: &RunDirectory,
     role: RackRole,

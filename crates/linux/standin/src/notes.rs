@@ -73,7 +73,7 @@ pub(crate) enum InterfaceChange {
         #[serde(default = "done")]
         done: bool,
     },
-    /// Nobody serves the link, and the kernel passes frames between the two interfaces itself.
+    /// No daemon serves the link, and the kernel passes frames between the two interfaces itself.
     FailedOpen {
         name: String,
         interface: String,

@@ -24,7 +24,7 @@ use crate::pool::{FramePool, PoolFrame};
 
 /// Time that a frame may wait for the wire without anybody's having sent too much, on a wire of any speed.
 const TARGET: Span = Span::from_ms(1);
-/// On a slow wire, a frame may wait for as long as this many full frames take.
+/// Number of full frames whose time a frame may wait on a slow wire.
 const STANDING: u64 = 16;
 const FULL_FRAME: u64 = 1_538;
 /// Interval, in multiples of the target, for which a queue may be longer.

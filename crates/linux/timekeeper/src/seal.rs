@@ -31,7 +31,7 @@ const SEALED: u8 = 0;
 const SEAL: usize = 16;
 /// Maximum length behind an Ethernet header.
 pub(crate) const LONGEST_SEALED: usize = NAMES + 1 + SEAL + EXCHANGE_LONGEST;
-/// Trouble is forgotten if frames opened within this time, or a few intervals.
+/// Time, or a few intervals if they are longer, within which an opened frame makes earlier errors irrelevant.
 const PATIENCE: Span = Span::from_ms(1_000);
 
 /// Reason why a frame is not believed.

@@ -122,7 +122,7 @@ pub struct Dcqcn {
 struct Alpha {
     value: f64,
     ticked: Time,
-    /// Since that tick.
+    /// True if a notification arrived since that tick.
     notified: bool,
 }
 

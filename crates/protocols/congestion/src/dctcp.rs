@@ -38,7 +38,7 @@ pub struct RdmaDctcp {
     pace: f64,
     /// Round of α and of growth.
     round: RoundTracker,
-    /// Since the last reduction; what was in flight then does not cut again.
+    /// Round of the last reduction; packets that were in flight then do not cut again.
     reduced: Option<RoundTracker>,
 }
 

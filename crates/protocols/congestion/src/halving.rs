@@ -11,7 +11,7 @@ use crate::{AckFeedback, ControlSite, RdmaControl};
 /// Configuration: the least window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HalvingConfig {
-    /// In packets.
+    /// Smallest window, in packets.
     pub least: u32,
 }
 

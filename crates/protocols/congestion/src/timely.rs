@@ -25,9 +25,9 @@ pub struct TimelyConfig {
     pub alpha: f64,
     /// Factor of a decrease.
     pub beta: f64,
-    /// Below this round trip the rate always grows.
+    /// Round trip below which the rate always grows.
     pub t_low: Span,
-    /// Above this round trip the rate always falls.
+    /// Round trip above which the rate always falls.
     pub t_high: Span,
     /// Divisor of gradients.
     pub min_rtt: Span,

@@ -5,7 +5,7 @@
 
 /// Probabilities are of 2¹⁶, and never closer than this to either end.
 const LEAST: u16 = 24;
-/// Below this, a byte of the range is written.
+/// Range below which a byte is written.
 const NARROW: u32 = 1 << 24;
 /// A probability follows by a part that falls with what was seen, down to 2⁻⁶.
 const MOST_SEEN: u8 = 64;

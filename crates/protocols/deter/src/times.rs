@@ -21,7 +21,7 @@ pub(crate) struct TimesModel {
 struct KindTimes {
     /// The latest first.
     recent: [u64; SLOTS],
-    /// At each place: whether it is farther back.
+    /// Models for each place of the list: the bit says if the match is farther back.
     farther: [[BitModel; SLOTS]; 2],
     number: NumberModel,
 }

@@ -93,9 +93,7 @@ impl Auto {
         self.level != before
     }
 
-    /// Somebody else measured the loss, before this link had frames to measure it with. True when the level changed.
-    ///
-    /// Switching protection off takes a measurement of its own, made with protection on.
+    /// Takes a loss that another program measured before this link had frames to measure it with. True when the level changed.
     pub fn expect(&mut self, loss: Prob) -> bool {
         let before = self.level;
         self.set_copies(loss);

@@ -165,7 +165,7 @@ pub struct Endpoint<B> {
     bare: VecDeque<B>,
     bare_bytes: Bytes,
     auto: Option<Auto>,
-    /// Since an acknowledgement last made sense.
+    /// Time since an acknowledgement last made sense.
     silence: Silence,
     counters: Counters,
     /// Frames of the peer's when the life cycle's timer last ran.

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! A block that does not fill up is closed after a while, so that a lost tail can be recovered too. It gets all its
-//! parity, as in Wharf, where filler makes up for what a block lacks. The decoder hands frames up in order and holds
-//! back what follows a missing one; with [`FecConfig::ordered`] off it hands up every frame as it comes and recovered ones
-//! behind, which is what the software decoder that Wharf's authors published does.
+//! parity, as in Wharf, which fills such a block with padding. The decoder delivers frames in order and holds frames behind a
+//! missing one back. With [`FecConfig::ordered`] off it delivers every frame on arrival and recovered frames later, like
+//! the software decoder that Wharf's authors published.
 //!
 //! The code itself is left out. Any maximum distance separable one, such as Reed–Solomon over the bytes at the same place
 //! of each frame, recovers exactly when no more frames are missing than parity frames arrived. That count is kept here; a

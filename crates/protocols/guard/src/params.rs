@@ -86,9 +86,9 @@ pub struct AutoLimits {
     pub target: Prob,
     /// Frames over which loss is measured.
     pub window: u32,
-    /// Above this, keeping order costs more than it is worth.
+    /// Loss above which keeping order costs more than it is worth.
     pub ordered_up_to: Prob,
-    /// Above this, so does protection.
+    /// Loss above which protection costs more than it is worth.
     pub protect_up_to: Prob,
     /// Windows of the same verdict before the mode changes.
     pub patience: u8,

@@ -48,7 +48,7 @@ pub(crate) struct Receiver<B> {
     timeout_each: Span,
     burst: u32,
     patience: Patience,
-    /// The peer was heard of since the last timeout.
+    /// True if a frame of the peer arrived since the last timeout.
     heard: bool,
     control_copies: u8,
     paper_acks: bool,

@@ -54,7 +54,7 @@ use wire::link::{Epoch, LinkAgreement, SessionKind, SessionMessage, SessionRefus
 /// State of a link's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
-    /// Not protecting, and not asking for it.
+    /// Neither protects nor asks for it.
     Dormant,
     /// Sent a Hello, waits for a Welcome.
     Asking,
@@ -105,7 +105,7 @@ pub struct SessionIdentity {
 /// Timing of the life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionTiming {
-    /// Between two tries of a message that has to be answered.
+    /// Time between two tries of a message that needs an answer.
     pub retry: Span,
     /// The longest that a handshake or a farewell goes on without the answer that ends it.
     pub linger: Span,
@@ -120,7 +120,7 @@ const FIRST_EPOCHS: u32 = 1 << 16;
 /// A peer is not given up before this many tries: time may have passed without our running.
 const LEAST_TRIES: u32 = 3;
 
-/// After this many heartbeats without a word of the peer's we are not talking to it.
+/// Heartbeats without a message of the peer after which the peer counts as gone.
 const MOST_QUIET: u32 = 4;
 
 /// Latest request of the owner: protected or not.
@@ -129,7 +129,7 @@ enum OwnerIntent {
     /// Nothing: the end follows the peer.
     Follow,
     Protect,
-    /// Not to protect, unless somebody asks for it.
+    /// Does not protect, unless the peer asks for it.
     Rest,
 }
 

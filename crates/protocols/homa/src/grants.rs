@@ -37,7 +37,7 @@ struct GrantedMessage {
     peer: u32,
     total: u64,
     received: u64,
-    /// Behind the last byte that it may send, and with which priority.
+    /// End of the bytes that it may send; `level` is their priority.
     granted: u64,
     level: u8,
 }

@@ -77,9 +77,9 @@ pub enum ReceiverDrivenPacket {
 /// The timers of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiverDrivenTimer {
-    /// Nothing was heard of the receiver.
+    /// The receiver was silent.
     Sender,
-    /// Nothing came of what was granted.
+    /// Granted bytes did not arrive.
     Receiver,
 }
 

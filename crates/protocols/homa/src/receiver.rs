@@ -26,7 +26,7 @@ pub(super) struct MessageReceiver {
     announced: u64,
     arrived: StreamRanges,
     received: u64,
-    /// Behind the last byte that has arrived.
+    /// End of the bytes that have arrived.
     highest: u64,
     /// Gaps to report.
     missing: VecDeque<StreamRange>,

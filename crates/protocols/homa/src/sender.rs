@@ -12,11 +12,11 @@ use units::StreamRange;
 #[derive(Debug)]
 pub(super) struct MessageSender {
     total: u64,
-    /// Behind the last byte that may leave without a grant, and with one.
+    /// End of the bytes that may leave without a grant; `granted` is the end of those that may leave with one.
     unasked: u64,
     granted: u64,
     next: u64,
-    /// To be sent again.
+    /// Ranges to be sent again.
     repeats: VecDeque<StreamRange>,
     /// True once the receiver has answered.
     heard: bool,

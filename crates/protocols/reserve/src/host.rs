@@ -80,12 +80,12 @@ pub struct HostParams {
     /// Time for which reports about a destination are believed, and for which a context waits for grants after one of
     /// its unsolicited frames was cut.
     pub recent: Span,
-    /// After how long without its frames a burst that was announced counts as lost, and is reported to the switch.
+    /// Time without its frames after which an announced burst counts as lost, and is reported to the switch.
     pub reset_after: Span,
 }
 
 impl HostParams {
-    /// Never early; patience as fits the timeout of the rack.
+    /// Parameters of a host that is never early, with the patience that fits the timeout of the rack.
     pub fn new(key: HostKey, epoch: u16, rack: &RackParams) -> Self {
         Self {
             key,
@@ -194,7 +194,7 @@ impl<B: RackFrame> ReservingHost<B> {
         })
     }
 
-    /// Since the start.
+    /// Counters since the start.
     pub fn counters(&self) -> &HostCounters {
         &self.counters
     }

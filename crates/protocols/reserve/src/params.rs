@@ -89,7 +89,7 @@ pub struct RackParams {
     pub per_destination: bool,
     /// Lets hosts send without waiting for a grant.
     pub unsolicited: bool,
-    /// After how long an unanswered RSV is repeated.
+    /// Time after which an unanswered RSV is repeated.
     pub timeout: Span,
     /// Part of each port that is kept for frames that nobody reserved. With none, such frames pass and take their slots
     /// from those who reserve.

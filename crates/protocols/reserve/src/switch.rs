@@ -90,7 +90,7 @@ pub struct ReservingSwitch {
     counters: SwitchCounters,
 }
 
-/// After how many timeouts a reservation that was not used is given back.
+/// Timeouts after which an unused reservation is given back.
 const UNUSED_FOR: u64 = 16;
 
 impl ReservingSwitch {
@@ -114,7 +114,7 @@ impl ReservingSwitch {
         &self.params
     }
 
-    /// Since the start.
+    /// Counters since the start.
     pub fn counters(&self) -> &SwitchCounters {
         &self.counters
     }

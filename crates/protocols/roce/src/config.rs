@@ -30,7 +30,7 @@ pub struct RoceConfig {
     /// The requester asks for an acknowledgement with the last packet of a message, and once per this many packets
     /// within it. Linux's Soft-RoCE asks every 64 packets, a ConnectX NIC every 256.
     pub ack_every: u32,
-    /// Without any progress for this long, everything outstanding is sent again. See [`RoceConfig::timeout_for`].
+    /// Time without progress after which everything outstanding is sent again. See [`RoceConfig::timeout_for`].
     pub timeout: Span,
     /// Timeouts in a row before the connection fails.
     pub retry_count: u32,

@@ -38,7 +38,7 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// Nothing counts as few.
+    /// Setting in which no number of packets counts as few.
     pub(crate) const ALWAYS_HIGH: Self = Self { low: Span::ZERO, few: 0 };
 
     /// Time to wait for progress with this many packets outstanding.
@@ -69,7 +69,7 @@ pub struct Irn {
 
     una: u64,
     sacked: BitRing,
-    /// Until what is acknowledged the recovery lasts.
+    /// Place whose acknowledgement ends the recovery.
     recover: Option<u64>,
     /// Place to send again next, if it lies before `lost_before`.
     again: u64,

@@ -88,7 +88,7 @@ enum DueNack {
     Nothing,
     /// A hole is new.
     Holes,
-    /// Nothing is tracked, and something was dropped.
+    /// State in which something was dropped and nothing is tracked.
     Bare,
 }
 

@@ -25,7 +25,7 @@ impl RocePacer {
         self.from + self.framing.busy(rate.span_of(self.bytes))
     }
 
-    /// Until when it holds the next packet back at this rate, if it does.
+    /// Time until which the pacer holds the next packet back at this rate, if it does.
     #[inline]
     pub(super) fn holds(&self, now: Time, rate: Option<Rate>) -> Option<Time> {
         let until = self.due(rate?);

@@ -49,7 +49,7 @@ pub enum PacketView {
     Other,
 }
 
-/// Between which ports it passes.
+/// Ports between which a packet passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPair {
     /// The packet came from a host below this switch.
@@ -93,7 +93,7 @@ impl Repeater {
         Self { config, registers: vec![None; registers], counters: Counters::default() }
     }
 
-    /// Since the start; copies only, not the packets that were copied.
+    /// Counters since the start, of copies only.
     pub fn counters(&self) -> Counters {
         self.counters
     }

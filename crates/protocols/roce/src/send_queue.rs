@@ -82,7 +82,7 @@ pub(super) struct SendQueue {
     unasked: u32,
     /// Timeouts in a row.
     timeouts: u32,
-    /// Since when there has been no progress. The timer follows only when it goes off, unless it must sooner.
+    /// Time since which there has been no progress. The timer follows only when it goes off, unless it must go off sooner.
     since: Time,
     armed: Option<Time>,
     pacer: RocePacer,
@@ -232,7 +232,7 @@ impl SendQueue {
         }
     }
 
-    /// Until when the pace holds the next packet back, if it does.
+    /// Time until which the pace holds the next packet back, if it does.
     #[inline]
     pub(super) fn held_until(&mut self, now: Time) -> Option<Time> {
         self.controller.advance(now);

@@ -371,7 +371,7 @@ mod tests {
         Idle,
     }
 
-    /// From nothing to more than there is, with what usually happens most often.
+    /// Byte counts from zero to more than there are, mostly usual ones.
     fn bytes() -> impl Strategy<Value = u64> {
         prop_oneof![4 => 0..200_000_u64, 1 => Just(0), 1 => any::<u64>()]
     }

@@ -125,7 +125,7 @@ impl TcpConnection {
         self.ending.as_ref().is_some_and(|ending| ending.over)
     }
 
-    /// After an event of a connection with a socket.
+    /// Updates the connection after an event, if it has a socket.
     pub(super) fn after<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
         if self.sender.gave_up()
             && let Some(ending) = &mut self.ending

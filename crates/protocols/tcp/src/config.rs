@@ -166,7 +166,7 @@ pub enum TimerProfile {
         /// Time of the first tick; differs from host to host.
         phase: Span,
     },
-    /// Those of RFC 6298 and RFC 8985, exact to the picosecond.
+    /// Timers of RFC 6298 and RFC 8985, exact to the picosecond.
     Rfc {
         /// Lower bound of the retransmission timeout.
         rto_min: Span,

@@ -126,7 +126,7 @@ pub enum TcpNote {
 pub struct TcpConnection {
     pub(super) sender: TcpSender,
     pub(super) receiver: TcpReceiver,
-    /// Those of every segment that leaves.
+    /// Flags of every segment that leaves.
     pub(super) flags: SegmentFlags,
     /// End of a connection with a socket.
     pub(super) ending: Option<Box<TcpEnding>>,

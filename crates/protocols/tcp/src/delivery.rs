@@ -84,8 +84,8 @@ impl Delivery {
         begins
     }
 
-    /// After [`Delivery::on_delivered`]: the rate over the flight of `newest`, the segment among those delivered that
-    /// left last. An interval shorter than any round trip is an accident of acknowledgements, and gives no sample.
+    /// Rate over the flight of `newest`, the delivered segment that left last; called after [`Delivery::on_delivered`]. An
+    /// interval shorter than any round trip is an accident of acknowledgements, and gives no sample.
     #[inline]
     pub(super) fn sample(&mut self, newest: &SegmentRecord, min_rtt: Span, lost: u64) -> Option<RateSample> {
         let stamp = newest.stamp;

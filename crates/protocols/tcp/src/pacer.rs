@@ -13,7 +13,7 @@ const MAX_BURST: u64 = 65_536;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TcpPacer {
-    /// Nothing leaves before.
+    /// Time before which nothing leaves.
     pub release: Time,
     /// The burst under way: when it began, how much has left, and how much may.
     began: Time,

@@ -35,7 +35,8 @@ impl Prr {
         self.window
     }
 
-    /// `repairs_arrive` if something sent again was delivered. Linux asks, too, that no copy was found lost meanwhile.
+    /// Updates the window after an acknowledgement. `repairs_arrive` is true if a retransmission was delivered and, as in
+    /// Linux, no copy was found lost meanwhile.
     pub(super) fn on_ack(&mut self, delivered: u64, flight: u64, repairs_arrive: bool, mss: u64) {
         self.delivered += delivered;
         let may_send = if flight > self.threshold {

@@ -206,7 +206,7 @@ impl TcpReceiver {
         arrival
     }
 
-    /// If something is held: the byte expected before it, and the round trip that decides how long its report may wait.
+    /// The byte that is missing, if data behind it are held, and the round trip that decides how long its report may wait.
     #[inline]
     fn gap(&self, srtt: Option<Span>) -> Option<(u64, Span)> {
         let socket = self.socket.as_ref().filter(|_| !self.held.is_empty() && self.sack)?;
@@ -214,8 +214,8 @@ impl TcpReceiver {
         Some((self.next, srtt.map_or(rtt, |srtt| srtt.min(rtt))))
     }
 
-    /// For a socket: whether more than a segment waits for its acknowledgement, and the window keeps its size. If not, a
-    /// read acknowledges.
+    /// Takes a segment for a socket. True if more than a segment waits for its acknowledgement and the window keeps its size;
+    /// otherwise a read acknowledges.
     fn take_segment(&mut self, now: Time, segment: &TcpSegment, arrival: SegmentArrival) -> bool {
         let delivered = self.delivered();
         let Some(socket) = &mut self.socket else { return false };

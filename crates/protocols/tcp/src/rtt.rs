@@ -104,12 +104,12 @@ impl Rtt {
         }
     }
 
-    /// Below which Linux lets no variance fall.
+    /// Floor of the variance in Linux.
     fn floor(&self) -> i64 {
         if self.timing.ticks() { self.timing.rto_min.as_ps() as i64 } else { 0 }
     }
 
-    /// Without backoff.
+    /// Timeout without backoff.
     #[inline]
     pub(super) fn base_rto(&self) -> Span {
         let base = match self.srtt() {

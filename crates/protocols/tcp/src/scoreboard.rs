@@ -81,7 +81,7 @@ impl Scoreboard {
         self.flight
     }
 
-    /// To be sent again.
+    /// Bytes to be sent again.
     #[inline]
     pub(super) fn lost(&self) -> u64 {
         self.lost
@@ -104,7 +104,7 @@ impl Scoreboard {
         self.sacked_segments
     }
 
-    /// Behind the highest byte known to have arrived out of order.
+    /// End of the bytes known to have arrived out of order.
     #[inline]
     pub(super) fn sacked_end(&self) -> Option<u64> {
         if self.sacked_ranges.is_empty() { None } else { self.sacked_ranges.last().map(|range| range.to) }
@@ -346,7 +346,7 @@ impl Scoreboard {
         self.judged = 0;
     }
 
-    /// Nothing was lost after all: what is not sent again yet need not be.
+    /// Forgets losses that did not happen: segments not yet sent again need not be.
     pub(super) fn forget_losses(&mut self) {
         for record in &mut self.records {
             if record.state == SegmentState::Lost {

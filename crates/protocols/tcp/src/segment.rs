@@ -69,7 +69,7 @@ impl SegmentFlags {
         self.0 == 0
     }
 
-    /// Those of both.
+    /// Flags of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

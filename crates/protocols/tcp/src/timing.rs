@@ -120,7 +120,7 @@ impl TcpTiming {
         self.grid.map_or(span, |grid| Span::from_ps(grid.count(span).saturating_mul(grid.jiffy)))
     }
 
-    /// Time at which a timer set after this tick for `jiffies` ticks goes off; never where time does not tick.
+    /// Time at which a timer expires that was set for `jiffies` ticks after this tick; `NEVER` without ticks.
     pub(super) fn after_jiffies(&self, tick: u64, jiffies: u64) -> Time {
         self.grid.map_or(Time::NEVER, |grid| grid.fires(tick, jiffies))
     }

@@ -25,7 +25,7 @@ impl Undo {
         Self { copies_before, ..self }
     }
 
-    /// Nothing was sent again yet: what arrives was late, and not lost (`tcp_packet_delayed`).
+    /// True if nothing was sent again yet: the segment was late, and not lost (`tcp_packet_delayed`).
     pub(super) fn is_untouched(&self) -> bool {
         self.first_copy.is_none() && !self.copies_before
     }

@@ -54,8 +54,8 @@ impl TimedFailure {
         Ok(Self { what, at: Time::ZERO + at, until: Time::NEVER })
     }
 
-    /// So many failures in the proportions of §3.6.1.3 (of 50, 24 links, 23 nodes, 2 domains and the root), spread over the run, one
-    /// after the other: each is repaired when half of the time to the next has passed.
+    /// Draws failures in the proportions of §3.6.1.3 (of 50, 24 links, 23 nodes, 2 domains and the root), spread over the run,
+    /// one after the other: each is repaired when half of the time to the next has passed.
     pub fn random(graph: &Graph, root: GraphNode, count: u32, duration: Span, seed: u64) -> Vec<Self> {
         let mut random = Random::new(seed, 2);
         let mut kinds: Vec<u32> = (0..count).map(|number| number * 50 / count.max(1)).collect();

@@ -30,7 +30,7 @@ pub(crate) struct Wiring {
 }
 
 impl Wiring {
-    /// Under a plan; with `before`, while some nodes still have that one.
+    /// Wiring of a plan; with `before`, while some nodes still follow that one.
     pub(crate) fn of(plan: &ClockPlan, before: Option<&ClockPlan>, scheme: ClockScheme) -> Self {
         let nodes = plan.parent.len();
         if scheme == ClockScheme::Huygens {

@@ -44,7 +44,7 @@ pub struct CongestionSettings {
 
 /// Controllers that a scenario has a word for.
 const CONTROLLERS: [&str; 7] = ["none", "fixed", "hpcc", "dcqcn", "timely", "dctcp", "swift"];
-/// Those that are compared if none is named: all that control anything.
+/// Controllers that are compared by default: all but `none` and `fixed`.
 pub const COMPARED: [&str; 5] = ["hpcc", "dcqcn", "timely", "dctcp", "swift"];
 const RECOVERIES: [&str; 3] = ["go-back-n", "irn", "melo"];
 

@@ -103,7 +103,7 @@ pub struct ReplayChoice {
 /// Result of replaying connections.
 #[derive(Debug, Default, Serialize)]
 pub struct ReplayReport {
-    /// In the order of points, seeds and flows; of trials, those that differ.
+    /// Rows in the order of points, seeds and flows; of trials, those that differ.
     pub connections: Vec<ReplayRow>,
     /// Frames that left all ends.
     pub packets: u64,
@@ -338,7 +338,7 @@ pub fn header_record(captured: &PortCapture) -> Vec<u8> {
     pcapng::header_record(captured)
 }
 
-/// For people: one line if all is well, and one for each connection that differs or was traced.
+/// Report for people: one line if all is well, and one for each connection that differs or was traced.
 pub fn replay_text(report: &ReplayReport) -> String {
     let mut text = String::new();
     for row in &report.connections {

@@ -98,8 +98,8 @@ pub(crate) trait LinkProtocol: Sized {
     /// Keys of `[[link]]` that it reads.
     const KEYS: Keys;
 
-    /// Reads what a scenario says about it. `path` has what every protocol must know of the link; when protection begins
-    /// goes to the link's setup.
+    /// Reads the protocol's keys. `path` describes the link for any protocol; the time at which protection begins is stored
+    /// in `link`.
     fn read(table: &SettingsReader<'_>, name: &str, path: LinkSimConfig, link: &mut LinkSetup) -> ReadResult<Self>;
 
     /// Makes both ends of a link.

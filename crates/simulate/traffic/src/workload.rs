@@ -32,7 +32,7 @@ pub use sizes::{FlowSizes, SizeTrace};
 
 use crate::topology::NodeId;
 
-/// So many bytes from one host to another.
+/// A flow of bytes from one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkloadFlow {
     pub start: Time,

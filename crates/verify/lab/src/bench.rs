@@ -113,7 +113,7 @@ pub struct BenchFigures {
     pub pingpong_p50_us: f64,
     pub pingpong_p99_us: f64,
     pub pingpong_p999_us: f64,
-    /// Reason why there is nothing.
+    /// Reason why the row has no figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }

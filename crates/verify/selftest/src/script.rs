@@ -41,7 +41,7 @@ pub(crate) enum PacketChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScriptedFate {
     Lost,
-    /// So much later than others.
+    /// Extra delay against other packets.
     Late(Duration),
 }
 

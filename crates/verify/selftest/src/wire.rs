@@ -25,7 +25,7 @@ const HEADERS: u32 = 120;
 pub(crate) struct WireDelay {
     /// One way.
     pub each: Duration,
-    /// So much more with payload.
+    /// Extra delay of packets with payload.
     pub payload: Duration,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct WireLoss {
 /// A packet as the packet socket of an end saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SocketPacket {
-    /// Since 1970.
+    /// Time since 1970.
     pub at: Duration,
     pub len: u32,
     pub bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! From switches and wires to a [`Fabric`]: everything that can be wrong with them is found here.
+//! Builds a [`Fabric`] from switches and wires, and finds every error in them.
 
 use std::collections::HashMap;
 use std::fmt;

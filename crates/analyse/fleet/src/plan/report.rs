@@ -14,7 +14,7 @@ pub fn loss(loss: f64) -> String {
     format!("{loss:.2e}")
 }
 
-/// With the reason of every choice, if asked to explain.
+/// Text of a plan; with the reason of every choice if `explain` is true.
 pub fn plan_text(plan: &Plan, explain: bool) -> String {
     let mut text = String::new();
     if plan.disable.is_empty() && plan.protect.is_empty() && plan.exposed.is_empty() && plan.repair.is_empty() {

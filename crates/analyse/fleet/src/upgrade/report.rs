@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::upgrade::UpgradeCurve;
 
-/// From no switch to all of them.
+/// Steps from no upgraded switch to all of them.
 pub const UPGRADE_STEPS: usize = 10;
 
 #[derive(Debug, Serialize)]

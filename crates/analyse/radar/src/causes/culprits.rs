@@ -1,4 +1,5 @@
-//! From causes of single losses to what is broken: li-thesis §5.7.2.2, "every injected problem is captured".
+//! Derives broken links and switches from the causes of single losses: li-thesis §5.7.2.2, "every injected problem is
+//! captured".
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -125,7 +125,7 @@ pub(crate) struct CaptureDifference {
 }
 
 impl CaptureDifference {
-    /// Without a bound if `memory` is none.
+    /// An empty difference; unbounded if `memory` is `None`.
     pub(crate) fn new(fields: Fields, with_digest: bool, memory: Option<u64>) -> Self {
         let digest = with_digest.then(|| Digest::new(DigestShape::new(CELLS, 0x5851_f42d_4c95_7f2d, fields)));
         let most = memory.map_or(usize::MAX, |bytes| usize::try_from(bytes / BYTES_EACH).unwrap_or(usize::MAX).max(16));

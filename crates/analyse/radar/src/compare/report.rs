@@ -47,13 +47,13 @@ pub struct LossReport {
 }
 
 impl LossReport {
-    /// With a cause for each loss, and the seconds that it took.
+    /// A report with a cause for each loss, and the seconds that the comparison took.
     pub fn new(captures: Captures, comparison: Comparison, causes: Vec<LossCause>, seconds: f64) -> Self {
         let notes = notes::notes(&comparison, &captures);
         Self { captures, comparison, causes, notes, seconds, clock: None }
     }
 
-    /// With what is known of DOWN's clock, so that both captures have one axis of time.
+    /// Adds DOWN's clock, so that both captures have one axis of time.
     #[must_use]
     pub fn with_clock(mut self, clock: Option<OtherClock>) -> Self {
         if let Some(OtherClock::Unknown(reason)) = &clock {

@@ -67,7 +67,7 @@ impl<'a> CaptureSide<'a> {
         Self { reader, which, depth, progress, contents, cutter, first: u64::MAX, last: 0, ended: false }
     }
 
-    /// So far.
+    /// Contents that have been read so far.
     pub(crate) fn contents(&self) -> CaptureContents {
         let span = (self.first <= self.last).then_some((self.first, self.last));
         CaptureContents { span, ..self.contents }

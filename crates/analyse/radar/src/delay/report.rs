@@ -34,7 +34,7 @@ pub struct DelayReport {
 }
 
 impl DelayReport {
-    /// With the seconds that it took.
+    /// A report with the seconds that the analysis took.
     pub fn new(question: DelayQuestion, analysis: DelayAnalysis, seconds: f64) -> Self {
         let notes = notes(&question, &analysis);
         Self { question, analysis, notes, seconds }

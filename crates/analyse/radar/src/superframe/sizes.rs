@@ -83,7 +83,7 @@ struct PacketLimit {
 pub(crate) enum FrameCut {
     /// The frame is one packet.
     One,
-    /// So much payload in each.
+    /// Segments with this much payload each.
     Into { size: usize, is_inferred: bool },
     /// A super-frame, of packets of unknown sizes.
     Unknown,

@@ -14,11 +14,10 @@
 //! | [`ProbePaths::STAMPED`] | a stamp's | a stamp's ([`super::AddressStamp::Probe`]) | unless frames with strange addresses are dropped |
 //! | none of these | the peer's | the sender's own | wherever other frames arrive; it comes last, and is answered |
 //!
-//! The answer (kind 9) lists the paths by which the question has come. So a path that does not lead to the peer is known at
-//! once, and a frame that was merely lost never looks like a path that leads there: no number of lost frames makes a
-//! switch look like a cable.
+//! The answer (kind 9) lists the paths by which the question arrived. Hence one answer reveals a path that does not lead to
+//! the peer, and a lost frame can only hide a path, never add one: no number of lost frames makes a switch look like a cable.
 //!
-//! `instance` and `heard` are those of the life cycle; `proved` says that the sender's own questions are answered by every path.
+//! `instance` and `heard` are those of the life cycle; `proved` says that the sender's own questions arrived by every path.
 
 use super::MalformedHeader;
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-/// Whatever follows the name of a command that is not here.
+/// Any arguments of a command that this build lacks.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct AbsentArgs {

@@ -127,7 +127,7 @@ pub(crate) struct ClockNowArgs {
     #[arg(long)]
     pub follow: bool,
 
-    /// Between two lines of --follow.
+    /// Time between two lines of --follow.
     #[arg(long, value_name = "TIME", default_value = "100ms", requires = "follow")]
     pub every: Span,
 

@@ -148,7 +148,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "SHARE", default_value = "1")]
     pub upgraded: Prob,
 
-    /// In which order switches were upgraded: greedy, pods, top-pods, planes, random, or levels such as levels:1-0-2.
+    /// Order in which switches were upgraded: greedy, pods, top-pods, planes, random, or levels such as levels:1-0-2.
     #[arg(long, value_name = "ORDER", default_value = "pods")]
     pub upgrade_order: UpgradeOrder,
 

@@ -118,7 +118,7 @@ pub(crate) struct UpArgs {
     #[arg(long)]
     pub background: bool,
 
-    /// For `hitless soak --faults`, which alone may ask for it: the daemon takes the time of day to be this much less.
+    /// For `hitless soak --faults` only: the daemon subtracts this from the time of day.
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub test_clock_back: Option<u64>,
 }

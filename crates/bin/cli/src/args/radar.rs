@@ -164,7 +164,7 @@ pub(crate) struct LossesArgs {
     pub causes: CauseArgs,
 }
 
-/// By what packets of two captures are compared.
+/// Fields by which packets of two captures are compared.
 #[derive(Debug, Args)]
 pub(crate) struct PacketFieldArgs {
     /// Addresses and ports are rewritten between the captures: do not compare those.
@@ -180,7 +180,7 @@ pub(crate) struct PacketFieldArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clocks")]
 pub(crate) struct ClockArgs {
-    /// By how much the clocks may drift apart, and each from true time, in parts per million.
+    /// Drift of the clocks against each other, and of each against true time, in parts per million.
     #[arg(long, value_name = "PPM", default_value_t = 200.0)]
     pub drift: f64,
 
@@ -233,7 +233,7 @@ pub(crate) struct CauseArgs {
     #[arg(long, value_name = "TIME", default_value = "20us")]
     pub burst_gap: Span,
 
-    /// So many losses make a burst: congestion, unless one flow lost all.
+    /// Number of losses that make a burst: congestion, unless one flow lost all.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole_within::<usize>(..))]
     pub burst: usize,
 

@@ -25,7 +25,7 @@ const LOCK_ATTEMPTS: u32 = 200;
 /// Notes with the namespace that they are true of.
 #[derive(Serialize, Deserialize)]
 struct SignedNotes<T> {
-    /// Those of earlier versions have none.
+    /// Namespace of the notes; those of earlier versions have none.
     #[serde(default)]
     namespace: Option<NamespaceIdentity>,
     #[serde(flatten)]

@@ -58,7 +58,7 @@ pub struct KeeperWatch<'a> {
     /// Descriptor that keepers hold.
     carrier: Option<OwnedFd>,
     state: Mutex<WatchState>,
-    /// There is something to report: a loop need not take the lock to know that there is nothing.
+    /// True if there is something to report, so that a loop need not take the lock to find out.
     news: AtomicBool,
 }
 

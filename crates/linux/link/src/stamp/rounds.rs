@@ -60,7 +60,7 @@ impl ProbeRounds {
         }
     }
 
-    /// Nothing is known of the wire; the next question is asked then.
+    /// Starts anew without knowledge of the wire; the next question is asked at `at`.
     pub(super) fn begin(&mut self, at: Time) {
         *self = Self { latest: self.latest, due_at: at, ..Self::new() };
     }

@@ -343,7 +343,7 @@ mod tests {
         routes.iter().for_each(|route| netlink.add_route(index, route).unwrap());
     }
 
-    /// Not in libc.
+    /// A constant that libc lacks.
     const RT_PRIORITY: u16 = 9;
 
     fn link_local() -> Vec<u8> {

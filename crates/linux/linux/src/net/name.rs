@@ -9,7 +9,7 @@ use super::{NetError, Result};
 
 /// `IFNAMSIZ`, with the zero at its end.
 const LONGEST: usize = 16;
-/// Not in libc.
+/// A constant that libc lacks.
 const NEW_LINK_PROPERTY: u16 = 108;
 const DELETE_LINK_PROPERTY: u16 = 109;
 pub(super) const PROPERTIES: u16 = 52;

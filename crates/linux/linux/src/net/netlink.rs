@@ -33,7 +33,7 @@ pub(super) const GENERIC_HEADER: usize = 4;
 const BUFFER: usize = 65_536;
 const DUMP: u16 = libc::NLM_F_DUMP as u16;
 const DUMP_INTERRUPTED: u16 = libc::NLM_F_DUMP_INTR as u16;
-/// Not in libc: the acknowledgement leaves the request out, and attributes follow.
+/// A constant that libc lacks: the acknowledgement omits the request, and attributes follow.
 const CAPPED: u16 = 0x100;
 const HAS_ATTRIBUTES: u16 = 0x200;
 const ERROR_SENTENCE: u16 = 1;

@@ -89,7 +89,7 @@ impl Netlink {
         }
     }
 
-    /// The neighbours of an interface that are not found out by asking: somebody wrote them down.
+    /// The neighbours of an interface that an administrator configured, which ARP and ND do not find.
     pub fn static_neighbours(&self, index: u32) -> Result<Vec<(IpAddr, [u8; 6])>> {
         let request = NetlinkRequest::new(libc::RTM_GETNEIGH, libc::NLM_F_DUMP, &[0; NEIGHBOUR_HEADER]);
         let answers = self.execute(format_args!("list the neighbours of interface {index}"), request)?;

@@ -61,7 +61,7 @@ pub struct CollectorSummary {
     pub unsure: u64,
     /// Came out and were not seen to go in.
     pub extra: u64,
-    /// Called lost too early: they came after all.
+    /// Losses that were reported too early: the packets arrived after all.
     pub late: u64,
     /// Batches that could not be compared.
     pub skipped: u64,

@@ -168,7 +168,7 @@ struct MeterIncarnations {
 #[derive(Debug, PartialEq, Eq)]
 enum ReportSequence {
     Repeated,
-    /// So many are missing before it.
+    /// Number of reports that are missing before it.
     After(u64),
 }
 

@@ -1,4 +1,4 @@
-//! Between what the time is: by the page of a clock that runs on this host, if one does.
+//! Bounds on the time of day, from the page of a clock on this host, if there is one.
 
 use daemon::RunDirectory;
 use timekeeper::{ClockReader, clock_names, clock_page};

@@ -309,7 +309,7 @@ impl PortPoller {
         readings
     }
 
-    /// The first source that counts a port's frames speaks for it, as long as it knows the port at all.
+    /// Chooses a source for each port: the first that counts its frames, as long as that source knows the port.
     fn choose_speakers(&mut self, all: &[(usize, Reading)]) {
         let mut present: BTreeMap<&str, Vec<(usize, bool)>> = BTreeMap::new();
         for (place, reading) in all {

@@ -53,7 +53,7 @@ pub struct Damping {
     pub half_life: Duration,
     /// Penalty from which on the port is not cleared: 1500, which is a second raise within 40 minutes.
     pub suppress: f64,
-    /// Below this it may be cleared again: 750.
+    /// Penalty below which an alarm may be cleared again: 750.
     pub reuse: f64,
 }
 

@@ -91,7 +91,7 @@ impl Samples {
         })
     }
 
-    /// The next sample that makes sense, of the lines that have been read.
+    /// The next valid sample among the lines that have been read.
     fn next(&mut self, to_the_end: bool, wrong: &mut SkippedLines) -> Option<Reading> {
         while let Some((number, line)) = self.lines.next(to_the_end) {
             let meaning = match line {

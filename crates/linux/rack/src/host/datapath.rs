@@ -179,7 +179,7 @@ impl JoinedHost {
         self.say_at = Time::NEVER;
     }
 
-    /// Counts what only the kernel knows of. Cheap enough for every second, not for every turn.
+    /// Adds the drops that the kernel counts. Called once a second, because it is too expensive for every turn.
     pub(super) fn look_at_kernel(&mut self) {
         self.shell.tally.ring_overflow += self.wire.overflowed();
         self.shell.tally.host_overflow += self.host.overflowed();

@@ -10,7 +10,7 @@ use crate::pool::FramePool;
 #[derive(Debug)]
 pub struct OutgoingRun<'a> {
     pub frames: &'a [WireFrame],
-    /// If the kernel has something left to do: cut them, or complete a checksum.
+    /// Work that the kernel has to do: to cut frames, or to complete a checksum.
     pub joined: Option<JoinedHead>,
 }
 

@@ -14,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use super::Host;
 use linux::offload::VnetHeader;
 
-/// From linux/if_tun.h.
+/// A constant of linux/if_tun.h.
 const TUNSETIFF: u64 = 0x4004_54ca;
 const TUNSETPERSIST: u64 = 0x4004_54cb;
 const TUNSETOFFLOAD: u64 = 0x4004_54d0;

@@ -24,7 +24,7 @@ pub(super) struct FlowmapThresholds {
     /// A flow that loses this share of its packets from one hop to the next within a slot has met a blackhole for part of it.
     /// The thesis says "a large difference"; what is on its way at the end of a slot is far less than half.
     pub blackhole_share: f64,
-    /// Fewest packets in a slot of which a share says something.
+    /// Fewest packets in a slot for which a share is meaningful.
     pub blackhole_packets: u32,
     /// Slots without a packet that separate two flowlets: what has not arrived by then is lost.
     pub flowlet_gap: u32,

@@ -82,7 +82,7 @@ impl<Sum: KeySum> PlainIblt<Sum> {
         Self { cells: vec![IbltCell::default(); row * ROWS], row }
     }
 
-    /// So many packets of a flow, one after the other or at once.
+    /// Adds packets of a flow, one after the other or at once.
     pub(super) fn add(&mut self, key: u128, packets: u64) {
         let (hash, keys) = (hash(key), Sum::of(key, packets));
         for at in self.places(hash) {

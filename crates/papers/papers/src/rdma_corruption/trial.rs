@@ -33,7 +33,7 @@ const RATE: Rate = Rate::gbps(100);
 const DELAY: Span = Span::from_ns(50);
 /// Load of the sender's link.
 const LOAD: f64 = 0.05;
-/// So many draws of corrupting links, or more where there are many flows.
+/// Draws of corrupting links; more if there are many flows.
 const DRAWS: u64 = 64;
 const FLOWS_OF_A_RUN: u64 = 20_000;
 /// Streams of randomness, apart from those of a run.

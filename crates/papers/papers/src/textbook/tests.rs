@@ -6,7 +6,7 @@ use super::PAPER;
 
 const MSS_BITS: f64 = 1_448.0 * 8.0;
 const WIRE: f64 = 1_538.0;
-/// At 10G, in µs.
+/// Time of a packet at 10G, in µs.
 const SERVICE: f64 = WIRE * 8.0 / 10_000.0;
 
 fn expect(claim: &str, point: &str, value: f64) {

@@ -27,7 +27,7 @@ pub struct EvidenceCounts {
     pub wide: usize,
     /// Claims that differ.
     pub differ: usize,
-    /// Those of them without a known reason: the row says "Open".
+    /// Rows that differ without a known reason: the row says "Open".
     pub open: usize,
     pub too_few: usize,
 }

@@ -19,7 +19,7 @@ impl PointLines {
     }
 }
 
-/// In the order of the points; nothing of a text that is no claim.
+/// Lines of the points, in their order; empty if the text is not a claim.
 pub(super) fn of_points(text: &str) -> Vec<PointLines> {
     let Ok(root) = TreeNode::parse(text) else { return Vec::new() };
     let lines = |point: &TableReader<'_>| PointLines {

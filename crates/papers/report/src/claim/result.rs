@@ -68,8 +68,8 @@ impl MeasuredValue {
         Self { value: self.value - other.value, n: self.n.min(other.n), interval, note: None }
     }
 
-    /// By another value; `None` if that is zero. What is estimated may lie anywhere in its interval; of values that are
-    /// not negative.
+    /// Quotient of two values that are not negative; `None` if the divisor is zero. An estimated value may lie anywhere in its
+    /// interval.
     pub fn over(&self, other: &Self) -> Option<Self> {
         let interval = self.both(other).map(|((low, high), (least, most))| {
             let by = |value: f64, by: f64| if value == 0.0 { 0.0 } else { value / by.max(0.0) };

@@ -34,7 +34,7 @@ const NOT_PRINTED: [&str; 11] = [
 /// Upper end by lower end of a band that stands for mere words.
 const WIDEST_WORDS: f64 = 10.0;
 
-/// By how much of its ends a band may be wider than half to twice, so that it needs few digits.
+/// Tolerance of a band's ends: it may exceed half to twice by this share, so that it needs few digits.
 const DIGITS: f64 = 0.005;
 
 pub(super) fn check(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError> {

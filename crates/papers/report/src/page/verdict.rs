@@ -16,7 +16,7 @@ fn signed(element: &str, verdict: Verdict, words: &str) -> String {
     format!(r#"<{element} class="verdict {class}"><span aria-hidden="true">{sign}</span> {words}</{element}>"#)
 }
 
-/// For a claim or a figure: its verdict, and how many points have it.
+/// The verdict of a claim or a figure, and the number of points that have it.
 pub fn short(tally: &VerdictTally) -> String {
     let kind = PointKind::ALL.into_iter().find(|kind| tally.judged(*kind) > 0);
     let Some(kind) = kind else { return r#"<span class="verdict none">nothing to judge</span>"#.to_owned() };
@@ -32,7 +32,7 @@ pub fn short(tally: &VerdictTally) -> String {
     signed("span", verdict, &words)
 }
 
-/// For the page: claims in large figures, and what else there is.
+/// Summary for the page: claims in large figures, then the rest.
 pub fn summary(tally: &VerdictTally) -> String {
     let count = |verdict| tally.count(PointKind::Claim, verdict);
     let (matching, differing) = (count(Verdict::Match), count(Verdict::Differs));

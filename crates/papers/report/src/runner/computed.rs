@@ -11,10 +11,10 @@ use parallel::Stopwatch;
 /// Values that a function computed for a claim.
 #[derive(Clone, Debug, Default)]
 pub struct ComputedValues {
-    /// By name; `None` if this scale has too little of it.
+    /// Values by name; `None` if this scale has too few events.
     pub values: Vec<(String, Option<MeasuredValue>)>,
     pub charts: Vec<Chart>,
-    /// In addition to those of the file.
+    /// Notes beside those of the file.
     pub notes: Vec<String>,
 }
 

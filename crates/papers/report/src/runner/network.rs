@@ -24,7 +24,7 @@ use parallel::Stopwatch;
 #[derive(Debug)]
 struct NetworkRuns<'a> {
     claim: &'a Claim,
-    /// By name, in the order of the claim; runs that were not finished are missing.
+    /// Runs by name, in the order of the claim; unfinished runs are missing.
     runs: Vec<(String, NetworkRun)>,
     /// Seconds that the runs took, one after the other.
     seconds: f64,

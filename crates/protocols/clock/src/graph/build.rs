@@ -1,4 +1,4 @@
-//! From names and the ends of links to a [`Graph`]: what no graph may be is found here.
+//! Builds a [`Graph`] from names and the ends of links, and finds every error in them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -38,8 +38,8 @@ impl ClockPlan {
     }
 }
 
-/// For each node of a loop, in its order, the most steps to the root or the backup root after any failures. `depths` are those of the
-/// primary tree; the first is the backup root's, and each node's backup parent is the next.
+/// Most steps to the root or the backup root after any failures, for each node of a loop in its order. `depths` are those of
+/// the primary tree; the first is the backup root's, and each node's backup parent is the next.
 pub(super) fn ring_depths(depths: &[u32]) -> Vec<u32> {
     let length = depths.len();
     let along = |place: usize| {

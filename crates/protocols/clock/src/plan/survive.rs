@@ -29,7 +29,7 @@ pub struct FailureOutcome {
     pub deepest: u32,
 }
 
-/// A plan, prepared for failures.
+/// A plan with tables that make the check of a failure fast.
 #[derive(Debug)]
 pub struct Survival<'a> {
     graph: &'a Graph,

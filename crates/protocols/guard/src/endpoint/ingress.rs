@@ -224,7 +224,7 @@ impl<B: FrameBody> Endpoint<B> {
         }
     }
 
-    /// After anything that may let a closing link close.
+    /// Closes a closing link if nothing is outstanding. Called after anything that may have changed that.
     #[inline]
     pub(super) fn try_to_close<O: Out<Self>>(&mut self, now: Time, out: &mut O) {
         if self.life.state() == SessionState::Closing {

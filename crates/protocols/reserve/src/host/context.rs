@@ -14,7 +14,7 @@ use crate::params::{MAX_BURST, RackParams};
 /// State of a context's burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContextState {
-    /// There is none.
+    /// There is no burst.
     Idle,
     /// The RSV of the burst is on its way or, if not yet `sent`, about to leave.
     Asking {
@@ -38,7 +38,7 @@ pub(super) enum BurstMarking {
     Reserved,
     /// Frames with the mark of unsolicited frames; a copy is kept in case they are cut.
     Unsolicited,
-    /// Without a mark.
+    /// Frames without a mark.
     Unmarked,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct SendContext<B> {
     sent: VecDeque<SentFrame<B>>,
     /// Bitmap of the last 64 bursts that went unsolicited, the last one first.
     unsolicited: u64,
-    /// Nothing is sent unsolicited before this.
+    /// Time before which nothing is sent unsolicited.
     reserve_until: Time,
     most_frames: usize,
     most_bytes: u32,

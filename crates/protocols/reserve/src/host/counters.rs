@@ -1,7 +1,7 @@
 //! Counters of frames and messages that a host has sent, received and missed.
 
 units::counters! {
-    /// Since the start.
+    /// Counters since the start.
     HostCounters:
     /// RSVs sent, repeated ones included.
     rsvs,

@@ -94,7 +94,7 @@ impl ReservingSwitch {
         DataAnswer::Pass(Charge { epoch, ..charge })
     }
 
-    /// `paper` takes every mark at its word, except that this run has not counted what another one reserved.
+    /// Accepts every mark without a check, as `paper` does. A mark of an earlier run was not counted in this one.
     fn on_believed(&mut self, now: Time, frame: FrameVisit, mark: &DataMark) -> DataAnswer {
         if mark.switch_epoch != self.epoch {
             self.counters.uncovered += 1;

@@ -22,7 +22,7 @@ pub(crate) struct DepartureScheduler {
     unsolicited_below: i64,
     input: RegisterArray<i64, InputPorts>,
     output: RegisterArray<i64, OutputPorts>,
-    /// To be given back, each in a pass of its own.
+    /// Reservations to be given back, each in a pass of its own.
     unused: Vec<UnusedUnits>,
 }
 

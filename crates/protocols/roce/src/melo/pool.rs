@@ -185,7 +185,7 @@ struct PoolBlock<S> {
 pub struct PoolUsage {
     /// Free and taken.
     pub blocks: u32,
-    /// Taken by bitmaps now.
+    /// Blocks that bitmaps use now.
     pub used: u32,
     /// The most that were used at a time.
     pub peak: u32,

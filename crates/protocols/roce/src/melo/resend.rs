@@ -23,7 +23,7 @@ impl<S: BlockPointer> Resend<S> {
     /// Bytes of PSNs and of pointers that each connection takes on the chip.
     pub(crate) const BYTES: [u32; 2] = [Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
 
-    /// Nothing to send again; the first packet will have the PSN `first`.
+    /// State with nothing to send again; the first packet will have the PSN `first`.
     pub fn new(first: Psn) -> Self {
         Self { bitmap: Bitmap::empty_at(first) }
     }
@@ -79,7 +79,7 @@ impl<S: BlockPointer> Resend<S> {
         }
     }
 
-    /// Nothing is to be sent again, and no hole from `una` on is known.
+    /// Forgets all holes from `una` on, so that nothing is sent again.
     #[inline]
     pub fn clear(&mut self, pool: &mut BlockPool<S>, una: Psn) {
         self.bitmap.clear(pool);

@@ -63,7 +63,7 @@ impl<S: BlockPointer> ReceiveTrack<S> {
     /// Bytes on the chip for each connection: holes, PSNs, pointers.
     pub(crate) const BYTES: [u32; 3] = [size_of::<Holes>() as u32, Bitmap::<S>::NUMBERS, Bitmap::<S>::POINTERS];
 
-    /// Nothing has arrived; `first` is expected.
+    /// State before anything has arrived; `first` is expected.
     pub fn new(first: Psn) -> Self {
         Self { bitmap: Bitmap::empty_at(first), holes: Holes::none() }
     }

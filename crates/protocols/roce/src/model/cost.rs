@@ -8,7 +8,7 @@ use super::{TailProtection, TimeoutModel, TimeoutSetting};
 /// Bytes more, as a share of the bytes of data packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// On the way back.
+    /// Share of NAKs, which travel on the way back.
     pub naks: f64,
     /// Copies of what NAKs ask for, and what the requester sends for copies of NAKs if it obeys them.
     pub naked: f64,

@@ -66,7 +66,7 @@ impl Causes<Forms> {
 /// One quantity in three ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Forms {
-    /// Without approximation: the mean over the numbers of corrupting links.
+    /// Exact share: the mean over the numbers of corrupting links.
     pub exact: f64,
     /// The paper's first term, with exact ratios of lengths.
     pub approximate: f64,
@@ -109,7 +109,7 @@ pub(super) struct GivenTail {
     pub unacknowledged: f64,
     /// The packet is lost, and a dummy shows it.
     pub seen: f64,
-    /// Then all NAKs are lost, or the tail again.
+    /// Probability that all NAKs are lost, or the tail again.
     naks_lost: f64,
     lost_again: f64,
     pub in_vain: f64,

@@ -27,7 +27,7 @@ struct Slack {
     unseen_tail: f64,
     /// A tail without its ACK is.
     unacknowledged_tail: f64,
-    /// Nothing shows the tail before the dummies do.
+    /// Probability that only dummies reveal the tail.
     tail_waits_for_dummies: f64,
 }
 

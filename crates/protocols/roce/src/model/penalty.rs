@@ -14,7 +14,7 @@ use super::{TailProtection, TimeoutModel, TimeoutSetting};
 /// The times that decide what a loss costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PenaltyTiming {
-    /// Until the requester gives up waiting: 4.096 µs × 2^t.
+    /// Time until the requester gives up waiting: 4.096 µs × 2^t.
     pub rto: Span,
     /// Round trip without losses: what a NAK and the retransmission take.
     pub rtt: Span,

@@ -19,7 +19,7 @@ pub struct SelectiveConfig {
     /// The sender asks for an acknowledgement with the last packet of a message, with each that it sends again because of a
     /// NACK, and otherwise once per this many packets.
     pub ack_every: u32,
-    /// Without progress of the cumulative acknowledgement for this long, everything outstanding is sent again.
+    /// Time without progress of the cumulative acknowledgement after which everything outstanding is sent again.
     pub timeout: Span,
     /// Timeouts in a row before the connection fails.
     pub retry_count: u32,

@@ -45,15 +45,15 @@ use aggregation::Aggregation;
 use mode::{BbrMode, HIGH_GAIN};
 use model::BbrModel;
 
-/// On average a little below the bandwidth, so that queues drain.
+/// Factor of the pace, slightly below the bandwidth, so that queues drain.
 const PACING_MARGIN: f64 = 0.99;
 const MIN_SEGMENTS: u64 = 4;
 const PROBE_RTT_TIME: Span = Span::from_ms(200);
-/// Taken for the round trip before the first is measured.
+/// Round trip that is assumed before the first is measured.
 const NOMINAL_RTT: Span = Span::from_ms(1);
 /// The most that a host hands to its interface at once: 64 KiB with room for headers.
 const MAX_BURST: f64 = 65_215.0;
-/// Below this many bytes a second, segments are handed over one by one.
+/// Rate in bytes a second below which segments are handed over one by one.
 const SLOW: f64 = 150_000.0;
 
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl Bbr {
         }
     }
 
-    /// Without it the first window leaves at the pace for a round trip of 1 ms.
+    /// Takes the round trip of the handshake; without it the first window leaves at the pace for a round trip of 1 ms.
     pub(crate) fn on_handshake(&mut self, now: Time, rtt: Span) {
         self.model.update_min_rtt(now, Some(rtt));
         self.set_pacing(HIGH_GAIN, rtt);

@@ -309,7 +309,7 @@ mod tests {
         Rounds::new(Cubic::new(&config(segments)), rtt)
     }
 
-    /// After a loss at this window.
+    /// A controller after a loss at this window.
     fn reduced(segments: u64, rtt: Span) -> Rounds<Cubic> {
         let mut cubic = cubic(segments, rtt);
         cubic.lose();

@@ -94,7 +94,7 @@ mod tests {
         Time::ZERO + Span::from_ms(ms)
     }
 
-    /// After how many milliseconds of a round with an acknowledgement every `spacing` the pipe is found full.
+    /// Milliseconds of a round, with an acknowledgement every `spacing`, after which the pipe is found full.
     fn found_after(spacing: u64, base: Span, rtt: Span) -> Option<u64> {
         let mut hystart = HyStart::default();
         hystart.on_rtt(base);

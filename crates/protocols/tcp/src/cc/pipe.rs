@@ -26,7 +26,7 @@ struct Sent {
     arrives: Time,
     lost: bool,
     marked: bool,
-    /// For the delivery rate: total delivered, when that was, and when the segment left that was delivered last.
+    /// Total delivered, for the delivery rate, with its time and the departure of the segment that was delivered last.
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,

@@ -186,7 +186,7 @@ impl ReceiveSocket {
         (self.window, roomy)
     }
 
-    /// True if the window would not shrink if an acknowledgement left now: otherwise the next read sends one.
+    /// True if an acknowledgement that left now would not shrink the window. Otherwise the next read sends one.
     pub(super) fn keeps_its_size(&self, delivered: u64) -> bool {
         self.unread(delivered) < 1 || self.select(delivered).0 >= self.window
     }

@@ -87,8 +87,8 @@ impl TcpSender {
         self.report(&before, out);
     }
 
-    /// For [`TcpSender::on_ack`] where duplicate acknowledgements count: whether this is one. What duplicates have said
-    /// before is not delivered again.
+    /// Decides for [`TcpSender::on_ack`] if this is a duplicate acknowledgement, where these count. Bytes that duplicates
+    /// reported before are not delivered again.
     fn count(
         &mut self,
         segment: &TcpSegment,

@@ -307,7 +307,7 @@ impl TcpSender {
         }
     }
 
-    /// Called after `sent` left: `next` shows whether the window was the limit.
+    /// Notes after `sent` left if the window was the limit, which `next` shows.
     #[inline]
     pub(crate) fn note_usage(&mut self, sent: NextSend, next: NextSend) {
         if let Some(socket) = &self.socket {

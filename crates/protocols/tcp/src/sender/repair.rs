@@ -109,7 +109,7 @@ impl TcpSender {
         }
     }
 
-    /// A probe turned out to have repaired a loss (RFC 8985 §7.4.2): the reduction that this calls for, and no more.
+    /// Reduces the window once because a probe repaired a loss (RFC 8985 §7.4.2).
     pub(super) fn reduce_for_probe<O: Out<TcpConnection>>(&mut self, now: Time, out: &mut O) {
         if self.socket.is_some() {
             // Even while a mark is answered (`tcp_process_tlp_ack`).
@@ -124,8 +124,8 @@ impl TcpSender {
         self.tell_reduced(out);
     }
 
-    /// After an acknowledgement that may end the repair. `prior` is what was acknowledged before it. Returns whether a
-    /// repair ended while segments behind it are lost: with its copy in flight, too, a segment is so to a kernel.
+    /// Ends the repair after an acknowledgement, if it covers it. `prior` is the number acknowledged before it. True if a
+    /// repair ended while segments behind it are lost: a kernel counts a segment as lost even with its copy in flight.
     pub(super) fn leave_phase<O: Out<TcpConnection>>(
         &mut self,
         now: Time,

@@ -30,8 +30,8 @@ pub(super) struct Tally {
     is_affected: Vec<bool>,
     is_switch: Vec<bool>,
     pub(super) kind: FailureClass,
-    /// Since when the controller has answered everything; none while it has not. What a node hears from then on makes its ε what
-    /// the plan says.
+    /// Time since which the controller has answered everything; `None` while it has not. From then on the plan decides a node's
+    /// ε.
     pub(super) planned_since: Option<Time>,
     /// True as long as no other plan has come.
     pub(super) is_first_plan: bool,

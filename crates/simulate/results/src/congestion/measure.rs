@@ -1,4 +1,4 @@
-//! From a run to a row.
+//! Makes a row of a run.
 
 use scenario::SweepPoint;
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub struct CongestionRow {
     pub pauses: Option<u64>,
     /// Over all ports.
     pub paused_seconds: Option<f64>,
-    /// At full buffers.
+    /// Packets dropped at full buffers.
     pub dropped: u64,
     pub retransmitted: u64,
     pub timeouts: u64,

@@ -15,9 +15,9 @@ pub(super) const CLASSES: [Bytes; 4] = [Bytes::ZERO, Bytes::new(10_000), Bytes::
 /// One run, or several of the same point.
 #[derive(Clone, Debug, Default)]
 pub struct RunDigest {
-    /// By traffic.
+    /// Digests by traffic.
     pub(super) traffic: Vec<TrafficDigest>,
-    /// By link, where it is protected.
+    /// Digests of protected links.
     pub(super) links: Vec<LinkDigest>,
     pub(super) simulated: Span,
     pub(super) counts: DigestCounts,
@@ -80,9 +80,9 @@ pub struct PoolLevels {
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrafficDigest {
     pub counts: FlowCounts,
-    /// In microseconds.
+    /// Completion times in microseconds.
     pub fct: Vec<f64>,
-    /// By class of size.
+    /// Slowdowns by class of size.
     pub slowdown: [Vec<f32>; CLASSES.len()],
     /// The smallest and the largest flow.
     pub sizes: Option<(u64, u64)>,
@@ -121,7 +121,7 @@ pub(super) struct LinkDigest {
     /// Counters of both directions.
     pub counters: Counters,
     pub overflows: u64,
-    /// In microseconds.
+    /// Recovery times in microseconds.
     pub recovery: Vec<f64>,
     pub tx_peak: Bytes,
     pub rx_peak: Bytes,

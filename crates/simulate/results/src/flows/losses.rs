@@ -18,7 +18,7 @@ pub(super) struct RunLosses {
     cells: u64,
     metered: u64,
     late: u64,
-    /// By directed link.
+    /// Losses by directed link.
     segments: BTreeMap<u32, SegmentLosses>,
     accused: BTreeMap<(u32, LossCause), (u64, u64)>,
 }
@@ -93,7 +93,7 @@ pub struct AccusedLink {
     pub runs: u64,
 }
 
-/// Those of the thesis, for batches as long as these.
+/// Thresholds of the thesis, for batches of this length.
 fn thresholds(config: &MeteringConfig) -> CauseThresholds {
     let usual = CauseThresholds::default();
     CauseThresholds { batch: config.batch, interval: usual.interval.max(config.batch), ..usual }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Those of `n` values. One that fewer than one value in expectation lies beyond is `None`: the 99.9th of 200 values
+/// Percentiles of `n` values. A percentile beyond which fewer than one value is expected is `None`: the 99.9th of 200 values
 /// would be their maximum under another name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Percentiles {

@@ -37,14 +37,14 @@ pub struct RackSummary {
     pub switch_restarts: u64,
     /// The most data that waited at each port of a rack.
     pub ports: Vec<PortPeak>,
-    /// At any of them; also in each quarter of the time given.
+    /// Longest queue of any port; also in each quarter of the given time.
     pub peak_bytes: u64,
     pub peak_bytes_by_quarter: [u64; 4],
     /// The most that may wait at a port; not a bound with the scheduler of the paper.
     pub bound_bytes: u64,
     /// Packets that joined a longer queue, where there is a bound.
     pub violations: u64,
-    /// At the end: for how long the fullest port is reserved, and how far counters are from zero.
+    /// State at the end: time for which the fullest port is reserved, and distance of counters from zero.
     pub reserved_left_us: f64,
     pub counted_left: i64,
 }
@@ -62,7 +62,7 @@ pub struct RefusalCounts {
 }
 
 impl RefusalCounts {
-    /// For whatever reason.
+    /// Sum over all reasons.
     pub fn sum(&self) -> u64 {
         let Self { above_limit, unknown_port, own_port, too_many, old_epoch, foreign_source, unknown_context } = *self;
         above_limit + unknown_port + own_port + too_many + old_epoch + foreign_source + unknown_context

@@ -24,10 +24,10 @@ pub struct FlowSummary<'a, C> {
     pub missing_seeds: Vec<u64>,
     pub simulated_seconds: f64,
     pub traffic: Vec<TrafficSummary<'a>>,
-    /// At full buffers.
+    /// Packets dropped at full buffers.
     pub dropped: u64,
     pub marked: u64,
-    /// By wires.
+    /// Packets that wires corrupted.
     pub corrupted: u64,
     pub pfc_pauses: u64,
     /// Pauses by PFC; `None` if switches have no PFC.

@@ -47,7 +47,7 @@ impl FromStr for TraceKind {
 /// A fact of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplayTraceLine {
-    /// Since the run began.
+    /// Time since the run began.
     pub time_ns: u64,
     /// `client` or `server`.
     pub end: &'static str,

@@ -1,4 +1,4 @@
-//! From a setup to a network.
+//! Builds a network from its setup.
 
 use std::collections::BTreeMap;
 

@@ -84,7 +84,7 @@ pub(crate) struct FlowEnd {
     pub over: bool,
     /// The earliest event that makes it ready.
     pub wake_at: Time,
-    /// Packets made, by this end or on the way to it, and packets that ended at it or on the way to it.
+    /// Packets created by this end or on the way to it; `ended` counts those that ended at it or on the way to it.
     pub made: u64,
     pub ended: u64,
     /// Payload of its peer's that has been counted as received, where the transport does not report it.

@@ -182,7 +182,7 @@ impl IndexMut<HostId> for Hosts {
 #[derive(Debug)]
 pub(super) struct SimHost {
     pub node: NodeId,
-    /// The port that it sends by.
+    /// Port by which the host sends.
     pub port: DirectedLink,
     line: SendLine,
     /// Lines of all contexts but the first, of a host that reserves.

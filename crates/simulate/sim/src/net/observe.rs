@@ -72,7 +72,7 @@ impl RunObservations {
         self.timeouts += u64::from(counters.timeouts);
     }
 
-    /// Takes a sample; when the next one is due.
+    /// Takes a sample and returns the time of the next one.
     pub(super) fn sample(&mut self, now: Time, fabric: &NetworkFabric, hosts: &Hosts) -> Option<Time> {
         let sampling = self.sampling.as_ref()?;
         let mut ports = Vec::with_capacity(sampling.ports.len());

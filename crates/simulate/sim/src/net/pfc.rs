@@ -98,7 +98,7 @@ struct PausedPort {
     paused: u8,
     since: [Time; CLASSES],
     hops: [u8; CLASSES],
-    /// Since when at least one class is paused.
+    /// Time since which at least one class is paused.
     silent_since: Time,
     /// Time paused, all classes together, and time with at least one class paused.
     paused_for: Span,

@@ -241,7 +241,7 @@ pub struct PacketSizes {
 pub enum Handshake {
     Syn,
     SynAck,
-    /// Nothing is left to say.
+    /// There is nothing left to send.
     Fin,
 }
 

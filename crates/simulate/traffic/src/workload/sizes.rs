@@ -158,12 +158,12 @@ impl FlowSizes {
         self.mean_of_packets(payload, f64::recip, inverse_packets_up_to)
     }
 
-    /// E(S). Of all packets, 1/E(S) are the last of their flow.
+    /// Mean packets of a flow, E(S). A share of 1/E(S) of all packets are the last of their flow.
     pub fn mean_packets(&self, payload: Bytes) -> f64 {
         self.mean_of_packets(payload, |packets| packets, packets_up_to)
     }
 
-    /// The mean of what `of` makes of a number of packets; `up_to` is its integral from zero to a size.
+    /// Mean of `of` over the flows' numbers of packets; `up_to` is the integral of `of` from zero to a size.
     fn mean_of_packets(&self, payload: Bytes, of: fn(f64) -> f64, up_to: fn(f64, f64) -> f64) -> f64 {
         let packet = payload.get().max(1) as f64;
         let mean_within = |low: Knot, high: Knot| {

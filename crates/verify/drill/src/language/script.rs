@@ -35,9 +35,9 @@ impl Default for Tolerance {
 pub(crate) enum EventTime {
     /// `*`: at any time.
     Any,
-    /// Since the start.
+    /// Interval since the start.
     Absolute { from: Span, to: Span },
-    /// Since the event before.
+    /// Interval since the event before.
     Relative { from: Span, to: Span },
 }
 

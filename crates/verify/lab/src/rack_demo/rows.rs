@@ -255,7 +255,7 @@ pub struct RackDemoResult {
 /// they were short of processor time, and there was no incast to measure.
 const LEAST_OFFERED: f64 = 1.2;
 const LEAST_SENT: f64 = 0.8;
-/// Above this share the switch's loop may be what was measured.
+/// Share above which the rack may have measured the switch's loop.
 const MOST_BUSY: f64 = 0.8;
 
 impl RackDemoResult {

@@ -138,7 +138,7 @@ impl BridgedStage {
         give_address_among(&self.hosts[host], host, self.hosts.len(), interface)
     }
 
-    /// So much of what a host sends does not reach the bridge.
+    /// Loses a share of a host's frames before the bridge.
     pub fn set_loss(&self, host: usize, loss: Prob) -> net::Result<()> {
         self.middle.corrupt(self.ports[host], loss.get())
     }

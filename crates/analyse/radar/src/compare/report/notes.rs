@@ -15,7 +15,7 @@ const ORDINARY: u32 = 1_522;
 const HEADERS: u32 = 32;
 /// Captures that are cut before this say little of what packets carry.
 const SHALLOW: usize = 60;
-/// So many packets at an end are worth a word.
+/// Fewest packets at an end that deserve a note.
 const EDGE: u64 = 10;
 
 pub(super) fn notes(comparison: &Comparison, captures: &Captures) -> Vec<String> {

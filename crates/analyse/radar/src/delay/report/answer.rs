@@ -10,10 +10,10 @@ use crate::delay::{DelayPercentiles, DirectionDelays, FlowDelays};
 pub struct DelayAnswer {
     /// Packets that were measured.
     packets: u64,
-    /// By how much DOWN's clock is ahead of UP's, at this time of UP's clock, when that is known best.
+    /// Lead of DOWN's clock over UP's, at the time of UP's clock when it is known best.
     offset_ns: Option<(i64, i64)>,
     offset_at_ns: u64,
-    /// By how much it gains on UP's, over the packets of both.
+    /// Drift of DOWN's clock against UP's, over the packets of both.
     drift_ppm: Option<(f64, f64)>,
     directions: Vec<DirectionLine>,
     /// The direction that takes longer, if that is sure.

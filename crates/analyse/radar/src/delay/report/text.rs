@@ -42,7 +42,7 @@ pub(super) fn summary(report: &DelayReport) -> String {
     text + "\n"
 }
 
-/// From one end to the other.
+/// An interval as text.
 pub(super) fn between((low, high): (u64, u64)) -> String {
     let [low, high] = [low, high].map(|ns| time(i64::try_from(ns).unwrap_or(i64::MAX)));
     if low == high { low } else { format!("{low} to {high}") }

@@ -20,7 +20,7 @@ pub(super) struct RunRecord<'a> {
 }
 
 impl RunRecord<'_> {
-    /// Before anything runs.
+    /// Checks the options before anything runs.
     pub(super) fn check(&self, runs: &[PointRun<'_>]) -> CommandResult {
         let wrong =
             |what: &dyn std::fmt::Display| Failure::Usage(format!("--record {}: {what}", self.folder.display()));

@@ -21,7 +21,7 @@ const LINKS: u32 = 3;
 const MTU: Bytes = Bytes::new(1_024);
 /// Extra bytes of the first packet of a WRITE: address, key and length.
 const RETH: Bytes = Bytes::new(roce::RETH as u64);
-/// So many that they are never all lost.
+/// Number of copies at which they are never all lost.
 const MANY: u32 = 8;
 /// Flows of one run: rows of flows take memory.
 const FLOWS_OF_A_RUN: u64 = 50_000;

@@ -66,7 +66,7 @@ impl Years {
         self.plain.events
     }
 
-    /// By how many orders of magnitude protection lowers the mean penalty.
+    /// Orders of magnitude by which protection lowers the mean penalty.
     pub(crate) fn orders(&self) -> f64 {
         (self.plain.mean_penalty / self.guarded.mean_penalty).log10()
     }

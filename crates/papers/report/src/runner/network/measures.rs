@@ -170,20 +170,20 @@ pub(super) struct MeasureWindow {
     pub to: f64,
 }
 
-/// In KB.
+/// Quantile of the queue lengths, in KB.
 fn queues(run: &NetworkRun, share: f64) -> Option<MeasuredValue> {
     let bytes = if share < 1.0 { run.queues.quantile(share) } else { run.queues.max() };
     bytes.map(|bytes| MeasuredValue::exact(bytes as f64 / 1e3, run.counts.flows))
 }
 
-/// In KB, over time.
+/// Mean queue length over time, in KB.
 fn mean_queue(run: &NetworkRun) -> Option<MeasuredValue> {
     run.queues.max()?;
     let bytes: f64 = run.queues.shares().map(|(bytes, share)| bytes as f64 * share).sum();
     Some(MeasuredValue::exact(bytes / 1e3, run.counts.flows))
 }
 
-/// In µs.
+/// Quantile of the round-trip times, in µs.
 fn round_trips(run: &NetworkRun, share: f64) -> Option<MeasuredValue> {
     let round_trips = run.round_trips.as_deref()?;
     if share >= 1.0 {
@@ -205,14 +205,14 @@ fn silenced(run: &NetworkRun) -> Option<MeasuredValue> {
     run.pfc.map(|pfc| MeasuredValue::exact(pfc.silenced_share(), run.counts.flows))
 }
 
-/// So many in `per` trials, with its interval.
+/// Events in `per` trials, with their interval.
 fn counted(count: u64, trials: u64, per: f64) -> Option<MeasuredValue> {
     let (low, high) = units::poisson(count);
     let scaled = |count: f64| count * per / trials as f64;
     (trials > 0).then(|| MeasuredValue::counted(scaled(count as f64), trials, (scaled(low), scaled(high))))
 }
 
-/// In KB.
+/// Peak in KB.
 fn peak(bytes: u64, run: &RunCounts) -> Option<MeasuredValue> {
     Some(MeasuredValue::exact(bytes as f64 / 1e3, run.recovered))
 }
@@ -285,7 +285,7 @@ fn kb(bytes: u64) -> f64 {
     bytes as f64 / 1e3
 }
 
-/// In KB.
+/// Highest level of a time series, in KB.
 fn highest(seen: &[SampledMoment], level: fn(&SampledMoment) -> u64) -> Option<MeasuredValue> {
     let highest = seen.iter().map(level).max()?;
     Some(MeasuredValue::exact(highest as f64 / 1e3, seen.len() as u64))

@@ -20,7 +20,7 @@ pub struct RackTotals {
     pub violations: u64,
     /// Unreserved packets that exceeded their share of a port.
     pub policed: u64,
-    /// For how long the fullest port is still reserved, in µs, and how far a counter is from zero.
+    /// Time in µs for which the fullest port is still reserved, and distance of a counter from zero.
     pub reserved_left: f64,
     pub counted_left: i64,
     /// Length of the run in ms.

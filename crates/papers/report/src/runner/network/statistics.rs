@@ -70,7 +70,7 @@ impl SizedStatistic {
     }
 }
 
-/// With the interval that its fourth moment gives; `None` if a flow failed.
+/// Standard deviation, with the interval that the fourth moment gives; `None` if a flow failed.
 fn deviation(values: &[f64]) -> Option<MeasuredValue> {
     const SIGMAS: f64 = 1.96;
     let n = values.len() as f64;

@@ -25,7 +25,7 @@ pub struct NetworkRun {
     pub flows: Vec<SizedFlow>,
     pub counts: RunCounts,
     pub traffic: Traffic,
-    /// From the first start to the last finish of completed flows, of all seeds.
+    /// Time from the first start to the last finish of completed flows, of all seeds.
     pub completed_seconds: f64,
     /// The highest share of its pool of bits that a host ever took to follow arrivals.
     pub pool_peak: f64,
@@ -48,7 +48,7 @@ pub struct NetworkRun {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizedFlow {
     pub bytes: u64,
-    /// In µs.
+    /// Completion time in µs.
     pub fct: f64,
     pub slowdown: f64,
 }
@@ -131,7 +131,7 @@ pub struct MeasureBasis {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SampledMoment {
     pub seconds: f64,
-    /// Since the last one.
+    /// Time since the previous sample.
     pub span: f64,
     /// Payload received, of all traffic.
     pub goodput_gbps: f64,
@@ -298,7 +298,7 @@ impl Traffic {
     }
 }
 
-/// From the first start to the last finish of flows that were completed.
+/// Time from the first start to the last finish of completed flows.
 fn completed_seconds(flows: &[FlowRow]) -> f64 {
     let completed = || flows.iter().filter(|flow| !flow.failed && flow.finish.is_some());
     let first = completed().map(|flow| flow.start).min();

@@ -8,7 +8,7 @@ use wire::reserve::RESERVE_CLASSES;
 use super::super::scheduler::AdmittedRsv;
 
 const NONE: u32 = u32::MAX;
-/// After this many RSVs of one class in a row another class has its turn: no class waits for ever.
+/// Consecutive RSVs of one class after which another class has its turn, so that none waits for ever.
 const IN_A_ROW: u8 = 8;
 
 #[derive(Clone, Copy, Debug)]

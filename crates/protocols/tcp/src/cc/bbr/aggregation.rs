@@ -15,7 +15,7 @@ const MAX_HOLD: Span = Span::from_ms(100);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aggregation {
-    /// Since when acknowledgements came faster than the bandwidth, and what they covered.
+    /// Time since which acknowledgements came faster than the bandwidth, and the bytes that they covered.
     epoch: Time,
     acked: u64,
     /// Largest excess of the current five rounds and of the five before.

@@ -12,7 +12,7 @@ pub struct QueueReport {
     pub clocks_ns: f64,
     /// True if packets that were dropped were tagged.
     pub tags: bool,
-    /// In the order of points and seeds.
+    /// Rows in the order of points and seeds.
     pub runs: Vec<QueueRunRow>,
 }
 
@@ -39,7 +39,7 @@ pub struct QueueRunRow {
     pub drops: DifferenceOfDrops,
     /// Packets without a tag that joined a queue which had no room for them.
     pub overflows: u64,
-    /// Those that a packet joined, in the order of their numbers.
+    /// Ports that a packet joined, in the order of their numbers.
     pub ports: Vec<QueuePortRow>,
     /// Content of one queue, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,7 @@ differs   by how much the replay differs from that, flow by flow; MTU
 dropped   in the run; accepted: of these, let through by the replay; elsewhere: dropped at another port
 false     dropped in the replay only; error: the share of all drops that is wrong";
 
-/// For people: of every run how alike queues and drops are, and the ports where that matters.
+/// Report for people: for every run the difference of queues and drops, and the ports with the largest.
 pub fn queues_text(report: &QueueReport) -> String {
     let tags = if report.tags { "with drop tags" } else { "without drop tags" };
     let mut out = format!("send times within {} µs, {tags}", report.threshold_ns / 1e3);

@@ -107,15 +107,15 @@ pub struct BegunConnection<'a> {
 /// Call that was made to an end.
 #[derive(Clone, Copy, Debug)]
 pub enum EndCall<'a> {
-    /// To send this many bytes more.
+    /// Sends this many bytes more.
     Send(u64),
-    /// To take a packet in, which is marked like this now.
+    /// Takes a packet with this ECN mark.
     Receive(&'a Body, Ecn),
     /// A step of a handshake came, which its machine does not see.
     Shaken,
     /// A timer expired, by its number.
     Timer(usize),
-    /// To send, and what it sent.
+    /// Asks for a packet, with the one that was sent.
     Pull(Option<&'a Body>),
 }
 

@@ -23,9 +23,9 @@
 //! Links under a link protocol are segments like any others: copies carry the tags of their originals, and only what a
 //! link gives up is lost.
 //!
-//! Invariants: with digests that are large enough, and no packet longer on its way than `timeout` behind the end of its
-//! batch, what is found is what was lost, on the segment that lost it. Batches that are open when the run ends are not
-//! looked at: what is on its way then is not lost.
+//! Invariant: the meters name exactly the lost packets, each on the segment that lost it, if digests are large enough and
+//! every packet arrives within `timeout` of its batch's end. Batches that are open when the run ends are ignored, because
+//! packets under way then are not lost.
 
 mod analysis;
 mod clocked;
@@ -66,8 +66,8 @@ pub struct MeteringConfig {
     pub timeout: Span,
     /// Cells of each digest.
     pub cells: usize,
-    /// If packets carry nothing: by how much each meter's clock, which cuts the batches, may be wrong. At most a quarter of a
-    /// batch, and not with black boxes, whose segments only a tag tells apart.
+    /// Error of each meter's clock, which cuts the batches, if packets carry no tag. At most a quarter of a batch, and not with
+    /// black boxes, whose segments only a tag tells apart.
     pub clock_error: Option<Span>,
     /// Switches without meters.
     pub black_boxes: Vec<NodeId>,

@@ -1,5 +1,5 @@
-//! From the list of transports to the enums that hold their setups, machines and segments, with a method for each of what
-//! [`SimTransport`](super::SimTransport) says.
+//! Turns the list of transports into the enums that hold their setups, machines and segments, with a method for each one of
+//! [`SimTransport`](super::SimTransport).
 
 /// Makes them; the first argument is a dollar sign, for the macro that is made too.
 macro_rules! transports {

@@ -192,7 +192,7 @@ pub struct EpisodeResult {
     pub lost: u64,
     /// Lost datagrams that counters explain.
     pub counted: AccountCounts,
-    /// Lost datagrams that are allowed to be lost without being counted.
+    /// Lost datagrams that no counter needs to explain.
     pub allowed: u64,
     pub unaccounted: u64,
     pub duplicated: u64,

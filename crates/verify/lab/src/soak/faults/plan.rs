@@ -22,13 +22,13 @@ pub enum FaultKind {
     InterfaceDown,
     /// The interface is deleted and made again.
     InterfaceGone,
-    /// Somebody renames the wire or the stand-in, and back again or not.
+    /// A program renames the wire or the stand-in, and back again or not.
     Renamed,
     /// Rules that name the interface drop datagrams while the daemon is killed or restarted.
     Firewall,
-    /// Somebody on the wire sends frames from the peer's address.
+    /// A host on the wire sends frames from the peer's address.
     Forged,
-    /// Somebody on the wire sends recorded frames again.
+    /// A host on the wire sends recorded frames again.
     Replayed,
     /// Clients of the metrics port that send a byte now and then.
     SlowMetrics,

@@ -1,4 +1,4 @@
-//! From losses to causes, and from those to what is broken: `radar::causes`, segment by segment, and what only the whole
+//! Derives causes from losses, and broken parts from causes: `radar::causes`, segment by segment, and what only the whole
 //! network shows.
 
 use std::collections::{BTreeMap, BTreeSet};
