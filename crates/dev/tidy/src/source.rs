@@ -166,6 +166,14 @@ impl<'a> SourceFile<'a> {
         self.tokens.iter().any(|token| token.kind == TokenKind::Word && token.text == word)
     }
 
+    /// True if it defines the trait of this name, or has an `impl` for a type or trait of this name.
+    pub(crate) fn implements(&self, of: &str) -> bool {
+        let tokens: Vec<_> = self.production().collect();
+        let heads = (0..tokens.len()).filter(|at| matches!(tokens[*at].text, "impl" | "trait"));
+        let head = |at: usize| tokens[at..].iter().take_while(|token| !matches!(token.text, "{" | ";" | "("));
+        heads.into_iter().any(|at| head(at).any(|token| token.text == of))
+    }
+
     /// All its lines without those of inline tests.
     pub fn length(&self) -> usize {
         let spanned = |range: &Range<usize>| self.tokens[range.end - 1].last_line - self.tokens[range.start].line + 1;

@@ -18,8 +18,8 @@ pub struct Walk {
 pub struct Stop {
     /// Line of the page.
     pub line: usize,
-    /// Path as the page has it.
-    pub path: String,
+    /// Path, or function of a type (`Type::name`), as the page has it.
+    pub name: String,
 }
 
 /// The jumps of a walk.
@@ -43,19 +43,23 @@ impl Walk {
     pub fn files<'f>(&self, files: &'f [SourceFile<'_>]) -> Result<Vec<&'f SourceFile<'f>>, Vec<String>> {
         let (mut found, mut unknown): (Vec<&SourceFile<'_>>, Vec<String>) = (Vec::new(), Vec::new());
         for stop in &self.stops {
-            let candidates: Vec<_> = files.iter().filter(|file| is_named(file, &stop.path)).collect();
-            // A short path continues in the crate, and there in the folder, of the stop before it.
-            let nearness = |file: &SourceFile<'_>| {
-                found
-                    .last()
-                    .map_or(0, |last| usize::from(last.package == file.package) * 100 + shared(last.path, file.path))
+            let candidates: Vec<_> = files.iter().filter(|file| is_named(file, &stop.name)).collect();
+            // A function is first that of the file with its type or trait. A short path continues in the crate, and there in
+            // the folder, of the stop before it.
+            let defines = |file: &SourceFile<'_>| {
+                let of = function_of_type(&stop.name).map(|(of, _)| of);
+                file.definitions().iter().any(|item| item.is_type() && Some(item.name) == of)
             };
+            let beside = |file: &SourceFile<'_>, last: &SourceFile<'_>| {
+                (last.package == file.package, shared(last.path, file.path))
+            };
+            let nearness = |file: &SourceFile<'_>| (defines(file), found.last().map(|last| beside(file, last)));
             let nearest = candidates.iter().map(|file| nearness(file)).max();
             let nearest: Vec<_> = candidates.iter().filter(|file| Some(nearness(file)) == nearest).collect();
             match nearest[..] {
                 [file] => found.push(file),
-                [] => unknown.push(format!("line {}: {} exists nowhere", stop.line, stop.path)),
-                _ => unknown.push(format!("line {}: {} is several files", stop.line, stop.path)),
+                [] => unknown.push(format!("line {}: {} exists nowhere", stop.line, stop.name)),
+                _ => unknown.push(format!("line {}: {} is several files", stop.line, stop.name)),
             }
         }
         if unknown.is_empty() { Ok(found) } else { Err(unknown) }
@@ -91,16 +95,25 @@ pub fn walks(page: &DocPage) -> Vec<Walk> {
             }
         } else if let (true, Some(walk)) = (is_open, walks.last_mut()) {
             let spans = text.split('`').skip(1).step_by(2);
-            let paths = spans.flat_map(|span| span.split_whitespace()).flat_map(alternatives);
-            walk.stops.extend(paths.map(|path| Stop { line, path }));
+            let names = spans.flat_map(|span| span.split_whitespace()).flat_map(alternatives);
+            walk.stops.extend(names.map(|name| Stop { line, name }));
         }
     }
     walks
 }
 
-/// The source files that a word names: `a/{b,c}.rs` names two, `a.rs:f` the function of one.
+/// `Type` and `name` of a word such as `room::Type::name`.
+fn function_of_type(word: &str) -> Option<(&str, &str)> {
+    let (of, name) = word.rsplit_once("::")?;
+    let of = of.rsplit("::").next()?;
+    (of.starts_with(char::is_uppercase) && name.starts_with(char::is_lowercase)).then_some((of, name))
+}
+
+/// The stops that a word names: `a/{b,c}.rs` names two files, `a.rs:f` the function of one, `Type::f` that of a type.
 fn alternatives(word: &str) -> Vec<String> {
-    let Some(end) = word.find(".rs") else { return Vec::new() };
+    let Some(end) = word.find(".rs") else {
+        return function_of_type(word).map(|_| word.to_owned()).into_iter().collect();
+    };
     let path = &word[..end + ".rs".len()];
     match path.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?))) {
         Some((before, (inside, after))) => inside.split(',').map(|name| format!("{before}{name}{after}")).collect(),
@@ -108,9 +121,12 @@ fn alternatives(word: &str) -> Vec<String> {
     }
 }
 
-/// True if `path` is the end of the file's path. Tests are named with their folder.
-fn is_named(file: &SourceFile<'_>, path: &str) -> bool {
-    file.path.ends_with(path) && (!file.is_test() || path.contains("tests/"))
+/// True if `name` is the end of the file's path, or a function of a type that the file has. Tests are named with their folder.
+fn is_named(file: &SourceFile<'_>, name: &str) -> bool {
+    match function_of_type(name) {
+        Some((of, name)) => file.implements(of) && file.definitions().iter().any(|item| item.name == name),
+        None => file.path.ends_with(name) && (!file.is_test() || name.contains("tests/")),
+    }
 }
 
 /// Folders that two paths have in common.
@@ -123,19 +139,26 @@ mod tests {
     use super::*;
     use crate::source::{SourceText, parse_workspace};
 
-    const PAGE: &str = "# Map\n\n### a. A frame\n\n1. `x/src/one.rs:f` calls `{two,three}.rs`, then\n   `one.rs`.\n2. `y/src/one.rs`\n\n\
-        ## Other\n\n`four.rs`\n";
+    const PAGE: &str = "# Map\n\n### a. A frame\n\n1. `x/src/one.rs:f` calls `{two,three}.rs`, then\n   `x::Frame::send`.\n\
+        2. `y/src/one.rs`\n\n## Other\n\n`four.rs`\n";
+    const SOURCES: [(&str, &str); 5] = [
+        ("x/src/one", "//! A file.\nimpl<'a> Frame<'a> {\n    fn send() {}\n}\n"),
+        ("x/src/two", "//! A file.\nstruct Frame;\nfn send(_: Frame) {}\n"),
+        ("x/src/three", "//! A file.\nimpl Frame {\n    fn receive() {}\n}\n"),
+        ("x/src/four", "//! A file.\nimpl Packet {\n    fn send() {}\n}\n"),
+        ("y/src/one", "//! A file.\n"),
+    ];
 
     #[test]
     fn a_walk_is_followed_from_file_to_file() {
         let page = DocPage::parse(Path::new("ARCHITECTURE.md"), PAGE);
         let walks = walks(&page);
         assert_eq!(walks.iter().map(Walk::letter).collect::<String>(), "a");
-        let stops: Vec<_> = walks[0].stops.iter().map(|stop| (stop.line, stop.path.as_str())).collect();
-        let expected = [(5, "x/src/one.rs"), (5, "two.rs"), (5, "three.rs"), (6, "one.rs"), (7, "y/src/one.rs")];
+        let stops: Vec<_> = walks[0].stops.iter().map(|stop| (stop.line, stop.name.as_str())).collect();
+        let expected =
+            [(5, "x/src/one.rs"), (5, "two.rs"), (5, "three.rs"), (6, "x::Frame::send"), (7, "y/src/one.rs")];
         assert_eq!(stops, expected);
-        let texts = ["x/src/one", "x/src/two", "x/src/three", "y/src/one"]
-            .map(|path| SourceText::new(&format!("crates/f/{path}.rs"), "//! A file.\n"));
+        let texts = SOURCES.map(|(path, text)| SourceText::new(&format!("crates/f/{path}.rs"), text));
         let files = parse_workspace(&texts);
         let jumps = Jumps::of(&walks[0].files(&files).unwrap());
         assert_eq!(jumps, Jumps { files: 4, crates: 2, switches: 1, revisits: 1 });
