@@ -65,9 +65,8 @@ pub(super) const MEASURES: &[Measure<FleetTake>] = &[
 
 fn median(years: &[&Years], count: fn(&Years) -> u64) -> Option<MeasuredValue> {
     let mut counts: Vec<u64> = years.iter().map(|years| count(years)).collect();
-    counts.sort_unstable();
-    let (least, most) = (*counts.first()?, *counts.last()?);
-    let value = counts[counts.len() / 2] as f64;
+    let (least, most) = (*counts.iter().min()?, *counts.iter().max()?);
+    let value = units::samples::upper_median(&mut counts)? as f64;
     Some(MeasuredValue::exact(value, counts.len() as u64).with_note(format!("years had {least} to {most}")))
 }
 
