@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../experiments").canonicalize()?;
+    // At run time: a build folder that was copied with its source lists the files of the copy.
+    let here = env::var_os("CARGO_MANIFEST_DIR").ok_or_else(|| io::Error::other("no CARGO_MANIFEST_DIR"))?;
+    let root = Path::new(&here).join("../../../experiments").canonicalize()?;
     println!("cargo:rerun-if-changed={}", root.display());
     let mut files = Vec::new();
     find(&root, &mut files)?;

@@ -8,6 +8,7 @@ mod figures;
 mod files;
 mod flowradar;
 mod hpcc;
+mod kept;
 mod linkguardian;
 mod lossradar;
 mod melo;
@@ -25,7 +26,7 @@ pub use page::PageInfo;
 pub use saved::{SavedClaim, SavedResults, SavedRun};
 
 use report::claim::files::{self as claim_files, EmbeddedFile};
-use report::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, PointResult};
+use report::claim::{Claim, ClaimError, ClaimPoint, ClaimResult, PointResult, check_across};
 use report::runner::{self, Computations, Effort};
 
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +107,7 @@ impl Claims {
     /// The claims among a paper's files.
     fn read(paper: Paper, files: &[EmbeddedFile]) -> Result<Self, ClaimError> {
         let claims = claim_files::claims(files)?;
+        check_across(&claims)?;
         claims.iter().try_for_each(|claim| runner::check(claim, paper.computations))?;
         Ok(Self { paper, claims })
     }

@@ -7,7 +7,7 @@ mod markdown;
 
 use chart::table::{Align, Table};
 use report::claim::{
-    Band, Claim, ClaimError, EvidenceCounts, PaperValue, PointKind, PointResult, Verdict, VerdictTally,
+    Band, Claim, ClaimError, EvidenceCounts, PaperValue, PointKind, PointResult, SILENT, Verdict, VerdictTally,
 };
 use serde::Serialize;
 
@@ -207,7 +207,7 @@ fn reason(point: &PointResult, claims: &[Claim]) -> String {
         let rest = point.id.strip_prefix(&claim.id)?.strip_prefix('.')?;
         claim.point.iter().find(|point| point.id == rest)
     });
-    of_file.map(|point| point.why.clone()).filter(|why| !why.is_empty()).unwrap_or_else(|| point.why.clone())
+    of_file.map(|point| point.why.clone()).filter(|why| !why.is_empty()).unwrap_or_else(|| SILENT.to_owned())
 }
 
 fn differing(saved: &SavedResults, claims: &[Claim]) -> Vec<DifferingRow> {

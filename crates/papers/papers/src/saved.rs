@@ -22,9 +22,35 @@ pub struct SavedRun {
     pub commit: String,
 }
 
+/// Version of the files; one of another is refused.
+const VERSION: u32 = 1;
+
+/// An error is its line and what is wrong. The version is read first: a file of another may have any form.
+fn parse(text: &str) -> Result<SavedResults, (usize, String)> {
+    #[derive(Deserialize)]
+    struct ResultsVersion {
+        #[serde(default = "first")]
+        version: u32,
+    }
+    let wrong = |error: &serde_json::Error| (error.line(), error.to_string());
+    let ResultsVersion { version } = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    if version != VERSION {
+        let line = text.lines().position(|line| line.contains("\"version\"")).unwrap_or_default() + 1;
+        return Err((line, format!("version {version}")));
+    }
+    serde_json::from_str(text).map_err(|error| wrong(&error))
+}
+
+/// Files before versions were counted.
+fn first() -> u32 {
+    1
+}
+
 /// The file of a paper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedResults {
+    #[serde(default = "first")]
+    version: u32,
     #[serde(flatten)]
     pub run: SavedRun,
     /// Date of the latest claim, such as 2026-11-17.
@@ -51,7 +77,7 @@ impl SavedRun {
 
 impl SavedResults {
     pub fn new(run: SavedRun) -> Self {
-        Self { run, date: String::new(), claims: Vec::new() }
+        Self { version: VERSION, run, date: String::new(), claims: Vec::new() }
     }
 
     /// `None` if there is no such file.
@@ -60,7 +86,11 @@ impl SavedResults {
         match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(wrong(&error)),
-            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| wrong(&error)),
+            Ok(text) => parse(&text).map(Some).map_err(|(line, what)| {
+                wrong(&format_args!(
+                    "line {line}: {what}: expected results that `hitless reproduce --save` of this version wrote"
+                ))
+            }),
         }
     }
 
@@ -87,7 +117,7 @@ impl SavedResults {
     /// not.
     #[must_use]
     pub fn continued(self, run: &SavedRun) -> Self {
-        let Self { run: before, date, mut claims } = self;
+        let Self { version, run: before, date, mut claims } = self;
         if (SavedRun { commit: run.commit.clone(), ..before.clone() }) != *run {
             return Self::new(run.clone());
         }
@@ -95,7 +125,7 @@ impl SavedResults {
             let commit = claim.commit.take().unwrap_or_else(|| before.commit.clone());
             claim.commit = Some(commit).filter(|commit| *commit != run.commit);
         }
-        Self { run: run.clone(), date, claims }
+        Self { version, run: run.clone(), date, claims }
     }
 
     /// Commits of all programs that made it, the latest first.
@@ -127,6 +157,11 @@ impl SavedResults {
     /// The claims of a paper that are not there, or have other points by now, have to be run.
     pub fn claim(&self, id: &str) -> Option<&SavedClaim> {
         self.claims.iter().find(|claim| claim.id == id)
+    }
+
+    /// A point by its full id.
+    pub fn row(&self, id: &str) -> Option<&PointResult> {
+        self.claims.iter().flat_map(|claim| &claim.points).find(|point| point.id == id)
     }
 
     /// Claims with their points, as figures count them.

@@ -277,40 +277,15 @@ fn what_was_kept_is_of_the_kinds_and_bands_of_today() {
 }
 
 #[test]
-fn no_row_differs_without_a_reason_in_its_file() {
-    let overview = Overview::new(&kept_results()).unwrap();
-    let rows: Vec<&crate::overview::DifferingRow> = overview.papers.iter().flat_map(|paper| &paper.differing).collect();
-    assert!(rows.len() > 100, "{} rows", rows.len());
-    let silent: Vec<&str> = rows
-        .iter()
-        .filter(|row| row.why.is_empty() || row.why.starts_with("95 %"))
-        .map(|row| row.id.as_str())
-        .collect();
-    assert!(silent.is_empty(), "give these points a `why`, or say `Open:` and what was tried: {silent:?}");
-}
-
-#[test]
-fn what_a_reason_quotes_from_a_row_is_what_the_row_has() {
+fn what_was_kept_has_its_reasons_and_they_quote_what_rows_have() {
     let (mut wrong, mut quoted) = (Vec::new(), 0);
-    for results in kept_results() {
-        let claims = results.paper().unwrap().claims().unwrap().claims;
-        for claim in &claims {
-            let kept = |row: &str| {
-                let saved = results.claim(&claim.id)?;
-                saved.points.iter().find(|point| point.id == format!("{}.{row}", claim.id))?.ours
-            };
-            for point in &claim.point {
-                for cited in point.citations().unwrap() {
-                    quoted += 1;
-                    let ours = kept(&cited.row);
-                    if !ours.is_some_and(|ours| cited.is_of(ours)) {
-                        wrong.push(format!("{}.{}: {cited:?}, kept: {ours:?}", claim.id, point.id));
-                    }
-                }
-            }
-        }
+    for kept in kept_results() {
+        let claims = kept.paper().unwrap().claims().unwrap();
+        quoted +=
+            claims.claims.iter().flat_map(|claim| &claim.point).map(|point| point.citations().len()).sum::<usize>();
+        wrong.extend(claims.check_reasons(&kept).err().map(|error| error.to_string()));
     }
-    assert!(quoted > 10, "{quoted}");
+    assert!(quoted > 100, "{quoted}");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

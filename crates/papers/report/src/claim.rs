@@ -15,6 +15,7 @@ pub mod files;
 mod form;
 mod lines;
 pub mod measure;
+mod reasons;
 mod result;
 mod rules;
 mod tally;
@@ -29,7 +30,8 @@ pub use band::Band;
 pub use citations::Citation;
 pub use evidence::EvidenceCounts;
 pub use form::StatementForm;
-pub use result::{ClaimResult, MeasuredValue, PointResult, Verdict, number, table};
+pub use reasons::check_across;
+pub use result::{ClaimResult, MeasuredValue, PointResult, SILENT, Verdict, number, table};
 pub use tally::VerdictTally;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -101,7 +103,10 @@ pub struct ClaimPoint {
     excludes: Option<String>,
     /// Calibrated points: what was fitted, and to what.
     input: Option<String>,
-    /// Why ours differs, or may.
+    /// Remark on the value: what it is, or how it is had.
+    #[serde(default)]
+    pub note: String,
+    /// Why ours differs: the rules are in `reasons`.
     #[serde(default)]
     pub why: String,
     /// Link: what is simulated. Without rate and mode there is no run.
@@ -273,7 +278,7 @@ impl Claim {
     }
 
     /// An error of a point, with the file and the line of one of its keys, or of the point if it has no such key.
-    pub(crate) fn error_at(&self, point: &ClaimPoint, key: &str, what: impl fmt::Display) -> ClaimError {
+    pub fn error_at(&self, point: &ClaimPoint, key: &str, what: impl fmt::Display) -> ClaimError {
         let at = self.point.iter().position(|one| std::ptr::eq(one, point) || one.id == point.id);
         let line = at.and_then(|at| self.lines.get(at)).map(|lines| format!(":{}", lines.of(key)));
         ClaimError::new(format_args!("{}{}: {}: {what}", self.file, line.unwrap_or_default(), point.id))

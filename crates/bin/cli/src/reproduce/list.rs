@@ -1,6 +1,7 @@
 //! `hitless reproduce list`.
 
-use papers::{Overview, SavedResults};
+use papers::{Overview, Paper, SavedResults};
+use report::claim::RunScale;
 
 use super::refused;
 use crate::args::ReproduceArgs;
@@ -20,6 +21,11 @@ pub(super) fn run(args: &ReproduceArgs, json: bool) -> CommandResult {
     };
     let overview = Overview::new(&saved).map_err(refused)?;
     if args.markdown {
+        // What is published gives a reason for every row that differs.
+        for kept in saved.iter().filter(|kept| kept.run.scale == RunScale::Full.to_string()) {
+            let claims = kept.paper().map(Paper::claims).transpose().map_err(refused)?;
+            claims.map_or(Ok(()), |claims| claims.check_reasons(kept)).map_err(refused)?;
+        }
         return put(overview.markdown().trim_end());
     }
     print(json, &overview, || overview.text())

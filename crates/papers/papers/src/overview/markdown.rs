@@ -24,8 +24,8 @@ impl Overview {
         }
         let sums: String =
             self.evidence.iter().map(|sum| evidence_row(&format!("all {}", sum.of), &sum.counts)).collect();
-        let head = "| claims | within 10 % of a number | within 25 % | match: numbers | ranges | one-sided | orders | words | in a band wider than 3 | differ: with a reason | open | too few |\n\
-                    | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+        let head = "| claims | within 10 % of a number | a 0 met by 0 | within 25 % | match: numbers | ranges | one-sided | orders | words | in a band wider than 3 | differ: with a reason | open | too few |\n\
+                    | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
         format!("{head}{papers}{sums}\n")
     }
 
@@ -36,11 +36,23 @@ impl Overview {
 }
 
 fn evidence_row(name: &str, counts: &EvidenceCounts) -> String {
-    let EvidenceCounts { numbers, within_10, within_25, ranges, one_sided, order, words, wide, differ, open, too_few } =
-        counts;
+    let EvidenceCounts {
+        numbers,
+        within_10,
+        within_25,
+        zeros,
+        ranges,
+        one_sided,
+        order,
+        words,
+        wide,
+        differ,
+        open,
+        too_few,
+    } = counts;
     let reason = differ - open;
     format!(
-        "| {name} | {within_10} | {within_25} | {numbers} | {ranges} | {one_sided} | {order} | {words} | {wide} | {reason} | {open} | {too_few} |\n"
+        "| {name} | {within_10} | {zeros} | {within_25} | {numbers} | {ranges} | {one_sided} | {order} | {words} | {wide} | {reason} | {open} | {too_few} |\n"
     )
 }
 

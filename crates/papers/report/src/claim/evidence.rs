@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::reasons::OPEN;
 use super::{PointKind, PointResult, StatementForm, Verdict};
 
 /// Counts of points of kind `claim`; the forms of those that match add up to all of them.
@@ -13,6 +14,8 @@ pub struct EvidenceCounts {
     pub within_10: usize,
     /// Matches within 25 % of one, the former included.
     pub within_25: usize,
+    /// Those among them that are a printed 0 met by 0.
+    pub zeros: usize,
     /// Printed numbers that match, within two ends.
     pub numbers: usize,
     /// Printed ranges that match.
@@ -61,6 +64,7 @@ impl EvidenceCounts {
     fn add_match(&mut self, point: &PointResult) {
         self.within_10 += usize::from(point.is_within(0.10));
         self.within_25 += usize::from(point.is_within(0.25));
+        self.zeros += usize::from(point.paper.number() == Some(0.0) && point.ours == Some(0.0));
         match point.form {
             StatementForm::Number => self.numbers += 1,
             StatementForm::Range => self.ranges += 1,
@@ -83,11 +87,9 @@ impl PointResult {
         self.paper.number().zip(self.ours).is_some_and(|(paper, ours)| off(paper, ours))
     }
 
-    /// True if no reason is known for which it differs.
+    /// True if no reason is known for which it differs: only such a row has that word, and one without reason gets it.
     fn is_open(&self) -> bool {
-        let interval = |rest: &str| rest.split_once("; ").map(|(_, reason)| reason.to_owned()).unwrap_or_default();
-        let reason = self.why.strip_prefix("95 %: ").map_or_else(|| self.why.clone(), interval);
-        reason.is_empty() || reason.contains("Open")
+        self.why.contains(OPEN)
     }
 }
 
@@ -97,6 +99,7 @@ impl std::ops::AddAssign for EvidenceCounts {
             (&mut self.numbers, other.numbers),
             (&mut self.within_10, other.within_10),
             (&mut self.within_25, other.within_25),
+            (&mut self.zeros, other.zeros),
             (&mut self.ranges, other.ranges),
             (&mut self.one_sided, other.one_sided),
             (&mut self.order, other.order),
@@ -110,14 +113,16 @@ impl std::ops::AddAssign for EvidenceCounts {
     }
 }
 
-/// `12 values within 10 % of a printed number and 15 within 25 %; 14 numbers, 2 ranges, …`.
+/// `12 values within 10 % of a printed number (2 of them a 0 met by 0), 15 within 25 %; 14 numbers, 2 ranges, …`.
 impl fmt::Display for EvidenceCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { numbers, within_10, within_25, ranges, one_sided, order, words, differ, open, too_few, .. } = self;
+        let Self {
+            numbers, within_10, within_25, zeros, ranges, one_sided, order, words, differ, open, too_few, ..
+        } = self;
         let reason = differ - open;
         write!(
             f,
-            "{within_10} values within 10 % of a printed number, {within_25} within 25 %; {numbers} numbers, {ranges} ranges, \
+            "{within_10} values within 10 % of a printed number ({zeros} of them a 0 met by 0), {within_25} within 25 %; {numbers} numbers, {ranges} ranges, \
              {one_sided} one-sided statements, {order} orders and {words} words match; {differ} differ ({reason} with a reason, \
              {open} open), {too_few} too few"
         )
@@ -156,7 +161,10 @@ mod tests {
             row(OneSided, 1.0, 0.1, (0.0, 1.0), Match),
             row(Order, 1.0, 7.0, (1.0, f64::INFINITY), Match),
             row(Words, 1.0, 7.0, (1.0, 10.0), Match),
-            row(Number, 1.0, 9.0, (0.5, 2.0), Differs),
+            PointResult {
+                why: "95 %: 8 to 9; Open: it was tried".into(),
+                ..row(Number, 1.0, 9.0, (0.5, 2.0), Differs)
+            },
             reason,
             check,
         ];
@@ -167,6 +175,10 @@ mod tests {
         let mut twice = counts;
         twice += counts;
         assert_eq!((twice.matching(), twice.wide), (10, 4));
-        assert!(counts.to_string().starts_with("1 values within 10 % of a printed number, 2 within 25 %; 2 numbers,"));
+        assert!(
+            counts
+                .to_string()
+                .starts_with("1 values within 10 % of a printed number (0 of them a 0 met by 0), 2 within 25 %;")
+        );
     }
 }

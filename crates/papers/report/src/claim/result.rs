@@ -122,6 +122,9 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// Reason of a row that differs, if its file gives none.
+pub const SILENT: &str = "Open: the file gives no reason";
+
 /// A point of a claim beside our value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointResult {
@@ -161,7 +164,9 @@ impl PointResult {
         let verdict = point.judge(measured);
         let interval = measured.interval.map(|(low, high)| Band { low, high });
         let certain = interval.map(|interval| format!("95 %: {interval}")).unwrap_or_default();
-        let reasons = [&certain, measured.note.as_deref().unwrap_or_default(), &point.why];
+        let is_silent = verdict == Verdict::Differs && point.why.is_empty();
+        let why = if is_silent { SILENT } else { &point.why };
+        let reasons = [certain.as_str(), measured.note.as_deref().unwrap_or_default(), &point.note, why];
         let why = reasons.into_iter().filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ");
         Self { ours: Some(measured.value), n: measured.n, interval, verdict, why, ..result }
     }

@@ -4,7 +4,7 @@
 //! - What the paper does not print is no claim of it (`NOT_PRINTED`). A claim has a band, a noted point has none.
 //! - An order statement ("higher", "lower") has words and no band: it is judged against 1.
 //! - The band of other words is a factor of 10 wide or less, unless they are an "at least" or "at most".
-//! - A reason that quotes a row writes `(row ID: NUMBER)` and names one of the same claim.
+//! - What a reason may say is in `reasons`.
 //! - A band contains the paper's number, whatever the kind, and what its words name as a range.
 //! - A claim's band has two ends. If the paper says "at least" or "at most", the point does too (`says`): then one end
 //!   may be open, and the other is the paper's number. Words with a band from 0 on are an "at most".
@@ -14,7 +14,7 @@
 
 use std::fmt;
 
-use super::{Band, Claim, ClaimError, ClaimPoint, PaperValue, PointKind, Says, StatementForm, number};
+use super::{Band, Claim, ClaimError, ClaimPoint, PaperValue, PointKind, Says, StatementForm, number, reasons};
 
 /// Words in place of the paper's value if the paper prints none.
 const NOT_PRINTED: [&str; 11] = [
@@ -56,7 +56,7 @@ pub(super) fn check(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError>
         let what = format_args!("{}, so not its claim: expected kind = \"model-check\" or \"noted\"", point.paper);
         return wrong("paper", &what);
     }
-    citations(claim, point)?;
+    reasons::check(claim, point)?;
     if point.form() == StatementForm::Order {
         return order(claim, point);
     }
@@ -102,32 +102,10 @@ fn no_band(claim: &Claim, point: &ClaimPoint, kind: PointKind) -> Result<(), Cla
     }
 }
 
-/// A row of the claim that stands alone in brackets, without the number that is quoted from it.
-fn bare_row<'a>(claim: &Claim, point: &'a ClaimPoint) -> Option<&'a str> {
-    let bracketed = point.why.split('(').skip(1).map(|rest| rest.split(')').next().unwrap_or(rest));
-    let mut rows = bracketed.flat_map(|text| text.split(", ")).map(|row| row.trim_matches(['“', '”']));
-    rows.find(|row| row.contains('.') && claim.point.iter().any(|one| one.id == *row))
-}
-
 fn is_printed(paper: &PaperValue) -> bool {
     match paper {
         PaperValue::Number(_) => true,
         PaperValue::Words(words) => words != "a figure" && !NOT_PRINTED.iter().any(|not| words.contains(not)),
-    }
-}
-
-fn citations(claim: &Claim, point: &ClaimPoint) -> Result<(), ClaimError> {
-    let wrong = |what: &dyn fmt::Display| Err(claim.error_at(point, "why", what));
-    match point.citations() {
-        Err(text) => wrong(&format_args!("(row {text}): expected (row ID: NUMBER)")),
-        Ok(_) if bare_row(claim, point).is_some() => {
-            let row = bare_row(claim, point).unwrap_or_default();
-            wrong(&format_args!("({row}): expected (row {row}: NUMBER), the number that it has"))
-        }
-        Ok(cited) => match cited.iter().find(|cited| !claim.point.iter().any(|one| one.id == cited.row)) {
-            Some(unknown) => wrong(&format_args!("(row {}): expected the id of a point of this claim", unknown.row)),
-            None => Ok(()),
-        },
     }
 }
 

@@ -225,17 +225,11 @@ fn a_band_of_words_wider_than_a_factor_of_ten_is_refused() {
 }
 
 #[test]
-fn a_reason_that_quotes_a_row_names_one_of_the_claim() {
-    let quoting =
-        |what: &str| with_point(&format!("paper = 0.92\n    band = [0.90, 0.94]\n    why = \"as (row {what})\""));
-    let unknown = error(&quoting("b: 0.91"));
-    assert!(unknown.starts_with("fig1.toml:12: a: (row b): expected the id of a point of this claim"), "{unknown}");
-    let bare = error(&quoting("a"));
-    assert!(bare.starts_with("fig1.toml:12: a: (row a): expected (row ID: NUMBER)"), "{bare}");
-    let unquoted = error(&quoting("a: 0.91").replace("\"a\"", "\"a.b\"").replace("(row a: 0.91)", "(a.b)"));
-    assert!(unquoted.contains("a.b: (a.b): expected (row a.b: NUMBER)"), "{unquoted}");
-    let cited = Claim::parse("x", &quoting("a: 0.91")).unwrap().point[0].citations().unwrap();
-    assert_eq!((cited[0].row.as_str(), cited[0].value), ("a", 0.91));
+fn a_row_that_differs_without_a_reason_is_open() {
+    let result = judge(&MeasuredValue::counted(0.97, 3, (0.95, 0.99)));
+    assert_eq!(result.why, format!("95 %: 0.95 to 0.99; {SILENT}"));
+    let counts = EvidenceCounts::of([&result, &judge(&MeasuredValue::exact(0.91, 3))]);
+    assert_eq!((counts.differ, counts.open, counts.numbers), (1, 1, 1));
 }
 
 #[test]
