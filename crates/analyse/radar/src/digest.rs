@@ -229,21 +229,27 @@ impl Digest {
     /// A packet has passed.
     #[inline]
     pub fn insert(&mut self, signature: &Signature) {
-        self.put(signature, 1);
+        self.insert_hashed(signature, signature.hash(self.shape.seed));
     }
 
     /// A packet has passed at the other end: what [`subtract`](Self::subtract) does with all of them.
     #[inline]
     pub fn remove(&mut self, signature: &Signature) {
-        self.put(signature, -1);
+        self.remove_hashed(signature, signature.hash(self.shape.seed));
     }
 
-    #[inline]
-    fn put(&mut self, signature: &Signature, times: i64) {
-        self.put_hashed(signature, signature.hash(self.shape.seed), times);
+    /// A call of its own: where it is inlined into a crate of many codegen units, its loop over lanes is not. Here the loop
+    /// needs no multiplication.
+    fn insert_hashed(&mut self, signature: &Signature, hash: u64) {
+        self.put_hashed(signature, hash, 1);
     }
 
-    /// A call of its own: where it is inlined into a crate of many codegen units, its loop over lanes is not.
+    /// A call of its own, as [`insert_hashed`](Self::insert_hashed).
+    fn remove_hashed(&mut self, signature: &Signature, hash: u64) {
+        self.put_hashed(signature, hash, -1);
+    }
+
+    #[inline(always)]
     fn put_hashed(&mut self, signature: &Signature, hash: u64, times: i64) {
         self.packets = self.packets.wrapping_add(times);
         let check = check(hash);
