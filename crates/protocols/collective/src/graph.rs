@@ -10,7 +10,7 @@ use std::fmt;
 
 use units::Span;
 
-use crate::plan::{Follower, InputEvent, Transfer};
+use crate::plan::{FollowingTransfer, InputEvent, Transfer};
 
 /// A transfer as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct GraphInput {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GraphError {
+pub enum TransferGraphError {
     Empty,
     TooMany,
     /// The transfer of this name is wrong by itself.
@@ -49,7 +49,7 @@ pub enum GraphError {
     Cycle(Vec<String>),
 }
 
-impl fmt::Display for GraphError {
+impl fmt::Display for TransferGraphError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => write!(f, "no transfers: expected at least one"),
@@ -66,7 +66,7 @@ impl fmt::Display for GraphError {
     }
 }
 
-impl std::error::Error for GraphError {}
+impl std::error::Error for TransferGraphError {}
 
 /// Names of a cycle that are printed.
 const MOST_SHOWN: usize = 20;
@@ -87,18 +87,18 @@ pub struct TransferGraph {
     transfers: Vec<ListedTransfer>,
     names: Vec<Box<str>>,
     /// Followers of all, by transfer and event; `first` says where those of each begin.
-    followers: Vec<Follower>,
+    followers: Vec<FollowingTransfer>,
     order: Vec<u32>,
     acknowledgements: bool,
 }
 
 impl TransferGraph {
-    pub fn new(ranks: u32, list: Vec<GraphTransfer>) -> Result<Self, GraphError> {
+    pub fn new(ranks: u32, list: Vec<GraphTransfer>) -> Result<Self, TransferGraphError> {
         if list.is_empty() {
-            return Err(GraphError::Empty);
+            return Err(TransferGraphError::Empty);
         }
         if list.len() >= u32::MAX as usize {
-            return Err(GraphError::TooMany);
+            return Err(TransferGraphError::TooMany);
         }
         let mut names = BTreeMap::new();
         for (place, one) in list.iter().enumerate() {
@@ -108,15 +108,15 @@ impl TransferGraph {
             check(ranks, &list, place)?;
         }
         let order = cycle::order(&list).map_err(|cycle| {
-            GraphError::Cycle(cycle.into_iter().map(|place| list[place as usize].name.clone()).collect())
+            TransferGraphError::Cycle(cycle.into_iter().map(|place| list[place as usize].name.clone()).collect())
         })?;
         Ok(Self::checked(ranks, list, order))
     }
 
     fn checked(ranks: u32, list: Vec<GraphTransfer>, order: Vec<u32>) -> Self {
-        let mut of: Vec<(u32, InputEvent, Follower)> = Vec::new();
+        let mut of: Vec<(u32, InputEvent, FollowingTransfer)> = Vec::new();
         for (place, one) in list.iter().enumerate() {
-            let follower = |input: &GraphInput| Follower { transfer: place as u32, delay: input.delay };
+            let follower = |input: &GraphInput| FollowingTransfer { transfer: place as u32, delay: input.delay };
             of.extend(one.after.iter().map(|input| (input.transfer, input.event, follower(input))));
         }
         of.sort_by_key(|(input, event, follower)| (*input, *event, follower.transfer));
@@ -159,7 +159,7 @@ impl TransferGraph {
         self.transfers[id as usize].not_before
     }
 
-    pub(crate) fn followers(&self, id: u32, event: InputEvent) -> impl Iterator<Item = Follower> + '_ {
+    pub(crate) fn followers(&self, id: u32, event: InputEvent) -> impl Iterator<Item = FollowingTransfer> + '_ {
         let [arrived, acknowledged] = self.transfers[id as usize].first;
         let end = self.transfers.get(id as usize + 1).map_or(self.followers.len() as u32, |next| next.first[0]);
         let range = match event {
@@ -182,12 +182,12 @@ impl TransferGraph {
     }
 }
 
-fn wrong(one: &GraphTransfer, problem: String) -> GraphError {
-    GraphError::Transfer { name: one.name.clone(), problem }
+fn wrong(one: &GraphTransfer, problem: String) -> TransferGraphError {
+    TransferGraphError::Transfer { name: one.name.clone(), problem }
 }
 
 /// Checks a transfer by itself.
-fn check(ranks: u32, list: &[GraphTransfer], place: usize) -> Result<(), GraphError> {
+fn check(ranks: u32, list: &[GraphTransfer], place: usize) -> Result<(), TransferGraphError> {
     let one = &list[place];
     if let Some(unknown) = [one.src, one.dst].into_iter().find(|rank| *rank >= ranks) {
         return Err(wrong(one, format!("rank {unknown}: expected one of {ranks}")));

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use units::{Span, Time};
 
 use crate::path::PathAccount;
-use crate::plan::{Follower, InputEvent, TransferPlan};
+use crate::plan::{FollowingTransfer, InputEvent, TransferPlan};
 
 #[derive(Clone, Debug)]
 pub struct CollectiveJob {
@@ -347,7 +347,7 @@ impl JobRun {
     /// An event of a transfer has happened: those that wait for it miss one input less.
     fn pass_on(&mut self, now: Time, (iteration, transfer): (u32, u32), event: InputEvent, account: PathAccount) {
         let plan = Arc::clone(&self.job.plan);
-        plan.followers(transfer, event, |Follower { transfer, delay }| {
+        plan.followers(transfer, event, |FollowingTransfer { transfer, delay }| {
             let at = now + delay;
             let inputs = plan.inputs(transfer);
             if inputs == 1 {

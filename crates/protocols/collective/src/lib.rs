@@ -25,11 +25,11 @@ mod plan;
 mod shape;
 mod tally;
 
-pub use graph::{GraphError, GraphInput, GraphTransfer, TransferGraph};
+pub use graph::{GraphInput, GraphTransfer, TransferGraph, TransferGraphError};
 pub use job::{CollectiveJob, EndedIteration, JobRun, ReadyTransfer};
 pub use path::{DelayCause, PathAccount, PathParts, RecoveredLoss, SuspectLink, TransferArrival, TransferBefore};
-pub use plan::{Follower, InputEvent, Transfer, TransferPlan};
-pub use shape::{Algorithm, CollectivePattern, CollectiveShape, ShapeError};
+pub use plan::{FollowingTransfer, InputEvent, Transfer, TransferPlan};
+pub use shape::{CollectiveAlgorithm, CollectivePattern, CollectiveShape, ShapeError};
 pub use tally::{
     Accusation, BlameCount, IterationRow, JobFailure, JobOutcome, JobTally, RowChoice, RunLengths, TransferRow,
 };

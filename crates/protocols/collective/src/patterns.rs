@@ -10,21 +10,21 @@ mod ring;
 mod tree;
 
 use crate::plan::Transfer;
-use crate::shape::{Algorithm, CollectivePattern, CollectiveShape};
+use crate::shape::{CollectiveAlgorithm, CollectivePattern, CollectiveShape};
 
 pub(crate) use chain::Chain;
-pub(crate) use direct::AllToAll;
+pub(crate) use direct::DirectExchange;
 pub(crate) use halving::HalvingDoubling;
-pub(crate) use ring::Ring;
+pub(crate) use ring::RingPattern;
 pub(crate) use tree::TwoTrees;
 
 /// A pattern whose transfers are computed.
 #[derive(Clone, Debug)]
 pub(crate) enum ComputedPattern {
-    Ring(Ring),
+    Ring(RingPattern),
     Halving(HalvingDoubling),
     Trees(TwoTrees),
-    AllToAll(AllToAll),
+    Direct(DirectExchange),
     Chain(Chain),
 }
 
@@ -34,7 +34,7 @@ macro_rules! each {
             Self::Ring($one) => $what,
             Self::Halving($one) => $what,
             Self::Trees($one) => $what,
-            Self::AllToAll($one) => $what,
+            Self::Direct($one) => $what,
             Self::Chain($one) => $what,
         }
     };
@@ -43,13 +43,15 @@ macro_rules! each {
 impl ComputedPattern {
     /// The pattern of a shape that was checked.
     pub(crate) fn new(shape: &CollectiveShape) -> Self {
-        use CollectivePattern::{AllToAll as ToAll, Broadcast, Pipeline};
+        use CollectivePattern::{AllToAll, Broadcast, Pipeline};
         match (shape.algorithm, shape.pattern) {
-            (Algorithm::Tree, _) => Self::Trees(TwoTrees::new(shape)),
-            (Algorithm::HalvingNearest | Algorithm::HalvingFarthest, _) => Self::Halving(HalvingDoubling::new(shape)),
-            (Algorithm::Direct, _) | (_, ToAll) => Self::AllToAll(AllToAll::new(shape)),
-            (Algorithm::Ring, Broadcast | Pipeline) => Self::Chain(Chain::new(shape)),
-            (Algorithm::Ring, _) => Self::Ring(Ring::new(shape)),
+            (CollectiveAlgorithm::Tree, _) => Self::Trees(TwoTrees::new(shape)),
+            (CollectiveAlgorithm::HalvingNearest | CollectiveAlgorithm::HalvingFarthest, _) => {
+                Self::Halving(HalvingDoubling::new(shape))
+            }
+            (CollectiveAlgorithm::Direct, _) | (_, AllToAll) => Self::Direct(DirectExchange::new(shape)),
+            (CollectiveAlgorithm::Ring, Broadcast | Pipeline) => Self::Chain(Chain::new(shape)),
+            (CollectiveAlgorithm::Ring, _) => Self::Ring(RingPattern::new(shape)),
         }
     }
 

@@ -29,7 +29,7 @@ pub enum InputEvent {
 
 /// A transfer that waits for another, and the time from that one's event on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Follower {
+pub struct FollowingTransfer {
     pub transfer: u32,
     pub delay: Span,
 }
@@ -97,11 +97,11 @@ impl TransferPlan {
 
     /// Calls `found` with each transfer that waits for this event of a transfer.
     #[inline]
-    pub fn followers(&self, id: u32, event: InputEvent, mut found: impl FnMut(Follower)) {
+    pub fn followers(&self, id: u32, event: InputEvent, mut found: impl FnMut(FollowingTransfer)) {
         match &self.kind {
             PlanKind::Computed(_) if event == InputEvent::Acknowledged => {}
             PlanKind::Computed(pattern) => {
-                pattern.followers(id, |transfer| found(Follower { transfer, delay: Span::ZERO }));
+                pattern.followers(id, |transfer| found(FollowingTransfer { transfer, delay: Span::ZERO }));
             }
             PlanKind::Listed(graph) => graph.followers(id, event).for_each(found),
         }
@@ -153,11 +153,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Algorithm, CollectivePattern};
+    use crate::{CollectiveAlgorithm, CollectivePattern};
 
     fn shapes() -> impl Strategy<Value = CollectiveShape> {
         let pattern = proptest::sample::select(CollectivePattern::ALL.to_vec());
-        let algorithm = proptest::sample::select(Algorithm::ALL.to_vec());
+        let algorithm = proptest::sample::select(CollectiveAlgorithm::ALL.to_vec());
         (pattern, algorithm, 2u32..18, 1u64..500_000, 1u16..4, 1u32..5).prop_filter_map(
             "not a shape",
             |(pattern, algorithm, ranks, size, channels, pieces)| {

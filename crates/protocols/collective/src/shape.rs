@@ -25,7 +25,7 @@ units::named!(CollectivePattern, "all-reduce, all-gather, reduce-scatter, all-to
 
 /// Way to get there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum CollectiveAlgorithm {
     /// Around a ring; of a broadcast or a pipeline, along a chain.
     Ring,
     /// Pairs of ranks whose distance doubles in the first half.
@@ -38,7 +38,7 @@ pub enum Algorithm {
     Direct,
 }
 
-units::named!(Algorithm, "ring, halving-doubling, halving-doubling-farthest, tree or direct",
+units::named!(CollectiveAlgorithm, "ring, halving-doubling, halving-doubling-farthest, tree or direct",
     "ring" => Self::Ring,
     "halving-doubling" => Self::HalvingNearest,
     "halving-doubling-nearest" => Self::HalvingNearest,
@@ -51,9 +51,9 @@ impl CollectivePattern {
     pub const ALL: [Self; 6] =
         [Self::AllReduce, Self::AllGather, Self::ReduceScatter, Self::AllToAll, Self::Broadcast, Self::Pipeline];
 
-    /// Algorithm if none is chosen.
-    pub fn usual_algorithm(self) -> Algorithm {
-        if self == Self::AllToAll { Algorithm::Direct } else { Algorithm::Ring }
+    /// CollectiveAlgorithm if none is chosen.
+    pub fn usual_algorithm(self) -> CollectiveAlgorithm {
+        if self == Self::AllToAll { CollectiveAlgorithm::Direct } else { CollectiveAlgorithm::Ring }
     }
 
     /// Ratio of the bus bandwidth to the algorithm's, as nccl-tests define them.
@@ -66,8 +66,8 @@ impl CollectivePattern {
         }
     }
 
-    fn has(self, algorithm: Algorithm) -> bool {
-        use Algorithm::{Direct, HalvingFarthest, HalvingNearest, Ring, Tree};
+    fn has(self, algorithm: CollectiveAlgorithm) -> bool {
+        use CollectiveAlgorithm::{Direct, HalvingFarthest, HalvingNearest, Ring, Tree};
         match self {
             Self::AllReduce => algorithm != Direct,
             Self::AllGather | Self::ReduceScatter => matches!(algorithm, Ring | HalvingNearest | HalvingFarthest),
@@ -78,7 +78,7 @@ impl CollectivePattern {
     }
 }
 
-impl Algorithm {
+impl CollectiveAlgorithm {
     pub const ALL: [Self; 5] = [Self::Ring, Self::HalvingNearest, Self::HalvingFarthest, Self::Tree, Self::Direct];
 
     /// True for both orders of halving and doubling.
@@ -91,7 +91,7 @@ impl Algorithm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectiveShape {
     pub pattern: CollectivePattern,
-    pub algorithm: Algorithm,
+    pub algorithm: CollectiveAlgorithm,
     pub ranks: u32,
     /// Bytes as nccl-tests count them: of all-gather and reduce-scatter, the whole array.
     pub size: u64,
@@ -129,7 +129,8 @@ impl CollectiveShape {
             return wrong("ranks", format!("{ranks} rank: expected at least two"));
         }
         if !pattern.has(algorithm) {
-            let known = Algorithm::ALL.into_iter().filter(|other| pattern.has(*other)).map(|other| other.to_string());
+            let known =
+                CollectiveAlgorithm::ALL.into_iter().filter(|other| pattern.has(*other)).map(|other| other.to_string());
             let known = known.collect::<Vec<_>>().join(", ");
             return wrong("algorithm", format!("no {algorithm} for {pattern}: expected {known}"));
         }
@@ -146,7 +147,7 @@ impl CollectiveShape {
         if pieces == 0 {
             return wrong("pieces", "expected at least one".to_owned());
         }
-        if pieces > 1 && (algorithm.is_halving() || algorithm == Algorithm::Direct) {
+        if pieces > 1 && (algorithm.is_halving() || algorithm == CollectiveAlgorithm::Direct) {
             return wrong("pieces", format!("{pieces} with {algorithm}: expected 1"));
         }
         let packets = (size / shares).div_ceil(u64::from(payload.max(1)));
@@ -164,7 +165,7 @@ impl CollectiveShape {
     fn shares(&self) -> u64 {
         let channels = u64::from(self.channels);
         match (self.pattern, self.algorithm) {
-            (_, Algorithm::Tree) => 2 * channels,
+            (_, CollectiveAlgorithm::Tree) => 2 * channels,
             (CollectivePattern::Broadcast | CollectivePattern::Pipeline, _) => channels,
             _ => u64::from(self.ranks) * channels,
         }
@@ -174,12 +175,16 @@ impl CollectiveShape {
     fn transfers(&self) -> u64 {
         let (ranks, channels, pieces) = (u64::from(self.ranks), u64::from(self.channels), u64::from(self.pieces));
         let at_once = match self.algorithm {
-            Algorithm::Tree => 4 * ranks,
-            Algorithm::HalvingNearest | Algorithm::HalvingFarthest => 2 * ranks * u64::from(ranks.ilog2()),
-            Algorithm::Ring if matches!(self.pattern, CollectivePattern::Broadcast | CollectivePattern::Pipeline) => {
+            CollectiveAlgorithm::Tree => 4 * ranks,
+            CollectiveAlgorithm::HalvingNearest | CollectiveAlgorithm::HalvingFarthest => {
+                2 * ranks * u64::from(ranks.ilog2())
+            }
+            CollectiveAlgorithm::Ring
+                if matches!(self.pattern, CollectivePattern::Broadcast | CollectivePattern::Pipeline) =>
+            {
                 2 * ranks
             }
-            Algorithm::Ring | Algorithm::Direct => 2 * ranks * ranks,
+            CollectiveAlgorithm::Ring | CollectiveAlgorithm::Direct => 2 * ranks * ranks,
         };
         at_once.saturating_mul(channels).saturating_mul(pieces)
     }
@@ -189,7 +194,7 @@ impl CollectiveShape {
 mod tests {
     use super::*;
 
-    fn shape(pattern: CollectivePattern, algorithm: Algorithm, ranks: u32) -> CollectiveShape {
+    fn shape(pattern: CollectivePattern, algorithm: CollectiveAlgorithm, ranks: u32) -> CollectiveShape {
         CollectiveShape { pattern, algorithm, ranks, size: 1 << 20, channels: 1, pieces: 1 }
     }
 
@@ -200,16 +205,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_with_its_key() {
-        let ring = shape(CollectivePattern::AllReduce, Algorithm::Ring, 8);
+        let ring = shape(CollectivePattern::AllReduce, CollectiveAlgorithm::Ring, 8);
         assert_eq!(ring.check(4_096), Ok(()));
         assert_eq!(said(CollectiveShape { ranks: 1, ..ring }), ("ranks", "1 rank: expected at least two".into()));
-        let twelve = CollectiveShape { algorithm: Algorithm::HalvingNearest, ranks: 12, ..ring };
+        let twelve = CollectiveShape { algorithm: CollectiveAlgorithm::HalvingNearest, ranks: 12, ..ring };
         assert_eq!(said(twelve), ("ranks", "halving-doubling with 12 ranks: expected a power of two".into()));
         let (key, problem) = said(CollectiveShape { size: 7, ..ring });
         assert_eq!((key, problem.as_str()), ("size", "7 bytes: expected at least one for each of 8 shares"));
         let (key, problem) = said(CollectiveShape { pieces: 33, ..ring });
         assert_eq!((key, problem.as_str()), ("pieces", "33: expected at most 32, the packets of a step"));
-        let (key, problem) = said(shape(CollectivePattern::AllToAll, Algorithm::Ring, 8));
+        let (key, problem) = said(shape(CollectivePattern::AllToAll, CollectiveAlgorithm::Ring, 8));
         assert_eq!((key, problem.as_str()), ("algorithm", "no ring for all-to-all: expected direct"));
     }
 
@@ -225,9 +230,9 @@ mod tests {
         for pattern in CollectivePattern::ALL {
             assert_eq!(pattern.to_string().parse(), Ok(pattern));
         }
-        for algorithm in Algorithm::ALL {
+        for algorithm in CollectiveAlgorithm::ALL {
             assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
         }
-        assert_eq!("halving-doubling-nearest".parse(), Ok(Algorithm::HalvingNearest));
+        assert_eq!("halving-doubling-nearest".parse(), Ok(CollectiveAlgorithm::HalvingNearest));
     }
 }

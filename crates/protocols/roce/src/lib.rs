@@ -185,6 +185,11 @@ impl Qp {
         self.responder.received_bytes
     }
 
+    /// True if everything up to the peer's packet of this PSN has arrived.
+    pub fn has_passed(&self, psn: Psn) -> bool {
+        self.responder.has_passed(psn)
+    }
+
     /// Controller of its window and pace.
     pub fn controller(&self) -> &Controller {
         self.requester.queue.controller()

@@ -26,7 +26,7 @@ use wire::ip::Ecn;
 use super::config::{MAX_OUTSTANDING, RoceConfig, packets};
 use super::congestion_header::CongestionHeader;
 use super::packet::{AckSyndrome, MessagePart, RoceOperation, RocePacket};
-use super::psn::Numbering;
+use super::psn::{Numbering, Psn};
 use super::{Qp, RoceCompletion, RoceNote};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,10 @@ impl Responder {
                 out.complete(RoceCompletion::Received(self.received));
             }
         }
+    }
+
+    pub(super) fn has_passed(&self, psn: Psn) -> bool {
+        self.numbering.place(psn, self.expected).is_none_or(|place| place < self.expected)
     }
 
     pub(super) fn on_read<O: Out<Qp>>(&mut self, now: Time, packet: &RocePacket, out: &mut O) {

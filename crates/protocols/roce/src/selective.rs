@@ -34,10 +34,10 @@ pub use recovery::{ForgottenState, LossRecovery, NackInfo, PacketArrival, SendWi
 
 pub use super::{RoceCompletion, RoceNote, RoceRetransmitCause, RoceTimer};
 
-use super::WIRE;
 use super::echo::ArrivalEcho;
 use super::irn::{Irn, Timeouts};
 use super::melo::{BlockPointer, Melo, Nic};
+use super::{Psn, WIRE};
 use receiver::{DataPacket, SelectiveReceiver};
 use sender::SelectiveSender;
 
@@ -113,6 +113,11 @@ impl<R: LossRecovery> SelectiveConnection<R> {
     /// Payload of the peer's WRITEs that has arrived in order.
     pub fn received_bytes(&self) -> u64 {
         self.receiver.received_bytes()
+    }
+
+    /// True if everything up to the peer's packet of this PSN has arrived.
+    pub fn has_passed(&self, psn: Psn) -> bool {
+        self.receiver.has_passed(psn)
     }
 
     /// Controller of its window and pace.

@@ -1,10 +1,13 @@
 //! Networks to measure the simulator with: the two workloads on which simulators are usually compared, on fat-trees of
 //! two sizes, because what a simulator loses between them is what cache misses cost it; congestion control of RDMA, and
-//! reservations in a rack, with and without.
+//! reservations in a rack, with and without; collectives of a thousand ranks.
 
+mod collective;
 mod rack;
 mod rdma;
 
+use ::collective::CollectiveAlgorithm;
+use collective::CollectiveCase;
 use faults::Random;
 use rdma::RdmaCase;
 use tcp::{self, cc::Algorithm};
@@ -33,9 +36,11 @@ enum SimBenchWork {
     Rdma(RdmaCase),
     /// PL2's rack.
     Rack,
+    /// An all-reduce.
+    AllReduce(CollectiveCase),
 }
 
-pub const CASES: [SimBenchCase; 7] = [
+pub const CASES: [SimBenchCase; 9] = [
     SimBenchCase {
         name: "k8-permutation",
         about: "fat-tree of 128 hosts at 100G, 10 MB from each to another, DCTCP",
@@ -71,6 +76,19 @@ pub const CASES: [SimBenchCase; 7] = [
         about: "six hosts at 100G, four of which send to one over TCP for 30 ms, with reservations (PL2, late)",
         work: SimBenchWork::Rack,
     },
+    SimBenchCase {
+        name: "k16-allreduce",
+        about: "fat-tree of 1,024 hosts at 100G, an all-reduce of 16 MiB by halving and doubling, RDMA",
+        work: SimBenchWork::AllReduce(CollectiveCase {
+            algorithm: CollectiveAlgorithm::HalvingNearest,
+            size: 16 << 20,
+        }),
+    },
+    SimBenchCase {
+        name: "ring-1024",
+        about: "the same fat-tree, an all-reduce of 4 MiB in a ring: 2.1 million transfers of a packet",
+        work: SimBenchWork::AllReduce(CollectiveCase { algorithm: CollectiveAlgorithm::Ring, size: 4 << 20 }),
+    },
 ];
 
 /// Cannot happen for the cases above; they are built as any scenario is.
@@ -99,7 +117,7 @@ impl SimBenchCase {
         match self.work {
             SimBenchWork::Rdma(case) => Some(rdma::setup(case, 1, false)),
             SimBenchWork::Rack => Some(rack::setup(1, false)),
-            SimBenchWork::Permutation { .. } | SimBenchWork::WebSearch { .. } => None,
+            SimBenchWork::Permutation { .. } | SimBenchWork::WebSearch { .. } | SimBenchWork::AllReduce(_) => None,
         }
     }
 
@@ -115,6 +133,7 @@ impl SimBenchCase {
         let (topology, flows) = match self.work {
             SimBenchWork::Rdma(case) => return rdma::setup(case, shrink, true),
             SimBenchWork::Rack => return rack::setup(shrink, true),
+            SimBenchWork::AllReduce(case) => return collective::setup(case, shrink),
             SimBenchWork::Permutation { k, bytes } => {
                 let (topology, hosts) = fat_tree(k)?;
                 (topology, FlowSchedule::permutation(&hosts, bytes / shrink, Time::ZERO, &mut random)?)

@@ -141,6 +141,15 @@ const TRAFFIC_END: Keys = &[
     ("start", One),
     ("stop", One),
     ("file", One),
+    ("pattern", One),
+    ("algorithm", One),
+    ("ranks", Names),
+    ("placement", One),
+    ("channels", One),
+    ("pieces", One),
+    ("iterations", One),
+    ("compute", One),
+    ("barrier", One),
 ];
 
 const LINK: [(&str, KeyShape); count(protocols::KEYS, &[LINK_BEGIN, LINK_END])] =
@@ -182,7 +191,15 @@ const fn put(all: &mut [(&'static str, KeyShape)], from: usize, keys: Keys) -> u
 
 const RUN: Keys = &[("profile", One), ("until", One), ("seeds", Several)];
 
-const MEASURE: Keys = &[("rtt", One), ("sample", One), ("watch", Pairs), ("pcap", Pairs), ("queues", One)];
+const MEASURE: Keys = &[
+    ("rtt", One),
+    ("sample", One),
+    ("watch", Pairs),
+    ("pcap", Pairs),
+    ("queues", One),
+    ("iterations", One),
+    ("transfers", One),
+];
 
 /// Keys that decide which others of their table have an effect.
 pub(crate) const DECIDING: [&str; 7] = ["kind", "protect", "transport", "recovery", "congestion", "timers", "work"];

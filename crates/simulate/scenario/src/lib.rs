@@ -25,7 +25,7 @@
 //! | --- | --- |
 //! | crate `settings` | text to values with their lines, `--set`, sweeps, readers |
 //! | `keys`, `effect` | which keys a scenario has; which of them had an effect |
-//! | `fabric`, `files`, `links`, `faulty`, `meters`, `pl2`, `traffic`, `work`, `plan` | tables to a [`NetworkSetup`] |
+//! | `fabric`, `files`, `links`, `faulty`, `meters`, `pl2`, `traffic`, `work`, `jobs`, `plan` | tables to a [`NetworkSetup`] |
 //!
 //! Each transport and link protocol reads its own keys, in its own file: [`sim::net::transports`], [`sim::protocols`].
 //!
@@ -38,6 +38,7 @@ mod error;
 mod fabric;
 mod faulty;
 mod files;
+mod jobs;
 mod keys;
 mod links;
 mod meters;
@@ -54,6 +55,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use collective::RowChoice;
+use plan::TrafficPlan;
 use serde::Serialize;
 use settings::tree::{self, TreeNode, Value};
 use settings::{ReadResult, SettingsReader, UsedKeys, set, sweep};
@@ -63,6 +66,7 @@ use units::{Rate, Span, Time};
 use wire::ethernet::MIN_FRAME;
 
 pub use error::ScenarioError;
+pub use jobs::JobDescription;
 pub use settings::Seeds;
 pub use settings::SettingsDocument;
 
@@ -245,6 +249,7 @@ fn point(reader: &SettingsReader<'_>, number: usize, label: String, folder: &Pat
         int: support.int,
         base_rtt: support.base_rtt,
         rtt: measure.flag("rtt")?.unwrap_or(false),
+        rows: jobs::rows(&measure)?,
         radar,
         rack,
         dead: pl2::dead(reader, &topology)?,
@@ -367,6 +372,20 @@ impl SweepPoint {
     /// True if values are sampled during the run.
     pub fn is_sampled(&self) -> bool {
         self.frame.sampling.is_some()
+    }
+
+    /// The job that traffic of this number is.
+    pub fn job(&self, traffic: usize) -> Option<JobDescription<'_>> {
+        let template = self.traffic.get(traffic)?;
+        match &template.plan {
+            TrafficPlan::Job(job) => Some(JobDescription::of(&template.name, job)),
+            _ => None,
+        }
+    }
+
+    /// Rows that jobs keep.
+    pub fn rows(&self) -> RowChoice {
+        self.frame.rows
     }
 
     /// Ports that are looked at.

@@ -13,7 +13,7 @@ use crate::{TrafficContext, work};
 pub(crate) struct TrafficTemplate {
     pub name: String,
     pub transport: TransportSetup,
-    plan: TrafficPlan,
+    pub plan: TrafficPlan,
     reply: u64,
     acknowledged: bool,
     class: u8,
@@ -55,7 +55,7 @@ pub(crate) fn read(
 ) -> ReadResult<TrafficTemplate> {
     let plan = work::read(table, &transport, around)?;
     let reply = table.bytes("reply", Bytes::ZERO..=work::largest_answered(&transport, around.topology))?;
-    let queue_pairs = if transport.is_rdma() { table.small("queue_pairs", 1..=MOST_QUEUE_PAIRS)? } else { None };
+    let queue_pairs = if transport.is_rdma() { queue_pairs(table, &plan)? } else { None };
     let class = table.tiny("class", 0..=7)?.unwrap_or(0);
     let ack_class = if transport.is_rdma() { table.tiny("ack_class", 0..=7)? } else { None };
     let reply = reply.map_or(0, Bytes::get);
@@ -65,6 +65,22 @@ pub(crate) fn read(
         return Err(table.wrong("fct", "acknowledged: expected TCP, and no reply"));
     }
     Ok(TrafficTemplate { name, transport, plan, reply, acknowledged, class, ack_class, queue_pairs })
+}
+
+/// Queue pairs that flows between two hosts share. Transfers of a job share one, unless each is to have its own.
+fn queue_pairs(table: &SettingsReader<'_>, plan: &TrafficPlan) -> ReadResult<Option<u32>> {
+    let usual = match plan {
+        TrafficPlan::Job(job) => (!job.work.has_flows).then_some(1),
+        _ => return table.small("queue_pairs", 1..=MOST_QUEUE_PAIRS),
+    };
+    match table.text("queue_pairs")?.as_deref() {
+        Some("per-transfer") => Ok(None),
+        Some(text) if !text.starts_with(|first: char| first.is_ascii_digit()) => {
+            Err(table.wrong("queue_pairs", format_args!("'{text}': expected a number, or per-transfer")))
+        }
+        Some(_) => table.small("queue_pairs", 1..=MOST_QUEUE_PAIRS),
+        None => Ok(usual),
+    }
 }
 
 /// Checks that all connections of a host agree on the size of its shared pool.

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use collective::graph;
 use faults::Random;
 use settings::{KeyError, ReadResult, SettingsReader};
 use sim::net::{LONGEST_SPAN, TransportSetup};
 use sim::topology::{NodeId, Topology};
 use sim::workload::{
-    ArrivalStop, BurstPace, FlowRounds, FlowSchedule, FlowSeries, FlowSizes, Incast, Poisson, SizeTrace, WorkloadError,
+    ArrivalStop, BurstPace, FlowSchedule, FlowSeries, FlowSizes, Incast, Poisson, SizeTrace, WorkloadError,
     WorkloadFlow,
 };
 use units::{Bytes, Rate, Span, Time};
@@ -24,9 +25,6 @@ const LONGEST_FLOW: Span = Span::from_ms(3_600_000);
 /// Bulk transfers at a time from one host to another.
 const MOST_CONNECTIONS: u32 = 10_000;
 
-/// Gradients of one worker in a round of VGG16, as PL2 has them.
-const GRADIENTS: u64 = 500 << 20;
-
 #[derive(Clone, Copy)]
 enum WorkloadKind {
     Series,
@@ -37,9 +35,10 @@ enum WorkloadKind {
     Bulk,
     File,
     Vgg16,
+    Collective,
 }
 
-const KINDS: [(&str, WorkloadKind); 8] = [
+const KINDS: [(&str, WorkloadKind); 9] = [
     ("series", WorkloadKind::Series),
     ("poisson", WorkloadKind::Poisson),
     ("incast", WorkloadKind::Incast),
@@ -48,6 +47,7 @@ const KINDS: [(&str, WorkloadKind); 8] = [
     ("bulk", WorkloadKind::Bulk),
     ("file", WorkloadKind::File),
     ("vgg16", WorkloadKind::Vgg16),
+    ("collective", WorkloadKind::Collective),
 ];
 
 pub(crate) fn read(
@@ -65,32 +65,33 @@ pub(crate) fn read(
         WorkloadKind::AllToAll => task.pattern().map(TrafficPlan::AllToAll),
         WorkloadKind::Bulk => task.bulk(),
         WorkloadKind::File => task.file(),
-        WorkloadKind::Vgg16 => task.vgg16(),
+        WorkloadKind::Vgg16 => task.vgg16().map(TrafficPlan::Job),
+        WorkloadKind::Collective => task.collective().map(TrafficPlan::Job),
     }?;
     plan.workload(Random::new(1, 0)).map_err(|error| task.blame(error))?;
     Ok(plan)
 }
 
-struct WorkloadReader<'a> {
-    table: &'a SettingsReader<'a>,
-    transport: &'a TransportSetup,
+pub(crate) struct WorkloadReader<'a> {
+    pub table: &'a SettingsReader<'a>,
+    pub transport: &'a TransportSetup,
     around: &'a TrafficContext<'a>,
 }
 
 impl WorkloadReader<'_> {
     /// The key that an error of a workload is about.
-    fn blame(&self, error: WorkloadError) -> KeyError {
+    pub(crate) fn blame(&self, error: WorkloadError) -> KeyError {
         let key = match error {
             WorkloadError::Load(_) => "load",
             WorkloadError::FanIn { .. } => "fan_in",
             WorkloadError::UnknownTrace { .. } => "size",
-            WorkloadError::Line { .. } => "file",
+            WorkloadError::Line { .. } | WorkloadError::Graph(_) => "file",
             WorkloadError::Expected(_) => "from",
         };
         self.table.wrong(key, error)
     }
 
-    fn topology(&self) -> &Topology {
+    pub(crate) fn topology(&self) -> &Topology {
         self.around.topology
     }
 
@@ -108,27 +109,12 @@ impl WorkloadReader<'_> {
         }))
     }
 
-    /// The gradients of all workers (`from`) to all servers (`to`), `count` times.
-    fn vgg16(&self) -> ReadResult<TrafficPlan> {
-        self.check_reliable()?;
-        let [workers, servers] = [self.hosts("from")?, self.hosts("to")?];
-        if let Some(both) = workers.iter().find(|host| servers.contains(host)) {
-            let problem = format!("'{}' is a worker: expected other hosts", self.topology().name(*both));
-            return Err(self.table.wrong("to", problem));
-        }
-        let bytes = if self.table.has("size") { self.bytes()? } else { GRADIENTS };
-        self.check_size("size", Bytes::new(bytes))?;
-        let count = self.table.whole("count", 1..=u64::MAX)?.unwrap_or(100);
-        let rounds = FlowRounds::vgg16(&workers, &servers, bytes, count, self.gap()?);
-        Ok(TrafficPlan::Rounds(rounds.map_err(|error| self.blame(error))?))
-    }
-
-    fn gap(&self) -> ReadResult<Span> {
+    pub(crate) fn gap(&self) -> ReadResult<Span> {
         Ok(self.table.span("gap", Span::ZERO..=LONGEST_SPAN)?.unwrap_or(Span::ZERO))
     }
 
     /// Checks that work which others wait for arrives.
-    fn check_reliable(&self) -> ReadResult<()> {
+    pub(crate) fn check_reliable(&self) -> ReadResult<()> {
         if self.transport.is_reliable() {
             return Ok(());
         }
@@ -217,9 +203,13 @@ impl WorkloadReader<'_> {
         let name = self.table.needed(
             "file",
             self.table.text("file")?,
-            "a file of lines start,src,dst,bytes, or of HPCC's authors",
+            "a file of lines start,src,dst,bytes, also with id and after, or of HPCC's authors",
         )?;
-        let flows = FlowSchedule::parse(&self.contents("file", &name)?, self.topology());
+        let text = self.contents("file", &name)?;
+        if graph::file::is_graph(&text) {
+            return self.graph(&name, &text).map(TrafficPlan::Job);
+        }
+        let flows = FlowSchedule::parse(&text, self.topology());
         let flows = flows.map_err(|error| self.table.wrong("file", format_args!("{name}: {error}")))?;
         for flow in flows.clone() {
             self.check_size("file", Bytes::new(flow.bytes))?;
@@ -231,7 +221,7 @@ impl WorkloadReader<'_> {
         self.table.number("load", |load| load > 0.0 && load <= 1.0, "more than 0 and at most 1 (100 %)")
     }
 
-    fn start(&self) -> ReadResult<Time> {
+    pub(crate) fn start(&self) -> ReadResult<Time> {
         Ok(Time::ZERO + self.table.span("start", Span::ZERO..=LONGEST_SPAN)?.unwrap_or(Span::ZERO))
     }
 
@@ -253,7 +243,7 @@ impl WorkloadReader<'_> {
     }
 
     /// Hosts by name, such as `h0`, `["h0", "h5"]` or `h0..h7`; all if no name is given.
-    fn hosts(&self, key: &str) -> ReadResult<Vec<NodeId>> {
+    pub(crate) fn hosts(&self, key: &str) -> ReadResult<Vec<NodeId>> {
         let Some(names) = self.table.several(key)? else { return Ok(self.topology().hosts().collect()) };
         let mut hosts = Vec::new();
         for name in &names {
@@ -299,7 +289,7 @@ impl WorkloadReader<'_> {
     }
 
     /// Reads the size that all flows have.
-    fn bytes(&self) -> ReadResult<u64> {
+    pub(crate) fn bytes(&self) -> ReadResult<u64> {
         let size: Bytes = self.table.needed("size", self.table.parsed("size")?, "a size such as 24387 or 1MB")?;
         self.check_size("size", size)?;
         Ok(size.get())
@@ -322,7 +312,7 @@ impl WorkloadReader<'_> {
         Ok(sizes)
     }
 
-    fn check_size(&self, key: &str, size: Bytes) -> ReadResult<()> {
+    pub(crate) fn check_size(&self, key: &str, size: Bytes) -> ReadResult<()> {
         let is_answered = self.table.has("reply");
         let largest = if is_answered { largest_answered } else { largest };
         let most = largest(self.transport, self.topology());

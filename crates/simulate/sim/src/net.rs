@@ -10,6 +10,7 @@
 //! | `setup`, `profile`, `build` | what is simulated; from a setup to a network |
 //! | `world`, `events` | the network and its event loop; what can happen |
 //! | `flows`, `lifecycle`, `handshake` | flows and the connections that carry them, from start to end |
+//! | `jobs` | transfers that wait for each other, and what held them up |
 //! | `end`, `transports` | one end of a connection; the transports, one file each |
 //! | `host`, `processor`, `delivery`, `reserving_host` | hosts, what happens at their interfaces, and such as reserve before they send |
 //! | `packet`, `fabric`, `port`, `marking`, `switch`, `pfc` | what is in flight; routes, queues, ECN, shared buffers, pauses |
@@ -35,6 +36,7 @@ mod forwarding;
 mod handshake;
 mod host;
 mod index;
+mod jobs;
 mod levels;
 mod lifecycle;
 mod link_layer;
@@ -60,7 +62,7 @@ pub use end::FlowCounters;
 pub use index::{ConnectionId, EndId, HostId, PacketId, SwitchId, TrafficId};
 pub use levels::QueueLengths;
 pub use marking::{Marking, MarkingPoint};
-pub use outcome::{FlowRow, NetworkOutcome, NetworkSample, PoolUse, PortCapture, PortSample};
+pub use outcome::{FlowRow, JobResult, NetworkOutcome, NetworkSample, PoolUse, PortCapture, PortSample};
 pub use packet::{RoutePosition, SimPacket};
 pub use pfc::{PauseTotals, Pfc, PfcHeadroom};
 pub use port::PortCounters;
@@ -87,8 +89,29 @@ use world::Network;
 pub use crate::protocols::{GuardSetup, LlrSetup, Protection};
 use crate::topology::Unreachable;
 
-/// Simulates a network whose switches run what the setup asks for.
-pub fn run(setup: NetworkSetup, progress: &dyn Progress) -> Result<NetworkOutcome, Unreachable> {
+/// Simulates a network whose switches run what the setup asks for. If jobs may lose something, the same network is simulated
+/// first without losses, to see what is late.
+pub fn run(mut setup: NetworkSetup, progress: &dyn Progress) -> Result<NetworkOutcome, Unreachable> {
+    if !find_baselines(&mut setup, progress)? {
+        return Ok(NetworkOutcome { interrupted: true, ..NetworkOutcome::default() });
+    }
+    run_once(setup, progress)
+}
+
+/// Finds out what iterations of jobs take without losses, if they may have any; false if that was interrupted.
+fn find_baselines(setup: &mut NetworkSetup, progress: &dyn Progress) -> Result<bool, Unreachable> {
+    if !setup.needs_baseline() {
+        return Ok(true);
+    }
+    let without = run_once(setup.without_losses(), progress)?;
+    setup.baselines = vec![None; setup.traffic.len()];
+    for job in without.jobs {
+        setup.baselines[usize::from(job.traffic)] = Some(job.outcome.times);
+    }
+    Ok(!without.interrupted)
+}
+
+fn run_once(setup: NetworkSetup, progress: &dyn Progress) -> Result<NetworkOutcome, Unreachable> {
     if let Some(racks) = programs::reserving(&setup) {
         return run_racks(setup, racks, progress);
     }
@@ -121,10 +144,13 @@ fn run_racks(
 
 /// Simulates a network and records its TCP connections; otherwise the same as [`run`].
 pub fn run_recorded(
-    setup: NetworkSetup,
+    mut setup: NetworkSetup,
     recording: &mut recording::Recording<'_>,
     progress: &dyn Progress,
 ) -> Result<NetworkOutcome, Unreachable> {
+    if !find_baselines(&mut setup, progress)? {
+        return Ok(NetworkOutcome { interrupted: true, ..NetworkOutcome::default() });
+    }
     let (racks, others) = (programs::reserving(&setup), programs::of(&setup));
     if racks.is_none() && others.is_none() {
         // Packets then carry a number, and not the room that telemetry would take.

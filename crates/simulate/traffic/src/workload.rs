@@ -12,11 +12,12 @@ mod error;
 mod file;
 mod hpcc_ns3;
 mod incast;
+mod job;
 mod patterns;
 mod poisson;
-mod rounds;
 mod sizes;
 mod traces;
+mod vgg16;
 
 use std::iter::Peekable;
 use std::vec;
@@ -26,8 +27,8 @@ use units::{Span, Time};
 pub use arrivals::ArrivalStop;
 pub use error::WorkloadError;
 pub use incast::{BurstPace, Incast};
+pub use job::JobWork;
 pub use poisson::Poisson;
-pub use rounds::{FlowRounds, RoundLane};
 pub use sizes::{FlowSizes, SizeTrace};
 
 use crate::topology::NodeId;
@@ -60,8 +61,8 @@ pub enum Workload {
     /// Flows that start at their own times, independent of other flows.
     Open(FlowSchedule),
     Series(FlowSeries),
-    /// Several at a time, in rounds with a barrier.
-    Rounds(FlowRounds),
+    /// Transfers that wait for each other.
+    Job(JobWork),
 }
 
 /// Flows in the order of their starts.

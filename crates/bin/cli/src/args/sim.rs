@@ -65,6 +65,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
+    /// Simulate every iteration of a collective, also those that nothing distinguishes from the one before. The result is the same.
+    #[arg(long)]
+    pub exact: bool,
+
     /// Record every TCP connection there, an empty or absent folder; `hitless replay` runs them again.
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,

@@ -127,7 +127,7 @@ fn quoted(word: &str) -> String {
 
 fn of_point<'a>(point: &'a SweepPoint, args: &RunArgs) -> Vec<PointRun<'a>> {
     let seeds = args.seeds.as_ref().unwrap_or(&point.seeds);
-    seeds.iter().map(|seed| PointRun { point, seed }).collect()
+    seeds.iter().map(|seed| PointRun { point, seed, exact: args.exact }).collect()
 }
 
 fn write_summary(folder: &Path, summaries: &[impl Serialize]) -> CommandResult {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Algorithm, CollectivePattern, CollectiveShape, GraphInput, GraphTransfer, TransferGraph};
+use crate::{CollectiveAlgorithm, CollectivePattern, CollectiveShape, GraphInput, GraphTransfer, TransferGraph};
 
 fn ns(ns: u64) -> Time {
     Time::ZERO + Span::from_ns(ns)
@@ -64,11 +64,14 @@ fn carry_out(job: CollectiveJob, takes: impl Fn(u32, u32) -> Span) -> JobLog {
     log
 }
 
+/// Source, distance to the receiver, inputs and start of a transfer.
+type DrawnTransfer = (u32, u32, Vec<(u32, bool, u64)>, u64);
+
 fn graphs() -> impl Strategy<Value = TransferPlan> {
     let input = (0u32..1000, any::<bool>(), prop_oneof![Just(0u64), 0u64..300]);
     let transfer = (0u32..6, 1u32..6, proptest::collection::vec(input, 0..4), prop_oneof![Just(0u64), 0u64..500]);
     proptest::collection::vec(transfer, 1..30).prop_map(|list| {
-        let listed = |(place, (src, distance, inputs, start)): (usize, (u32, u32, Vec<(u32, bool, u64)>, u64))| {
+        let listed = |(place, (src, distance, inputs, start)): (usize, DrawnTransfer)| {
             let mut after: Vec<GraphInput> = Vec::new();
             for (transfer, acknowledged, delay) in inputs.into_iter().filter(|_| place > 0) {
                 let transfer = transfer % place as u32;
@@ -129,7 +132,7 @@ proptest! {
     #[test]
     fn a_list_of_a_pattern_is_carried_out_as_the_pattern_is(seed: u64, barrier: bool, ranks in 2u32..9) {
         for pattern in CollectivePattern::ALL {
-            for algorithm in Algorithm::ALL {
+            for algorithm in CollectiveAlgorithm::ALL {
                 let shape = CollectiveShape { pattern, algorithm, ranks, size: 10_000, channels: 2, pieces: 1 };
                 if shape.check(64).is_err() {
                     continue;
@@ -149,7 +152,7 @@ proptest! {
 fn ranks_without_a_barrier_run_ahead_as_far_as_their_inputs_let_them() {
     let shape = CollectiveShape {
         pattern: CollectivePattern::Broadcast,
-        algorithm: Algorithm::Ring,
+        algorithm: CollectiveAlgorithm::Ring,
         ranks: 3,
         size: 10,
         channels: 1,
@@ -166,7 +169,7 @@ fn ranks_without_a_barrier_run_ahead_as_far_as_their_inputs_let_them() {
 fn iterations_that_are_skipped_count_as_complete() {
     let shape = CollectiveShape {
         pattern: CollectivePattern::AllGather,
-        algorithm: Algorithm::Ring,
+        algorithm: CollectiveAlgorithm::Ring,
         ranks: 2,
         size: 10,
         channels: 1,

@@ -5,13 +5,13 @@ use crate::plan::Transfer;
 use crate::shape::CollectiveShape;
 
 #[derive(Clone, Debug)]
-pub(crate) struct AllToAll {
+pub(crate) struct DirectExchange {
     ranks: u32,
     channels: u32,
     size: u64,
 }
 
-impl AllToAll {
+impl DirectExchange {
     pub(super) fn new(shape: &CollectiveShape) -> Self {
         Self { ranks: shape.ranks, channels: shape.channels.into(), size: shape.size }
     }

@@ -6,7 +6,7 @@
 
 use super::{digits, share};
 use crate::plan::Transfer;
-use crate::shape::{Algorithm, CollectivePattern, CollectiveShape};
+use crate::shape::{CollectiveAlgorithm, CollectivePattern, CollectiveShape};
 
 #[derive(Clone, Debug)]
 pub(crate) struct HalvingDoubling {
@@ -32,7 +32,7 @@ impl HalvingDoubling {
             channels: shape.channels.into(),
             halving,
             doubling,
-            nearest: shape.algorithm == Algorithm::HalvingNearest,
+            nearest: shape.algorithm == CollectiveAlgorithm::HalvingNearest,
             size: shape.size,
         }
     }

@@ -1,4 +1,4 @@
-//! Ring: in every step each rank sends a chunk to the next one, which it had from the one before.
+//! RingPattern: in every step each rank sends a chunk to the next one, which it had from the one before.
 //!
 //! All-reduce goes around twice (2(n−1) steps), all-gather and reduce-scatter once. A piece of a step follows the same piece of
 //! the step before.
@@ -8,7 +8,7 @@ use crate::plan::Transfer;
 use crate::shape::{CollectivePattern, CollectiveShape};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Ring {
+pub(crate) struct RingPattern {
     ranks: u32,
     steps: u32,
     pieces: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Ring {
     size: u64,
 }
 
-impl Ring {
+impl RingPattern {
     pub(super) fn new(shape: &CollectiveShape) -> Self {
         let rounds = if shape.pattern == CollectivePattern::AllReduce { 2 } else { 1 };
         Self {

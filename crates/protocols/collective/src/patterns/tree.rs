@@ -187,7 +187,7 @@ mod tests {
         for ranks in 2..70 {
             let shape = CollectiveShape {
                 pattern: CollectivePattern::AllReduce,
-                algorithm: crate::Algorithm::Tree,
+                algorithm: crate::CollectiveAlgorithm::Tree,
                 ranks,
                 size: 1 << 20,
                 channels: 1,

@@ -98,6 +98,10 @@ impl SelectiveReceiver {
         }
     }
 
+    pub(super) fn has_passed(&self, psn: Psn) -> bool {
+        self.numbering.place(psn, self.next).is_none_or(|place| place < self.next)
+    }
+
     /// Tells of the messages that are whole now.
     #[inline]
     fn announce<R: LossRecovery, O: Out<SelectiveConnection<R>>>(&mut self, ended: bool, out: &mut O) {

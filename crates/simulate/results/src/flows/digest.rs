@@ -6,6 +6,7 @@ use sim::histogram::SpanHistogram;
 use sim::net::{FlowRow, NetworkOutcome, PauseTotals, PoolUse, QueueLengths};
 use units::{Bytes, Span, Time};
 
+use super::jobs::{self, JobDigest};
 use super::losses::RunLosses;
 use super::racks::RackSummary;
 
@@ -33,6 +34,7 @@ pub struct RunDigest {
     /// Counts of reservations, where hosts reserve.
     pub(super) pl2: Option<RackSummary>,
     pub(super) losses: Option<RunLosses>,
+    pub(super) jobs: Vec<JobDigest>,
 }
 
 units::counters! {
@@ -133,6 +135,12 @@ impl RunDigest {
         for flow in &outcome.flows {
             traffic[usize::from(flow.traffic)].count(flow);
         }
+        for job in &outcome.jobs {
+            let traffic = &mut traffic[usize::from(job.traffic)];
+            if traffic.counts.flows == 0 {
+                traffic.counts += jobs::transfers_of(point, job);
+            }
+        }
         let sum = |count: fn(&sim::net::PortCounters) -> u64| outcome.ports.iter().map(count).sum();
         Self {
             traffic,
@@ -161,7 +169,15 @@ impl RunDigest {
             pools: outcome.pools.iter().map(PoolLevels::of).reduce(PoolLevels::with),
             pl2: RackSummary::of(point, outcome),
             losses: RunLosses::of(point, outcome),
+            jobs: outcome.jobs.iter().map(JobDigest::of).collect(),
         }
+    }
+
+    /// The same, of a run with this seed.
+    #[must_use]
+    pub(super) fn seeded(mut self, seed: u64) -> Self {
+        self.jobs.iter_mut().for_each(|job| job.seeded(seed));
+        self
     }
 
     /// Pools another run of the same point.
@@ -187,6 +203,7 @@ impl RunDigest {
         self.repeated += other.repeated;
         self.pools = self.pools.into_iter().chain(other.pools).reduce(PoolLevels::with);
         self.pl2 = self.pl2.take().into_iter().chain(other.pl2).reduce(RackSummary::with);
+        self.jobs.iter_mut().zip(other.jobs).for_each(|(mine, other)| mine.add(other));
         self.losses = self.losses.take().into_iter().chain(other.losses).reduce(RunLosses::with);
     }
 }

@@ -9,9 +9,11 @@ use scenario::SweepPoint;
 use sim::net::NetworkOutcome;
 use tables::{ParquetLayout, WRITES_PARQUET, write_csv, write_parquet};
 
-use super::{columns, losses, pcapng};
+use super::{columns, jobs, losses, pcapng};
 
 const FLOWS: ParquetLayout = ParquetLayout { record: "flow", rows_per_group: 1 << 18 };
+const ITERATIONS: ParquetLayout = ParquetLayout { record: "iteration", rows_per_group: 1 << 18 };
+const TRANSFERS: ParquetLayout = ParquetLayout { record: "transfer", rows_per_group: 1 << 18 };
 
 /// Writes everything that a run has to say into a folder, which is made if it is not there. Files of a former run with
 /// the same names are replaced. A build without Parquet writes flows as CSV only.
@@ -22,6 +24,7 @@ pub fn write_run(folder: &Path, point: &SweepPoint, outcome: &NetworkOutcome) ->
     if WRITES_PARQUET {
         whole_file(&folder.join("flows.parquet"), |out| write_parquet(FLOWS, &flows, &outcome.flows, out))?;
     }
+    write_jobs(folder, point, outcome)?;
     if point.is_sampled() {
         whole_file(&folder.join("samples.csv"), |out| write_csv(&columns::samples(point), &outcome.samples, out))?;
     }
@@ -41,6 +44,31 @@ pub fn write_run(folder: &Path, point: &SweepPoint, outcome: &NetworkOutcome) ->
     for ports in point.captured().chunks_exact(2) {
         let name = format!("{}.pcapng", file_name(&pcapng::link_name(point, ports[0])));
         whole_file(&folder.join(name), |out| pcapng::packets(point, outcome, ports, out))?;
+    }
+    Ok(())
+}
+
+/// Writes the rows of jobs, if there are any.
+fn write_jobs(folder: &Path, point: &SweepPoint, outcome: &NetworkOutcome) -> io::Result<()> {
+    if outcome.jobs.is_empty() {
+        return Ok(());
+    }
+    let rows = jobs::iterations(&outcome.jobs);
+    let of_iterations = jobs::iteration_columns(point);
+    whole_file(&folder.join("iterations.csv"), |out| write_csv(&of_iterations, &rows, out))?;
+    if WRITES_PARQUET {
+        let path = folder.join("iterations.parquet");
+        whole_file(&path, |out| write_parquet(ITERATIONS, &of_iterations, &rows, out))?;
+    }
+    if !point.rows().transfers {
+        return Ok(());
+    }
+    let rows = jobs::transfers(&outcome.jobs);
+    let of_transfers = jobs::transfer_columns(point);
+    whole_file(&folder.join("transfers.csv"), |out| write_csv(&of_transfers, &rows, out))?;
+    if WRITES_PARQUET {
+        let path = folder.join("transfers.parquet");
+        whole_file(&path, |out| write_parquet(TRANSFERS, &of_transfers, &rows, out))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use sim::net::{PauseTotals, QueueLengths};
 use units::Span;
 
 use super::digest::{CLASSES, IntCounts, LinkDigest, PoolLevels, Repairs, Repeated, RunDigest, TrafficDigest};
+use super::jobs::CollectiveSummary;
 use super::losses::LossSummary;
 use super::percentiles::Percentiles;
 use super::racks::RackSummary;
@@ -24,6 +25,8 @@ pub struct FlowSummary<'a, C> {
     pub missing_seeds: Vec<u64>,
     pub simulated_seconds: f64,
     pub traffic: Vec<TrafficSummary<'a>>,
+    /// Jobs among the traffic: collectives and other graphs of transfers.
+    pub collective: Vec<CollectiveSummary>,
     /// Packets dropped at full buffers.
     pub dropped: u64,
     pub marked: u64,
@@ -197,12 +200,12 @@ pub fn summarize<'a>(
         match result {
             RunResult::Complete(digest) => {
                 seeds.push(seed);
-                all.add(digest);
+                all.add(digest.seeded(seed));
                 continue;
             }
             RunResult::Partial(digest) => {
                 partial_seeds.push(seed);
-                partial.add(digest);
+                partial.add(digest.seeded(seed));
             }
             RunResult::Missing => {}
         }
@@ -221,6 +224,7 @@ pub fn summarize<'a>(
         missing_seeds,
         simulated_seconds: seconds,
         traffic: point.traffic_names().zip(all.traffic).map(|(name, digest)| traffic(name, digest, seconds)).collect(),
+        collective: all.jobs.iter().filter_map(|job| job.summary(point)).collect(),
         dropped: all.counts.dropped,
         marked: all.counts.marked,
         corrupted: all.counts.corrupted,

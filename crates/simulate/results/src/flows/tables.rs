@@ -16,6 +16,8 @@ pub fn tables<C: Serialize>(points: &[&FlowSummary<'_, C>]) -> String {
             text += &format!("\n{title}\n{table}");
         }
     };
+    add("collectives, iterations in µs", collectives(points));
+    add("late iterations, by link", blamed(points));
     add("slowdown by size", by_size(points));
     add("retransmissions, by cause", Some(repairs(points)));
     add("network", Some(network(points)));
@@ -59,6 +61,64 @@ fn flows<C>(points: &[&FlowSummary<'_, C>]) -> Table {
         }
     }
     table
+}
+
+fn collectives<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("job", Align::Left),
+        ("iterations", Align::Right),
+        ("mean", Align::Right),
+        ("p50", Align::Right),
+        ("p99", Align::Right),
+        ("p99.9", Align::Right),
+        ("max", Align::Right),
+        ("without loss", Align::Right),
+        ("late", Align::Right),
+        ("losses", Align::Right),
+        ("timeouts", Align::Right),
+        ("busbw", Align::Right),
+    ]);
+    for (point, job) in points.iter().flat_map(|point| point.collective.iter().map(move |job| (point, job))) {
+        let iterations = match (&job.failed, job.complete == job.iterations) {
+            (Some(failed), _) => format!("{}, failed at {:.0} µs", thousands(job.complete), failed.at_us),
+            (None, true) => thousands(job.complete),
+            (None, false) => format!("{} of {}", thousands(job.complete), thousands(job.iterations)),
+        };
+        let times = &job.time_us;
+        let mut cells = vec![point.label.to_owned(), job.name.clone(), iterations];
+        let all = [times.mean, times.p50, times.p99, times.p999, times.max, job.without_loss_us];
+        cells.extend(all.map(|us| number(us, 1)));
+        cells.extend([job.late, job.losses, job.timeouts].map(thousands));
+        cells.push(format!("{} GB/s", number(job.busbw_gbytes, 2)));
+        table.row(cells);
+    }
+    points.iter().any(|point| !point.collective.is_empty()).then_some(table)
+}
+
+fn blamed<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {
+    /// Links of a job that are listed.
+    const MOST: usize = 10;
+    let mut table = Table::new(&[
+        ("point", Align::Left),
+        ("job", Align::Left),
+        ("link", Align::Left),
+        ("cause", Align::Left),
+        ("iterations", Align::Right),
+        ("mean lateness", Align::Right),
+    ]);
+    let jobs = points.iter().flat_map(|point| point.collective.iter().map(move |job| (point, job)));
+    let mut any = false;
+    for (point, job, blamed) in
+        jobs.flat_map(|(point, job)| job.blamed.iter().take(MOST).map(move |one| (point, job, one)))
+    {
+        any = true;
+        let link = blamed.link.clone().unwrap_or_default();
+        let mut cells = vec![point.label.to_owned(), job.name.clone(), link, blamed.cause.clone()];
+        cells.extend([thousands(blamed.iterations), format!("{:.1} µs", blamed.lateness_us)]);
+        table.row(cells);
+    }
+    any.then_some(table)
 }
 
 fn by_size<C>(points: &[&FlowSummary<'_, C>]) -> Option<Table> {

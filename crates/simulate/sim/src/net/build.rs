@@ -57,23 +57,27 @@ impl<'p, P: NetworkProgram> Network<'p, P> {
             queue.schedule(*at, NetworkEvent::HostDies { host: hosts.at(*node) });
         }
         let observed = RunObservations::new(setup.sampling.clone(), setup.traffic.len(), setup.rtt);
+        let random = Random::new(setup.seed, MARKING_STREAM);
+        let int = setup.int.as_ref().map(|int| (int.charge, int.room));
+        let (base_rtt, until, seed) = (setup.base_rtt, setup.until, setup.seed);
+        let flows = Flows::new(setup, Random::new(seed, FLOW_STREAM));
         Self {
             queue,
             hosts,
-            flows: Flows::new(setup.traffic, [setup.handshakes, setup.fins], Random::new(setup.seed, FLOW_STREAM)),
+            flows,
             fabric,
             observed,
             packets: Packets::new(),
             tags: Tags::default(),
             echoes: Tags::default(),
-            int: setup.int.as_ref().map(|int| (int.charge, int.room)),
-            base_rtt: setup.base_rtt,
+            int,
+            base_rtt,
             held: BTreeMap::new(),
             program,
             program_wakes: Time::NEVER,
             link_actions: LinkActions::default(),
-            random: Random::new(setup.seed, MARKING_STREAM),
-            until: setup.until,
+            random,
+            until,
         }
     }
 }

@@ -46,7 +46,8 @@ impl<P: NetworkProgram> Network<'_, P> {
             return;
         }
         if self.packets.get(id).body.is_rdma() {
-            let at = self.hosts[host].pipe(now);
+            let at = if self.flows.has_jobs { self.pipe_of_job(now, host, id) } else { None };
+            let at = at.unwrap_or_else(|| self.hosts[host].pipe(now));
             return self.queue.schedule(at, NetworkEvent::PipeEnds { host, packet: id });
         }
         if let Some(at) = self.hosts[host].receive(now, id) {

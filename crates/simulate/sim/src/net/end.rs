@@ -232,6 +232,11 @@ impl FlowEnd {
         each_transport!(&self.transport, driver => SimTransport::received_bytes(&driver.machine))
     }
 
+    /// True if it has everything up to the packet of its peer's with this number.
+    pub(crate) fn has_passed(&self, number: u64) -> bool {
+        each_transport!(&self.transport, driver => SimTransport::has_passed(&driver.machine, number))
+    }
+
     /// Priority of what it would send next among the ends of its host.
     #[inline]
     pub(crate) fn turn(&self) -> u8 {

@@ -179,6 +179,16 @@ impl NetworkFabric {
         sum + slowest
     }
 
+    /// Time that the packets of `bytes` take one behind the other on the slowest of these links.
+    pub(super) fn serial(&self, links: &[DirectedLink], transport: &TransportSetup, bytes: u64) -> Span {
+        let sizes = transport.sizes();
+        let packets = bytes.div_ceil(u64::from(sizes.payload)).max(1);
+        let last = (bytes - (packets - 1) * u64::from(sizes.payload)) as u32 + sizes.frame - sizes.payload;
+        let on_wire = |len| u64::from(self.profile.framing().on_wire(len));
+        let all = (packets - 1).saturating_mul(on_wire(sizes.frame)).saturating_add(on_wire(last));
+        links.iter().map(|link| self.ports[*link].time_of_bytes(all)).max().unwrap_or(Span::ZERO)
+    }
+
     /// Duration of one frame of this length along a path without other traffic.
     pub(super) fn trip(&self, path: &[DirectedLink], len: u32) -> Span {
         let hop = |hop: &DirectedLink| self.ports[*hop].flight + self.ports[*hop].time_of(len as u16);

@@ -6,14 +6,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use collective::{RowChoice, RunLengths};
 use faults::Random;
 use units::{Span, Time};
 
 use super::end::FlowCounters;
 use super::index::{ConnectionId, IndexVec, Number, TrafficId};
+use super::jobs::{IterationShortcut, RunningJob, TransferLane};
 use super::outcome::FlowRow;
 use super::profile::NetworkProfile;
-use super::setup::TrafficSetup;
+use super::setup::{NetworkSetup, TrafficSetup};
 use crate::topology::NodeId;
 use crate::workload::{FlowSeries, Workload, WorkloadFlow};
 
@@ -30,6 +32,9 @@ pub(super) struct Flows {
     pub handshakes: bool,
     /// Ends such connections with a FIN from either end.
     pub fins: bool,
+    /// Some of the traffic is a job.
+    pub has_jobs: bool,
+    pub seed: u64,
     /// Connections that are over and whose last packet has ended.
     vacant: Vec<ConnectionId>,
     /// Connections that have begun.
@@ -40,9 +45,16 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn new(traffic: Vec<TrafficSetup>, [handshakes, fins]: [bool; 2], random: Random) -> Self {
+    pub(super) fn new(setup: NetworkSetup, random: Random) -> Self {
+        let mut shortcut = IterationShortcut::of(&setup);
+        let NetworkSetup { traffic, handshakes, fins, seed, rows, mut baselines, .. } = setup;
+        baselines.resize(traffic.len(), None);
+        let source = |(traffic, baseline)| TrafficSource::new(traffic, baseline, rows, shortcut.take());
+        let sources: IndexVec<TrafficId, TrafficSource> = traffic.into_iter().zip(baselines).map(source).collect();
         Self {
-            sources: traffic.into_iter().map(TrafficSource::new).collect(),
+            has_jobs: sources.iter().any(|source| source.job.is_some()),
+            sources,
+            seed,
             connections: IndexVec::new(),
             standing: BTreeMap::new(),
             active: 0,
@@ -65,9 +77,13 @@ impl Flows {
         self.sources.iter().map(TrafficSource::expected_bytes).sum()
     }
 
-    /// A connection's number, what equal paths are chosen by, and what its machines are seeded with.
-    pub(super) fn draw(&mut self) -> (ConnectionId, u64, u32) {
+    /// A connection's number, what equal paths are chosen by, and what its machines are seeded with, if that is not `drawn`
+    /// already.
+    pub(super) fn draw(&mut self, drawn: Option<(u64, u32)>) -> (ConnectionId, u64, u32) {
         let id = self.vacant.pop().unwrap_or_else(|| ConnectionId::at(self.connections.len()));
+        if let Some((path, seed)) = drawn {
+            return (id, path, seed);
+        }
         (id, self.random.below(u64::MAX), self.random.below(u64::from(u32::MAX)) as u32)
     }
 
@@ -115,33 +131,42 @@ pub(super) struct TrafficSource {
     begun: u64,
     begun_bytes: u64,
     next: Option<WorkloadFlow>,
+    /// The job that it is.
+    pub job: Option<Box<RunningJob>>,
     exhausted: bool,
     /// Queue pair of the next flow between two hosts, where flows share queue pairs.
-    turns: BTreeMap<(u32, u32), u32>,
+    turns: BTreeMap<(u32, u32, u16), u32>,
 }
 
 impl TrafficSource {
-    pub(super) fn new(traffic: TrafficSetup) -> Self {
-        Self { traffic, begun: 0, begun_bytes: 0, next: None, exhausted: false, turns: BTreeMap::new() }
+    pub(super) fn new(
+        traffic: TrafficSetup,
+        baseline: Option<RunLengths>,
+        rows: RowChoice,
+        shortcut: Option<Box<IterationShortcut>>,
+    ) -> Self {
+        let job = match &traffic.work {
+            Workload::Job(work) => Some(Box::new(RunningJob::new(work, baseline, rows, shortcut))),
+            Workload::Open(_) | Workload::Series(_) => None,
+        };
+        Self { traffic, begun: 0, begun_bytes: 0, next: None, job, exhausted: false, turns: BTreeMap::new() }
     }
 
     pub(super) fn is_exhausted(&self) -> bool {
-        self.exhausted
+        self.job.as_ref().map_or(self.exhausted, |job| job.run.is_over())
     }
 
     /// Finds the next flow; when it begins, if there is one.
     pub(super) fn prepare(&mut self, now: Time) -> Option<Time> {
+        if let Some(job) = &mut self.job {
+            return job.next_event().map(|at| at.max(now));
+        }
         let next = match &mut self.traffic.work {
             Workload::Open(flows) => flows.next(),
             Workload::Series(series) => next_of(series, self.begun, now),
-            // An event is scheduled for it already.
-            Workload::Rounds(_) if self.next.is_some() => return None,
-            Workload::Rounds(rounds) => rounds.next_flow(),
+            Workload::Job(_) => return None,
         };
-        self.exhausted = match &self.traffic.work {
-            Workload::Rounds(rounds) => next.is_none() && rounds.is_exhausted(),
-            _ => next.is_none(),
-        };
+        self.exhausted = next.is_none();
         self.next = next;
         self.next.as_ref().map(|flow| flow.start.max(now))
     }
@@ -151,7 +176,7 @@ impl TrafficSource {
         let left = match &self.traffic.work {
             Workload::Open(flows) => flows.expected_left()? + f64::from(u8::from(self.next.is_some())),
             Workload::Series(series) => series.count.saturating_sub(self.begun) as f64,
-            Workload::Rounds(rounds) => return Some(rounds.total_bytes()),
+            Workload::Job(_) => return self.job.as_ref().map(|job| job.total_bytes),
         };
         let begun = (self.begun > 0).then_some(self.begun as f64)?;
         Some(self.begun_bytes as f64 * (1.0 + left / begun))
@@ -169,25 +194,17 @@ impl TrafficSource {
         matches!(self.traffic.work, Workload::Series(_))
     }
 
-    /// A flow between these has ended; whether that may let another begin.
-    pub(super) fn on_end(&mut self, now: Time, src: NodeId, dst: NodeId) -> bool {
-        match &mut self.traffic.work {
-            Workload::Open(_) => false,
-            Workload::Series(_) => true,
-            Workload::Rounds(rounds) => {
-                rounds.on_end(now, src, dst);
-                true
-            }
+    /// The queue pair that a flow of a lane is to share with others, if any: those between two hosts take turns.
+    pub(super) fn shared(&mut self, flow: &WorkloadFlow, traffic: TrafficId, lane: u16) -> Option<SharedQp> {
+        let pairs = self.traffic.queue_pairs?.max(1);
+        let (src, dst, first) = (flow.src.0, flow.dst.0, u32::from(lane).saturating_mul(pairs));
+        if pairs == 1 {
+            return Some(SharedQp { traffic, src, dst, pair: first });
         }
-    }
-
-    /// The queue pair that a flow is to share with others, if any: those between two hosts take turns.
-    pub(super) fn shared(&mut self, flow: &WorkloadFlow, traffic: TrafficId) -> Option<SharedQp> {
-        let pairs = self.traffic.queue_pairs?;
-        let turn = self.turns.entry((flow.src.0, flow.dst.0)).or_default();
-        let pair = *turn % pairs.max(1);
+        let turn = self.turns.entry((src, dst, lane)).or_default();
+        let pair = *turn % pairs;
         *turn = pair + 1;
-        Some(SharedQp { traffic, src: flow.src.0, dst: flow.dst.0, pair })
+        Some(SharedQp { traffic, src, dst, pair: first + pair })
     }
 }
 
@@ -207,6 +224,8 @@ pub(super) struct ConnectionState {
     pub behind: VecDeque<FlowRow>,
     /// Key of the connection among those that are shared, if others may use it.
     pub shared: Option<SharedQp>,
+    /// Transfers that it carries, if it is a job's.
+    pub lane: Option<Box<TransferLane>>,
     pub source: TrafficId,
     pub reply: u64,
     /// Its flows' time is the sender's.
@@ -245,6 +264,7 @@ impl ConnectionState {
             under_way: true,
             behind: VecDeque::new(),
             shared,
+            lane: None,
             source,
             reply: traffic.reply,
             acknowledged: traffic.acknowledged,
@@ -278,10 +298,11 @@ impl ConnectionState {
 /// A queue pair that flows share: which traffic's, between which hosts, which of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SharedQp {
-    traffic: TrafficId,
-    src: u32,
-    dst: u32,
-    pair: u32,
+    pub traffic: TrafficId,
+    pub src: u32,
+    pub dst: u32,
+    /// Number among the pairs between the two, those of the first lane first.
+    pub pair: u32,
 }
 
 /// A flow that begins now, all but what it would take alone.

@@ -213,6 +213,9 @@ impl<P: NetworkProgram> Network<'_, P> {
 
     /// A packet is lost behind the upstream end of a link.
     pub(super) fn lose(&mut self, now: Time, link: DirectedLink, reason: DropReason, id: PacketId) {
+        if self.flows.has_jobs {
+            self.note_loss(now, link, reason, id);
+        }
         self.program.on_drop(now, link.0, reason, self.packets.get_mut(id), self.tags.get_mut(id));
         self.discard(id);
     }

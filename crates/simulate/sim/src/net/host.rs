@@ -364,6 +364,13 @@ impl SimHost {
         self.last_out
     }
 
+    /// The same for a packet of a job: its latency is drawn from randomness of its own, behind the packet before it on its
+    /// connection, whatever else comes.
+    pub(super) fn pipe_drawn(&mut self, now: Time, before: Time, mut draws: Random) -> Time {
+        self.in_pipeline += 1;
+        before.max(now + self.latency.draw(&mut draws))
+    }
+
     pub(super) fn draw_latency(&mut self) -> Span {
         self.latency.draw(&mut self.random)
     }

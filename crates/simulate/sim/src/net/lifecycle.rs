@@ -25,9 +25,12 @@ impl<P: NetworkProgram> Network<'_, P> {
 
     pub(super) fn flow_starts(&mut self, now: Time, traffic: TrafficId) -> Result<(), Unreachable> {
         let source = &mut self.flows.sources[traffic];
+        if source.job.is_some() {
+            return self.start_transfers(now, traffic);
+        }
         let Some(flow) = source.take_next() else { return Ok(()) };
         let is_series = source.is_series();
-        let shared = source.shared(&flow, traffic);
+        let shared = source.shared(&flow, traffic, 0);
         let shakes = self.flows.handshakes && source.traffic.transport.shakes_hands();
         let standing = shared.and_then(|shared| self.flows.standing.get(&shared).copied());
         let connection = match standing {
@@ -36,7 +39,7 @@ impl<P: NetworkProgram> Network<'_, P> {
                 connection
             }
             None => {
-                let connection = self.connect(now, traffic, &flow, shared)?;
+                let connection = self.connect(now, traffic, &flow, shared, None)?;
                 self.flows.standing.extend(shared.map(|shared| (shared, connection)));
                 connection
             }
@@ -75,7 +78,7 @@ impl<P: NetworkProgram> Network<'_, P> {
     }
 
     /// Lets a flow share a connection that stands.
-    fn join(&mut self, now: Time, id: ConnectionId, flow: &WorkloadFlow) {
+    pub(super) fn join(&mut self, now: Time, id: ConnectionId, flow: &WorkloadFlow) {
         let [there, back] = id.ends().map(|end| self.fabric.route(end, self.hosts.port_of(end)));
         let connection = &self.flows.connections[id];
         let (source, reply) = (connection.source, connection.reply);
@@ -85,15 +88,17 @@ impl<P: NetworkProgram> Network<'_, P> {
         self.flows.join(id, FlowRow { ideal, is_cut, ..row(now, source, flow) });
     }
 
-    /// A connection begins, with both its ends and the routes between them.
+    /// A connection begins, with both its ends and the routes between them. What chooses its path and seeds its machines may be
+    /// `drawn` already.
     pub(super) fn connect(
         &mut self,
         now: Time,
         source: TrafficId,
         flow: &WorkloadFlow,
         shared: Option<SharedQp>,
+        drawn: Option<(u64, u32)>,
     ) -> Result<ConnectionId, Unreachable> {
-        let (id, drawn, seed) = self.flows.draw();
+        let (id, drawn, seed) = self.flows.draw(drawn);
         let hashes = self.flows.hashes(self.fabric.profile, drawn, flow);
         let [from, to] = id.ends();
         let nodes = [flow.src, flow.dst];
@@ -145,7 +150,7 @@ impl<P: NetworkProgram> Network<'_, P> {
     }
 
     /// Typical time that a host adds to a round trip.
-    fn typical_latency(&self, node: NodeId) -> Span {
+    pub(super) fn typical_latency(&self, node: NodeId) -> Span {
         self.hosts[self.hosts.at(node)].typical_latency()
     }
 
@@ -159,6 +164,9 @@ impl<P: NetworkProgram> Network<'_, P> {
             && !starts
         {
             self.count_received(id, bytes);
+        }
+        if let Some(placed) = progress.placed.filter(|_| !starts && self.flows.connections[id].lane.is_some()) {
+            self.transfers_arrive(now, id, placed);
         }
         let flow = &self.flows.connections[id];
         let all_there = flow.row.received >= flow.row.bytes;
@@ -221,7 +229,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         flow.done += flow.messages();
         flow.row.finish = (!flow.row.failed).then_some(now);
         let source = flow.source;
-        let FlowRow { src, dst, bytes, .. } = flow.row;
+        let bytes = flow.row.bytes;
         let finished = flow.row.finish.is_some();
         if self.hosts.ends[id.destination()].received_bytes().is_some() {
             self.count_arrived_at(id);
@@ -233,7 +241,11 @@ impl<P: NetworkProgram> Network<'_, P> {
         }
         self.write_row(id);
         self.flows.active -= 1;
-        if self.flows.sources[source].on_end(now, src, dst) {
+        if self.flows.connections[id].lane.is_some() {
+            if finished {
+                self.transfer_ends(now, id);
+            }
+        } else if self.flows.sources[source].is_series() {
             self.schedule_next_flow(source, now);
         }
         let flow = &mut self.flows.connections[id];
@@ -244,6 +256,7 @@ impl<P: NetworkProgram> Network<'_, P> {
 
     /// All flows that a connection carries have failed; the next to come begins another.
     pub(super) fn connection_fails(&mut self, now: Time, id: ConnectionId) {
+        self.fail_job(now, id);
         if let Some(shared) = self.flows.connections[id].shared.take() {
             self.flows.standing.remove(&shared);
         }
@@ -270,7 +283,9 @@ impl<P: NetworkProgram> Network<'_, P> {
             flow.row.received = arrived.saturating_sub(flow.before).min(flow.row.bytes);
             flow.before += flow.row.bytes;
         }
-        self.observed.outcome.flows.push(FlowRow { tally: counters.since(&flow.reported), ..flow.row });
+        if flow.lane.as_ref().is_none_or(|lane| lane.has_flows) {
+            self.observed.outcome.flows.push(FlowRow { tally: counters.since(&flow.reported), ..flow.row });
+        }
         flow.reported = counters;
     }
 

@@ -1,5 +1,6 @@
 //! Links under a link protocol: what their machines do to packets, and what that leads to.
 
+use machine::DropReason;
 use units::Time;
 
 use super::events::NetworkEvent;
@@ -28,6 +29,7 @@ impl<P: NetworkProgram> Network<'_, P> {
             queue: &mut self.queue,
             ends: &mut self.hosts.ends,
             follows_copies: marks || Tags::<P::Tag>::ANY,
+            notes_losses: self.flows.has_jobs,
             actions: &mut self.link_actions,
         };
         act(link, port.side(), &mut around);
@@ -41,6 +43,9 @@ impl<P: NetworkProgram> Network<'_, P> {
         }
         while let Some((packet, corrupted)) = self.link_actions.sent.pop() {
             self.capture(now, port, packet, corrupted);
+        }
+        while let Some(packet) = self.link_actions.corrupted.pop() {
+            self.note_loss(now, port, DropReason::Corrupted, packet);
         }
         while let Some(packet) = self.link_actions.released.pop() {
             self.discard(packet);

@@ -1,5 +1,6 @@
 //! Results of a run.
 
+use collective::JobOutcome;
 use reserve::HostCounters;
 use roce::repeat;
 use units::{Span, Time};
@@ -50,6 +51,16 @@ impl FlowRow {
         let least = if self.is_cut { 1.0 } else { 0.0 };
         self.fct().map(|fct| (fct.as_ps() as f64 / self.ideal.as_ps().max(1) as f64).max(least))
     }
+}
+
+/// Result of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobResult {
+    /// Number of the traffic that it is.
+    pub traffic: u16,
+    /// Host of each rank.
+    pub hosts: Vec<NodeId>,
+    pub outcome: JobOutcome,
 }
 
 /// Values that were sampled at one time.
@@ -130,6 +141,7 @@ pub struct PoolUse {
 pub struct NetworkOutcome {
     pub captured: Vec<PortCapture>,
     pub flows: Vec<FlowRow>,
+    pub jobs: Vec<JobResult>,
     pub samples: Vec<NetworkSample>,
     /// Counters by directed link.
     pub ports: Vec<PortCounters>,

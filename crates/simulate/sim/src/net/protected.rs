@@ -71,6 +71,8 @@ pub(crate) struct ProtectContext<'a> {
     pub ends: &'a mut IndexVec<EndId, FlowEnd>,
     /// True if packets change after the link has taken them, so that the link must track copies.
     pub follows_copies: bool,
+    /// True if corrupted packets are written down.
+    pub notes_losses: bool,
     pub actions: &'a mut LinkActions,
 }
 
@@ -81,6 +83,8 @@ pub(crate) struct LinkActions {
     pub taken: Vec<PacketId>,
     /// Packets that were copied, each with its copy; only if [`ProtectContext::follows_copies`].
     pub copied: Vec<(PacketId, PacketId)>,
+    /// Packets that were corrupted; only if [`ProtectContext::notes_losses`].
+    pub corrupted: Vec<PacketId>,
     /// Packets that left for the wire, and whether they were corrupted there; only if the port is watched.
     pub sent: Vec<(PacketId, bool)>,
     /// Packets that came out of the link.
@@ -218,6 +222,9 @@ impl<M: LinkMachine<Inner = PacketHandle>> EndpointPair<M> {
         }
         if corrupted {
             port.counters.corrupted += 1;
+            if around.notes_losses {
+                around.actions.corrupted.extend(frame.body().map(|handle| handle.packet));
+            }
             around.actions.released.extend(frame.handles().iter().map(|handle| handle.packet));
         } else {
             let at = sent + port.flight;

@@ -1,5 +1,6 @@
 //! Setup of a simulation: a network, its faults, and its traffic.
 
+use collective::{RowChoice, RunLengths};
 use faults::{FaultSchedule, Random};
 use roce::repeat;
 use units::{Rate, Span, Time};
@@ -63,6 +64,12 @@ pub struct NetworkSetup {
     pub queues: bool,
     /// Ports whose packets are kept as they leave.
     pub capture: Vec<DirectedLink>,
+    /// Rows that jobs keep.
+    pub rows: RowChoice,
+    /// Simulate all iterations of jobs, also those that are like the one before.
+    pub exact: bool,
+    /// Times of the iterations of jobs without losses, by traffic, where they are known already.
+    pub baselines: Vec<Option<RunLengths>>,
     /// Keep the queues of all ports, also where it makes no difference.
     pub no_express: bool,
     pub seed: u64,
@@ -94,6 +101,9 @@ impl NetworkSetup {
             sampling: None,
             queues: false,
             capture: Vec::new(),
+            rows: RowChoice::default(),
+            exact: false,
+            baselines: Vec::new(),
             no_express: false,
             seed: 1,
         }
@@ -101,6 +111,24 @@ impl NetworkSetup {
 }
 
 impl NetworkSetup {
+    /// The same network, where nothing is lost on wires or by wrong rules.
+    #[must_use]
+    pub fn without_losses(&self) -> Self {
+        let links = self.links.iter().map(|link| LinkSetup {
+            forward: FaultSchedule::default(),
+            reverse: FaultSchedule::default(),
+            ..link.clone()
+        });
+        Self { links: links.collect(), rules: Vec::new(), ..self.clone() }
+    }
+
+    /// True if a job may lose something, and what it would take without is not known.
+    pub(crate) fn needs_baseline(&self) -> bool {
+        let loses = |link: &LinkSetup| [&link.forward, &link.reverse].iter().any(|faults| !faults.steps().is_empty());
+        let has_jobs = self.traffic.iter().any(|traffic| matches!(traffic.work, Workload::Job(_)));
+        has_jobs && self.baselines.is_empty() && (!self.rules.is_empty() || self.links.iter().any(loses))
+    }
+
     /// True if a link protocol runs on this link.
     pub fn protects(&self, link: TopologyLinkId) -> bool {
         self.links.iter().any(|setup| setup.link == link && !matches!(setup.protection, Protection::None))

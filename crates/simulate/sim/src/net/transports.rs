@@ -188,6 +188,11 @@ pub(crate) trait SimTransport: Machine<Inner = ()> + Sized {
         None
     }
 
+    /// True if everything up to the peer's packet of this number ([`SimTransport::signature`]) is there, if it can tell.
+    fn has_passed(&self, _number: u64) -> bool {
+        true
+    }
+
     /// Times that the controller could not use telemetry, because the path had changed or for another reason.
     fn telemetry_resets(&self) -> u64 {
         0

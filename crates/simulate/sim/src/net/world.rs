@@ -54,6 +54,9 @@ pub(super) struct Network<'p, P: NetworkProgram> {
 
 impl<P: NetworkProgram> Network<'_, P> {
     pub(super) fn run(mut self, progress: &dyn Progress) -> Result<NetworkOutcome, Unreachable> {
+        if self.flows.has_jobs {
+            self.bound_jobs()?;
+        }
         for source in self.flows.sources.numbers() {
             self.schedule_next_flow(source, Time::ZERO);
         }
@@ -61,6 +64,7 @@ impl<P: NetworkProgram> Network<'_, P> {
             self.queue.schedule(at, NetworkEvent::Sample);
         }
         self.wake_program(Time::ZERO);
+        let end = self.until;
         let mut turn = 0;
         while let Some((now, event)) = self.queue.take() {
             if turn != self.queue.turn() {
@@ -86,6 +90,8 @@ impl<P: NetworkProgram> Network<'_, P> {
         if self.flows.active > 0 && self.queue.is_empty() && self.until != Time::NEVER {
             self.observed.outcome.ended = self.until;
         }
+        let skipped = self.skipped();
+        self.observed.outcome.ended = (self.observed.outcome.ended + skipped).min(end);
         Ok(self.conclude())
     }
 
@@ -186,7 +192,9 @@ impl<P: NetworkProgram> Network<'_, P> {
             self.check_invariants();
         }
         self.end_all_flows();
+        let jobs = self.conclude_jobs();
         let mut outcome = self.observed.finish();
+        outcome.jobs = jobs;
         outcome.ports = self.fabric.ports.iter().map(|port| port.counters).collect();
         outcome.host_bytes = self.hosts.iter().map(|host| outcome.ports[host.port.reversed().index()].wire_bytes).sum();
         outcome.packet_hops = outcome.ports.iter().map(|port| port.frames).sum();

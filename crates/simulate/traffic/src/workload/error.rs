@@ -22,6 +22,8 @@ pub enum WorkloadError {
         line: usize,
         problem: String,
     },
+    /// A graph that cannot be carried out.
+    Graph(String),
 }
 
 impl fmt::Display for WorkloadError {
@@ -45,6 +47,7 @@ impl fmt::Display for WorkloadError {
                 )
             }
             Self::Line { line, problem } => write!(f, "line {line}: {problem}"),
+            Self::Graph(problem) => f.write_str(problem),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use results::flows::{RunDigest, RunResult, file_name, write_run};
 use scenario::SweepPoint;
+use sim::net::NetworkSetup;
 use units::{Progress, Span, Time};
 
 use super::record::RunRecord;
@@ -17,12 +18,18 @@ use crate::terminal::TerminalProgress;
 pub(super) struct PointRun<'a> {
     pub point: &'a SweepPoint,
     pub seed: u64,
+    /// Simulate all iterations of jobs.
+    pub exact: bool,
 }
 
 /// Names of folders longer than this are refused by some file systems.
 const LONGEST_NAME: usize = 200;
 
 impl PointRun<'_> {
+    pub(super) fn setup(&self) -> NetworkSetup {
+        NetworkSetup { exact: self.exact, ..self.point.setup(self.seed) }
+    }
+
     /// Folder for the files of this run.
     pub(super) fn folder(&self, out: &Path) -> PathBuf {
         let seed = format!("seed-{}", self.seed);
@@ -94,7 +101,7 @@ impl<'a> RunSet<'a> {
         let outside = |error: &dyn std::fmt::Display| Failure::Outside(error.to_string());
         let outcome = match &self.record {
             Some(record) => record.simulate(run, progress)?,
-            None => sim::net::run(run.point.setup(run.seed), progress).map_err(|error| outside(&error))?,
+            None => sim::net::run(run.setup(), progress).map_err(|error| outside(&error))?,
         };
         let digest = RunDigest::of(run.point, &outcome);
         if outcome.interrupted {
@@ -175,7 +182,7 @@ mod tests {
                 self.0.simulated(now, share);
             }
         }
-        let run = PointRun { point: &scenario.points[0], seed: 1 };
+        let run = PointRun { point: &scenario.points[0], seed: 1, exact: false };
         assert!(matches!(runs.simulate(&run, &Noting(&watched, &positions)), Ok(RunResult::Complete(_))));
         let positions = positions.into_inner();
         assert!(positions.len() >= 5, "{positions:?}");

@@ -66,7 +66,7 @@ pub fn replay(
     for connection in connections {
         let RecordedConnection { src, dst, .. } = *connection;
         let flow = WorkloadFlow { start: Time::ZERO, src, dst, bytes: u64::MAX, group: 0 };
-        network.connect(Time::ZERO, TrafficId(0), &flow, None)?;
+        network.connect(Time::ZERO, TrafficId(0), &flow, None, None)?;
     }
     // It goes on until the last packet has ended.
     network.flows.active = 1;

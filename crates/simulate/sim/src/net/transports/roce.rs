@@ -154,6 +154,10 @@ impl SimTransport for Qp {
         Some(Qp::received_bytes(self))
     }
 
+    fn has_passed(&self, number: u64) -> bool {
+        Qp::has_passed(self, Psn::new(number as u32))
+    }
+
     fn telemetry_resets(&self) -> u64 {
         self.controller().telemetry_resets()
     }

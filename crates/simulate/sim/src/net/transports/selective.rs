@@ -157,6 +157,10 @@ impl<R: SimRecovery> SimTransport for SelectiveConnection<R> {
         Some(SelectiveConnection::received_bytes(self))
     }
 
+    fn has_passed(&self, number: u64) -> bool {
+        SelectiveConnection::has_passed(self, Psn::new(number as u32))
+    }
+
     fn telemetry_resets(&self) -> u64 {
         self.controller().telemetry_resets()
     }
