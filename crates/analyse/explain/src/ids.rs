@@ -95,7 +95,7 @@ impl IdSequence {
         }
     }
 
-    /// A packet whose number is zero: the one after 65,535, or of a stack that does not count.
+    /// A packet whose number is zero: it follows 65,535, or its stack does not count.
     pub(crate) fn follow_zero(&mut self, segments: u16) -> IdStep {
         if self.expected != Some(0) {
             return IdStep::Unrelated;

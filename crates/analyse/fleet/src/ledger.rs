@@ -56,7 +56,7 @@ pub enum PipeNumbering {
     /// since its servers' ports take part as well.
     #[default]
     RoundRobin,
-    /// One pipe after the other.
+    /// Ports fill one pipe after the other.
     Contiguous,
 }
 

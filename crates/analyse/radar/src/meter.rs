@@ -16,7 +16,7 @@ use crate::signature::Signature;
 #[derive(Debug)]
 pub struct Meter {
     shape: DigestShape,
-    /// The newest batch, and the one before it; cleared and used again.
+    /// The newest batch and the one before it, whose memory is reused.
     open: [Option<Batch>; 2],
     /// Batches below this one are over.
     from: u64,

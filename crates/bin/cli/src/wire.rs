@@ -22,7 +22,7 @@ use units::Prob;
 use crate::args::WireArgs;
 use crate::output::{CommandResult, Failure, print, say};
 
-/// A file that cannot be written ends no wire.
+/// End of the message for a file that cannot be written, which does not end the wire.
 const GOES_ON: &str = "; the wire goes on, and counts what is not logged";
 
 /// Counters of the wire, by direction.

@@ -22,7 +22,7 @@ pub(crate) struct Token<'a> {
     pub(crate) last_line: usize,
 }
 
-/// The tokens of a file, and how many of its lines are documentation.
+/// The tokens of a file, and the number of its documentation lines.
 #[derive(Debug, Default)]
 pub(crate) struct FileTokens<'a> {
     pub(crate) tokens: Vec<Token<'a>>,

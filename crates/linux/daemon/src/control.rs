@@ -34,7 +34,8 @@ impl ControlSocket {
         Self::at(directory.socket(name), serve::PATIENCE)
     }
 
-    /// A client has `patience` for its request. An error of kind `AddrInUse` means that another process listens there.
+    /// Binds the socket. Each client has `patience` to send its request. An error of kind `AddrInUse` means that another
+    /// process listens there.
     pub fn at(path: PathBuf, patience: Duration) -> io::Result<Self> {
         let listener = match UnixListener::bind(&path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {

@@ -50,7 +50,7 @@ pub(crate) fn overhead(seal: &Seal) -> usize {
 /// Reason why a frame is not acted upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameRejection {
-    /// Shorter than any Ethernet frame, or no link header of ours.
+    /// Too short for an Ethernet frame, or without our link header.
     Malformed,
     /// Our own, come back.
     Looped,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use capture::pcapng::{ETHERNET, EnhancedPacket, PcapngWriter};
 
-/// Frames wait until they are this many bytes.
+/// Bytes of frames that are collected before they are written.
 const ROOM: usize = 1 << 16;
 /// Read and written by its owner.
 const PRIVATE: u32 = 0o600;

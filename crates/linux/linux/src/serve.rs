@@ -131,7 +131,7 @@ struct ServedClient<S> {
 }
 
 impl<S: Read + Write> ServedClient<S> {
-    /// Does what can be done now. False when the conversation is over.
+    /// Serves all clients as far as possible without waiting. False when the conversation is over.
     fn go_on<P: ServeProtocol>(&mut self, protocol: &mut P, ended: &mut bool) -> bool {
         if self.answer.is_none() {
             match self.listen::<P>() {

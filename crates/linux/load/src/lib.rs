@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use tcp::{LoadConnection, LoadRequest};
 use units::StopFlag;
 
-/// The longest that any socket call waits before it looks at its stop flag again.
+/// Longest wait of a socket call before it checks its stop flag again.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Connections are few and none is timed from its first packet: asking now and then is enough.

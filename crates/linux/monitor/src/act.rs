@@ -73,7 +73,7 @@ pub struct ActionRules {
     pub most_off: u32,
     /// Key that orders must be signed with, if any.
     pub order_key: Option<OrderKey>,
-    /// The bus has many hosts on it: the host that sends on the link acts.
+    /// True if the bus connects hosts: then the host that sends on the link acts.
     pub sender_acts: bool,
     /// Ports that were named in the configuration.
     pub ports: BTreeMap<String, PortRule>,

@@ -32,7 +32,7 @@ pub struct RackAgreement {
 }
 
 impl RackAgreement {
-    /// The parameters at a switch with this number of ports and this buffer at each.
+    /// Parameters of a switch with this number of ports, each with this buffer.
     pub fn at_switch(&self, ports: u16, buffer: Bytes) -> Result<RackParams, RackParamError> {
         self.at_sharing_switch(ports, buffer, Prob::literal(0.0))
     }

@@ -4,8 +4,8 @@
 //! before it. And a queue that has been longer than a millisecond for twenty of them is shortened by drops, ever more often,
 //! until the flow gives in; a burst that passes, such as what piled up while this process was not running, is left alone.
 //!
-//! On a wire known to be slow, a millisecond is a few frames only: less than a flow has outstanding that keeps the wire
-//! busy, and less than three duplicate acknowledgements need, so that it would wait for timeouts. There the queue may be as
+//! On a wire known to be slow, a millisecond is only a few frames: fewer than keep the wire busy, and too few for three
+//! duplicate acknowledgements, so that a flow would wait for timeouts. There the queue may be as
 //! long as `STANDING` frames take, and the interval is twenty times that, by RFC 8289 §4.2 and 4.3 (a target of 5 to 10 %
 //! of the interval); at 39 Mbit/s these are its 5 and 100 ms.
 //!

@@ -117,7 +117,7 @@ impl ClockDuties {
     }
 }
 
-/// Nodes with and without a backup parent alike.
+/// Rows of all nodes, with a backup parent or without one.
 fn rows(plan: &PlanFile) -> Vec<PlanRow> {
     let uncovered = plan.uncovered.iter().map(|row| PlanRow {
         node: row.node.clone(),

@@ -155,7 +155,7 @@ impl ClockPageEntry {
         }
     }
 
-    /// The time when the two clocks showed this; none if they are not the clocks that the page was written by.
+    /// The time at which the two clocks showed these values; an error if they are not the clocks of the page's writer.
     pub fn at(&self, raw_ns: u64, boot_ns: u64) -> Result<ClockReading, ReadingError> {
         let elapsed = raw_ns.checked_sub(self.raw_ns).ok_or(ReadingError::Ahead)?;
         let suspended = boot_ns.checked_sub(self.boot_ns).ok_or(ReadingError::Ahead)?.saturating_sub(elapsed);

@@ -137,7 +137,7 @@ pub struct Params {
     pub asks: u8,
     /// Number of further timeouts if the peer is not heard of meanwhile.
     pub unheard_asks: u8,
-    /// Settings that put frames of the ordered class in order.
+    /// Settings for the order of frames of the ordered class.
     pub ordering: OrderingParams,
     /// Follows App. A.2: acknowledgements do not list the gaps still open, so that a lost notice loses its frame.
     pub paper_acks: bool,

@@ -193,7 +193,7 @@ impl TcpConnection {
         }
     }
 
-    /// TimeWait acknowledges again; otherwise there is no connection any more.
+    /// Answers a segment after the end: TimeWait acknowledges again; a connection that is gone resets.
     fn answer_late(&mut self, segment: &TcpSegment) {
         let Some(ending) = &mut self.ending else { return };
         if segment.flags.has(SegmentFlags::RST) {

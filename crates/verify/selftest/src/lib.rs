@@ -14,7 +14,7 @@
 //! | `check`, [`batch`] | the comparison of one run; all runs, several at a time |
 //! | [`agreement`] | many connections under random losses: how well the shadow follows |
 //!
-//! Invariants: namespaces end with the program; what the wire did not log was not lost, or the run does not count.
+//! Invariants: namespaces end with the program; a run counts only if the wire's log has every loss.
 
 pub mod agreement;
 pub mod batch;

@@ -144,8 +144,8 @@ fn tracking(line: &str) -> Result<ClockStatement, String> {
 }
 
 /// Date, time, address, stratum, frequency, skew, offset, leap, sources, deviation, correction, root delay and dispersion,
-/// and the maximum error since the line before. Its second began up to a second before the reading. A leap of `?` means that the
-/// clock is not synchronised.
+/// and the maximum error since the line before. The time is cut to seconds, so the reading may be up to a second later. A leap
+/// of `?` means that the clock is not synchronised.
 fn tracking_log(line: &str) -> Result<Option<ClockStatement>, String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let expected = || {

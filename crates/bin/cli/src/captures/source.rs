@@ -19,8 +19,8 @@ pub(crate) struct CaptureSource {
 }
 
 impl CaptureSource {
-    /// Opens a capture. Input that cannot be read twice is kept in a temporary file that has no name, so nothing is left of
-    /// it.
+    /// Opens a capture. Input that cannot be read twice is kept in a temporary file without a name, which vanishes with the
+    /// program.
     pub(crate) fn new(path: &Path, progress: &ReadProgress) -> Result<Self, Failure> {
         let usage = |error: io::Error| Failure::Usage(format!("{}: {error}", path.display()));
         let file = if path.as_os_str() == "-" {

@@ -72,7 +72,7 @@ pub(super) fn run(args: &MeterArgs, json: bool) -> CommandResult {
     verdict(&place, &sent)
 }
 
-/// A meter of whose reports nothing came has not done what was asked.
+/// Fails if no report of the meter arrived.
 fn verdict(place: &CollectorAddress, sent: &ReportCounts) -> CommandResult {
     let ReportCounts { reports, dropped, taken, refused, .. } = sent;
     let problem = sent.problem.as_ref().map_or(String::new(), |problem| format!(": {problem}"));

@@ -36,7 +36,7 @@ struct KeeperVigil<'a> {
     name: &'a str,
     interface: &'a dyn FailsOpen,
     listener: UnixListener,
-    /// Number of the socket's file: another keeper may put its own in its place.
+    /// Number of the socket's file, which shows if another keeper has replaced it.
     inode: u64,
     /// Successors that have what this keeper holds, and have not said yet that they have taken over.
     asked: Vec<UnixStream>,

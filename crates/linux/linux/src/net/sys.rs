@@ -165,7 +165,7 @@ pub(crate) fn ethtool_strings_count(socket: &File, name: &str, set: StringSet) -
     Ok(if data[2..4] == [0, 0] { 0 } else { data[4] })
 }
 
-/// The names of a set, padded with zeros. Fails with `EFAULT` if there are more than `count`.
+/// Reads `count` names of a set, padded with zeros. Fails with `EFAULT` if the set has more.
 pub(crate) fn ethtool_strings(
     socket: &File,
     name: &str,

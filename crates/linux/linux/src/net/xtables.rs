@@ -36,7 +36,7 @@ const FAMILIES: [TableFamily; 2] = [
 
 const GET_INFO: i32 = 64;
 const GET_ENTRIES: i32 = 65;
-/// `ipt_getinfo`, and where the size of all entries is in it.
+/// Length of `ipt_getinfo`, and the offset in it of the size of all entries.
 const INFO_LEN: usize = 84;
 const INFO_SIZE: usize = 80;
 /// Length of the header before the entries, and the offset of their size in it.

@@ -1,8 +1,8 @@
 //! Super-frames on their way out, through a ring shared with the kernel (TPACKET_V2, PACKET_TX_RING).
 //!
-//! A packet socket's ordinary `sendmsg` would do but for one thing: where the kernel cuts such a frame, its last segment
-//! belongs to the socket. A veth hands segments to the peer as they are, and GRO joins only those that belong to the same
-//! socket: the last one would stay alone, and overtake the others. What leaves through a ring belongs to nobody once it is cut.
+//! A packet socket's ordinary `sendmsg` has one fault: when the kernel cuts such a frame, only its last segment belongs to
+//! the socket. A veth hands segments to the peer unchanged, and GRO joins only segments of one socket: the last one would
+//! stay alone, and overtake the others. Segments of a frame that left through a ring belong to no socket.
 //!
 //! Invariant: between two calls no slot waits to be sent; each is free, or the kernel has it.
 

@@ -21,7 +21,7 @@ pub(super) struct ProblemLog {
 }
 
 impl ProblemLog {
-    /// Lines that are worth telling among those that are new and those that are over: not those told just now.
+    /// New and ended problems as lines to log, without those that were logged a moment ago.
     pub(super) fn worth_telling(
         &mut self,
         now: Moment,

@@ -34,8 +34,8 @@ pub use record::ReadingRecorder;
 /// Time at which samples are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleTiming {
-    /// Samples are due as fast as they are read: each read yields one time step, the samples of one `time_ms` that follow
-    /// each other. The source is over when the file ends, or when the process that writes into the FIFO has closed it.
+    /// Samples are due at once: each read yields one time step, the consecutive samples of one `time_ms`. The source ends
+    /// with the file, or when the process that writes into the FIFO closes it.
     Replay,
     /// Each read yields everything that was appended since the last one. Never over; a file that is cut short or
     /// replaced is read from its beginning.

@@ -41,7 +41,7 @@ const ANY_MTU: u32 = 1_500;
 /// Configuration with which a host joins.
 #[derive(Clone, Debug)]
 pub struct JoinConfig {
-    /// The stand-in on which it joins.
+    /// The stand-in through which the host joins.
     pub stand_in: StandInConfig,
     /// Scheduler, the same as at the switch.
     pub scheduler: SchedulerKind,

@@ -14,7 +14,7 @@ use super::sampling::THRESHOLDS;
 
 /// Loads in percent; the one that takes longest is run first.
 const LOADS: [u32; 4] = [80, 50, 30, 10];
-/// One in so many packets is asked what it sees.
+/// One in this many packets is asked for its view of the queue.
 pub(super) const ONE_IN: u32 = 64;
 /// The network.
 pub(super) const LOAD_FILE: &str = "fat-tree.toml";

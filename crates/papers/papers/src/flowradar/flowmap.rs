@@ -3,7 +3,7 @@
 //! Everything here is a function of counters by switch and slot, from any decoder. [`loops`] and [`blackholes`] look at
 //! where a flow was in a slot (§4.6.1), [`Flowlet`] at how its counters differ along its path (§4.6.2).
 //!
-//! Invariant: of counters that are not known nothing is concluded; that a flow stopped at a switch needs none.
+//! Invariant: unknown counters lead to no conclusion. To know that a flow stopped at a switch takes no counters.
 
 mod flowlets;
 mod paths;

@@ -12,8 +12,8 @@
 //!          the planned root: it is given a plan, or hears nothing for longer than a backup root would wait
 //! ```
 //!
-//! - A root gives way only to waves that it can follow, from a neighbour that has said again and again that it has a later
-//!   root's time ([`ClockNode::on_later_term`]); until they come it stays the root. What a single frame says changes nothing.
+//! - A root gives way only to waves that it can follow, from a neighbour that has reported a later root's time repeatedly
+//!   ([`ClockNode::on_later_term`]); until these waves arrive it stays the root. A single frame changes nothing.
 //! - A plan that makes a node the root overrules roots that it hears of soon after: it takes their time over if it still can.
 //! - A time that does not fit a node's own is no reason to suspect anybody if it is that of a later root: it may be of another
 //!   *line*, say of a root that was stopped while another one took over. It is believed when it has come several times in a row.

@@ -131,7 +131,7 @@ impl<'a> PlanCheck<'a> {
         domains
     }
 
-    /// The root's child that a node is below.
+    /// The child of the root whose subtree contains the node.
     fn branch(&self, node: GraphNode) -> GraphNode {
         let mut here = node;
         while let Some(up) = self.plan.parent[here.index()].filter(|up| up.node != self.plan.root) {

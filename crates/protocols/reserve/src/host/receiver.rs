@@ -17,7 +17,7 @@ struct SenderTrack {
     host_epoch: u16,
     /// The latest burst seen.
     burst: u32,
-    /// Bitmaps by index of the frames that have come, of this burst and of the one before.
+    /// Bitmaps of the frames that arrived, by index: of this burst and of the one before.
     seen: [u64; 2],
 }
 

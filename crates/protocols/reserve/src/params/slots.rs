@@ -16,7 +16,7 @@ pub(crate) struct SlotTable {
 }
 
 impl SlotTable {
-    /// Slots are longer by the share of what nobody reserves.
+    /// Makes the table. Slots are longer by the share of frames without reservation.
     pub(crate) fn new(params: &RackParams) -> Self {
         let slot = params.slot.scale(1.0 / (1.0 - params.ingress_share.get()));
         let units = match params.unit {

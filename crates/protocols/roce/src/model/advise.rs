@@ -1,8 +1,8 @@
 //! Advice on the setting that is worth its cost.
 //!
 //! "Packet corruption in RDMA" §4 and §5.2. The cheapest number of dummies and copies with which no more flows are late than
-//! the goal allows; among equally cheap ones, that with fewer. More of anything never makes a flow later, so the least
-//! that each mechanism needs while the others do all they can bounds the search from below.
+//! the goal allows; among equally cheap ones, that with fewer. A stronger mechanism never delays a flow, so the search starts
+//! from the least of each mechanism that suffices while all others are at their strongest.
 //!
 //! A flow is taken to be late if what corruption adds exceeds the goal less the tail latency without corruption. Most flows are
 //! faster than that tail, so this errs on the safe side.

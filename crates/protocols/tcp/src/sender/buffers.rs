@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A segment carries PSH if it is the last of a buffer with that mark, and (since Linux 5.4) of every super-frame of more
-//! than one segment. The send buffer is counted in buffers, each with an overhead (`truesize`): one may begin as long as
-//! the sum is below the limit, and is then filled. A writer that waits goes on once a third is free.
+//! than one segment. The memory of the send buffer is the sum of its buffers, each with an overhead (`truesize`). A new
+//! buffer may begin while the sum is below the limit, and is then filled. A waiting writer continues once a third is free.
 
 use std::collections::VecDeque;
 use std::ops::Range;

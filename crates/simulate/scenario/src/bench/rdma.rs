@@ -31,7 +31,7 @@ pub(super) enum RdmaCase {
     DcqcnIncast,
 }
 
-/// The network; of the traffic, one part in `shrink`. Without a controller, the rest stays as it is.
+/// The network with a share of 1 / `shrink` of the traffic. Without a controller, the rest stays as it is.
 pub(super) fn setup(case: RdmaCase, shrink: u64, controlled: bool) -> Result<NetworkSetup, SimBenchError> {
     let topology = Topology::hpcc();
     let hosts: Vec<NodeId> = topology.hosts().collect();

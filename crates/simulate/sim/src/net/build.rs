@@ -161,7 +161,7 @@ fn has_priorities(setup: &NetworkSetup) -> bool {
     classes.any(|class| Some(class) != first) || setup.traffic.iter().any(|traffic| traffic.transport.has_levels())
 }
 
-/// All switches, and what came in by each port.
+/// All switches, and the ingress state of each port.
 fn switches(setup: &NetworkSetup) -> (IndexVec<SwitchId, SimSwitch>, IndexVec<DirectedLink, Ingress>) {
     let topology = &setup.topology;
     let mut own: IndexVec<NodeId, Vec<DirectedLink>> = topology.nodes.iter().map(|_| Vec::new()).collect();

@@ -77,7 +77,7 @@ pub struct NetworkSample {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PortSample {
-    /// Wire time since the last one, in bytes.
+    /// Wire time since the previous sample, in bytes.
     pub wire_bytes: u64,
     pub queue: u64,
     /// Kept by the link's sender, and held back by its receiver.

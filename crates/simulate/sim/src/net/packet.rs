@@ -193,7 +193,7 @@ impl<T: Copy + Default, N: Number> Tags<T, N> {
         if Self::ANY { &mut self.slots[at.index()] } else { &mut self.none }
     }
 
-    /// The packet `to` is a copy of the other.
+    /// Copies the tag of a packet to its copy `to`.
     #[inline]
     pub(super) fn copy(&mut self, from: N, to: N) {
         if Self::ANY {

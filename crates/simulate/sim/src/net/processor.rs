@@ -5,9 +5,9 @@
 //!                      HostLatency      per packet            per call                         per burst
 //! ```
 //!
-//! Polling goes on until the ring is empty, so that what arrives meanwhile needs no interrupt. Segments that follow each
-//! other go up as one, as receive offload has it; one that does not follow, and an empty ring, end the run. What is sent
-//! leaves in bursts (segmentation offload): the processor prepares each, and its segments follow each other on the wire.
+//! Polling continues until the ring is empty, so packets that arrive meanwhile need no interrupt. Consecutive segments are
+//! handed up as one (receive offload); a segment that does not follow, or an empty ring, ends the run. Packets leave in
+//! bursts (segmentation offload): the processor prepares each burst, and its segments follow each other on the wire.
 
 use std::collections::VecDeque;
 

@@ -181,7 +181,7 @@ fn closer(topology: &Topology, ports: &[RoutePorts], visits: &[Option<SwitchVisi
     ports[switch.index()].iter().copied().filter(nearer).collect()
 }
 
-/// A table in the making, and where in it each group is.
+/// A table under construction, with the index of each group.
 #[derive(Clone, Default)]
 struct RoutesDraft {
     table: SwitchRoutes,

@@ -34,7 +34,7 @@ pub(crate) enum Expression {
 
 const COMPARISONS: [&str; 6] = ["==", "!=", "<=", ">=", "<", ">"];
 const FUNCTIONS: [&str; 3] = ["abs", "min", "max"];
-/// Longer operators before those that they begin with.
+/// Operators and marks, each before the shorter ones with which it begins.
 const SIGNS: [&str; 20] =
     ["==", "!=", "<=", ">=", "//", "<", ">", "+", "-", "*", "/", "%", "(", ")", ",", "=", "[", "]", ".", ":"];
 /// States of congestion control, as `tcpi_ca_state` has them.

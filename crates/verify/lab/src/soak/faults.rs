@@ -79,7 +79,7 @@ pub trait FaultObserver: Sync {
 
 /// The longest act; what the witnesses wrote down is kept for so long.
 const LONGEST_ACT: Duration = Duration::from_mins(5);
-/// The shortest run that has an act with a key, too.
+/// Shortest run that also has an act with a key.
 const TWO_ACTS: Duration = Duration::from_secs(16);
 /// Name of an end.
 fn side(end: usize) -> &'static str {

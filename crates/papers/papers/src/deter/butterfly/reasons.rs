@@ -42,7 +42,7 @@ impl LongFlows {
     }
 }
 
-/// The state of the run; and of its replays with 1 ns, how many have it and how many of each kind have the problem.
+/// The state of the run; the number of its replays with 1 ns that have that state, and of each kind those with the problem.
 pub(super) fn of_replays(run: &ShortFlow, replays: &[ShortFlow], computed: &mut ComputedValues) {
     computed.value("silent", MeasuredValue::exact(f64::from(run.long.silent.count_ones()), 1));
     computed.value("episodes", MeasuredValue::exact(f64::from(run.long.episodes), 1));

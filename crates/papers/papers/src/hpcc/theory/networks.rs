@@ -22,7 +22,7 @@ struct LemmaTrial {
     feasible: bool,
     never_falls: bool,
     pareto: bool,
-    /// Distance of the rate furthest from its limit after as many steps as there are resources, as a share of the limit.
+    /// Largest distance of a rate from its limit, as a share of the limit, after as many steps as there are resources.
     distance: f64,
     /// True if a path is not settled by then when the load of settled paths is subtracted from the capacities.
     is_open_if_subtracted: bool,

@@ -20,7 +20,7 @@ pub(super) struct BbrModel {
     bandwidth: MaxFilter,
     /// RTprop, and when it was seen.
     min_rtt: Option<(Span, Time)>,
-    /// Total, and what it was when this round began.
+    /// Total delivered, now and when this round began.
     delivered: u64,
     round_began: u64,
     rounds: u64,

@@ -21,7 +21,7 @@ pub trait NetworkProgram: SwitchProgram<Frame = SimPacket> {
     #[inline]
     fn on_connect(&mut self, _now: Time, _connection: &BegunConnection<'_>) {}
 
-    /// A call of an end's machine is over; `tag` is that of the packet that arrived, if one did.
+    /// Called after each call of an end's machine; `tag` is that of the packet that arrived, if one did.
     #[inline]
     fn on_call(&mut self, _now: Time, _end: EndId, _call: EndCall<'_>, _tag: Option<&Self::Tag>) {}
 
