@@ -40,7 +40,7 @@ impl ClockSlack {
         self.spread().as_ps() / self.batch.as_ps().max(1) + 1
     }
 
-    /// Packets that are in one batch here and in another one there, at so many packets a second.
+    /// Packets that are in different batches at the two ends, at this many packets a second.
     pub fn packets(&self, per_second: u64) -> u64 {
         // At most all packets of a batch can be in another batch.
         let apart = u128::from(self.spread().min(self.batch).as_ps());

@@ -5,7 +5,7 @@ use std::fmt;
 /// The version of both forms; two ends must have the same.
 pub(crate) const VERSION: u8 = 1;
 
-/// Bytes that are none of ours.
+/// The bytes are foreign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormError {
     /// Bytes that do not begin like a digest.

@@ -39,7 +39,7 @@ fn look(ip: &IpLayer, bytes: &[u8], depth: usize) -> Packet {
     // A card that cuts what is longer than 64 KB is handed it with no length.
     let has_no_length = matches!((ip.version, ip.total), (IpVersion::V4, 0) | (IpVersion::V6, 40));
     let total = if has_no_length { bytes.len() } else { ip.total };
-    // A short frame is filled up; that is none of the packet.
+    // A short frame is padded; the padding does not belong to the packet.
     let end = bytes.len().min(total).min(depth.max(ip.transport));
     let inside = bytes.get(ip.transport..end).unwrap_or_default();
     let protocol = if ip.is_later_fragment() { u8::MAX } else { ip.protocol };

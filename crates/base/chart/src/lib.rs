@@ -166,7 +166,7 @@ impl Chart {
     }
 }
 
-/// A drawing that is none of these charts, in a figure like theirs.
+/// Any other drawing, in a figure like those of the charts.
 pub fn figure(title: &str, caption: &str, svg: &Svg) -> String {
     framed(title, caption, &canvas(svg))
 }

@@ -168,7 +168,7 @@ pub fn set_system_clock(by_ns: i64) -> std::io::Result<()> {
     .map(|_| ())
 }
 
-/// Lets the system's clock run faster by so many parts per billion than it does by itself, and tells the kernel by how much it may be
+/// Speeds the system's clock up by this many parts per billion, and tells the kernel by how much it may be
 /// wrong, which grows by 500 ppm until it is told again.
 pub fn steer_system_clock(ppb: i64, max_error_ns: u64) -> std::io::Result<()> {
     let error_us = i64::try_from(max_error_ns.div_ceil(1_000)).unwrap_or(i64::MAX);

@@ -177,7 +177,7 @@ fn put_len(bytes: &mut [u8], at: usize, len: usize) {
     put(bytes, at, &(len as u16).to_be_bytes());
 }
 
-/// Frames to test with, and the plain ways to check what became of them.
+/// Frames for tests, and simple checks of the results.
 #[cfg(test)]
 mod sample {
     use super::{FrameSink, IpVersion, SegmentCounts, VnetHeader};

@@ -98,7 +98,7 @@ impl SharedPage {
     #[inline]
     fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at < SHARED_WORDS, "the page ends before {at}");
-        // SAFETY: the mapping has so many aligned words, lives as long as `self`, and is only ever accessed atomically.
+        // SAFETY: the mapping has this many aligned words, lives as long as `self`, and is only ever accessed atomically.
         unsafe { self.words.add(at).as_ref() }
     }
 

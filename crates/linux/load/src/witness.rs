@@ -1,4 +1,4 @@
-//! A witness: numbered UDP datagrams at a steady pace, and an exact account of what became of them.
+//! A witness: numbered UDP datagrams at a steady pace, and an exact account of their fate.
 //!
 //! ```text
 //!   sequence number 8 │ sent, in ns since the sender began, 8 │ pattern

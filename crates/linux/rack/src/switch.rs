@@ -37,7 +37,7 @@ pub struct SwitchConfig {
     pub ports: Vec<PortConfig>,
     /// An address that has been silent for this long is forgotten.
     pub aging: Span,
-    /// Addresses that belong to a port for good, with its number.
+    /// Addresses that belong to a port permanently, with its number.
     pub bound: Vec<([u8; 6], usize)>,
     /// Parameters on which hosts that reserve and the switch agree; without them nobody can reserve.
     pub reserve: Option<RackParams>,

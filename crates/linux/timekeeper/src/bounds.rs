@@ -30,7 +30,7 @@ pub(crate) struct TimeBound {
     pub time_ns: u64,
 }
 
-/// Change that the drift bound allows over so many nanoseconds, rounded up.
+/// Change that the drift bound allows over this many nanoseconds, rounded up.
 fn drift_over(drift: DriftBound, ns: u64) -> u64 {
     // The unit does not matter to a share.
     drift.over(Span::from_ps(ns)).as_ps()

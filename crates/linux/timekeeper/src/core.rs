@@ -389,7 +389,7 @@ impl ClockCore {
             epoch: self.epoch(),
             synchronized: self.interval(now_ns).is_some(),
             asks: self.asks(port),
-            // A wave that was made before the node had another root's time is none of that one.
+            // A wave made before the node had another root's time does not belong to that root.
             wave: wave.filter(|wave| wave.term == self.node.term()).map(|wave| SyncMessage { correction, ..wave }),
             ..ExchangeFrame::default()
         };

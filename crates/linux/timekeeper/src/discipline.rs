@@ -20,7 +20,7 @@ const DAMPING: f64 = 4.0;
 pub(crate) enum ClockAdjustment {
     /// Set it forward, or back, by this much.
     Step(i64),
-    /// Let it run faster by so many parts per billion than it does by itself; it may be wrong by so many nanoseconds.
+    /// Speed it up by this many parts per billion; its error is at most the given nanoseconds.
     Steer { ppb: i64, max_error_ns: u64 },
 }
 

@@ -308,7 +308,7 @@ impl<B: FrameBody> Endpoint<B> {
         self.lines.iter().all(|line| line.tx.is_drained())
     }
 
-    /// The switch lets this link's reorder buffer have so much.
+    /// Sets the size that the switch allows this link's reorder buffer.
     pub fn limit_reorder<O: Out<Self>>(&mut self, share: PoolShare, out: &mut O) {
         self.smooth = false;
         for line in &mut self.lines {

@@ -1,4 +1,4 @@
-//! Failures and their times: `link:A--B@1s`, `node:X@1s`, `domain:D@1s`, `root@1s`, or so many at random.
+//! Failures and their times: `link:A--B@1s`, `node:X@1s`, `domain:D@1s`, `root@1s`, or a number of them at random.
 
 use clock::graph::{DomainId, Graph, GraphLink, GraphNames, GraphNode};
 use faults::Random;

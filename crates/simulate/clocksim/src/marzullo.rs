@@ -21,7 +21,7 @@ use crate::setup::{ClockSetup, SetupError};
 
 /// More messages than this are refused.
 const MOST_MESSAGES: u64 = 2_000_000_000;
-/// Fraction of a run, as one in so many, in which intervals are still shrinking: it is not measured.
+/// Divisor of a run: in this first part intervals are still shrinking, so it is not measured.
 const WARM_UP: u64 = 4;
 /// Samples of all nodes' ε.
 const SAMPLES: u64 = 64;

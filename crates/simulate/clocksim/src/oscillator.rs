@@ -30,7 +30,7 @@ pub enum DriftModel {
     Ramp,
     /// Always at an end of the tolerance, the root at the low one; and every way is measured as wrongly as may be.
     Adversary,
-    /// Constant, but for this node, which is off by so many parts per million.
+    /// Constant, except that this node is off by this many parts per million.
     Broken(String, i64),
 }
 

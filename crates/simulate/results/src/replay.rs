@@ -1,4 +1,4 @@
-//! Logs of connections: written into a folder, found there, and what became of their replay.
+//! Logs of connections: written into a folder, found there, and the results of their replay.
 
 mod queues;
 mod sampled;

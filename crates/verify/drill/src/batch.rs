@@ -1,6 +1,6 @@
 //! Many scripts at a time, and one row for each.
 //!
-//! A script against the kernel mostly waits, so many run beside each other, each in a network namespace of its own. What
+//! A script against the kernel mostly waits; hence many run at once, each in a network namespace of its own. What
 //! a kernel does depends on when its ticks come, and this program may be late on a busy machine: a script that failed is
 //! run again, alone, up to four times in all, and passes if one of these runs does.
 

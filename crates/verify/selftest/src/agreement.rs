@@ -24,7 +24,7 @@ const LOSSES: [f64; 3] = [0.0, 1e-3, 1e-2];
 /// Connections that share a stage, one after another.
 const ON_A_STAGE: u64 = 20;
 const AT_A_TIME: usize = 10;
-/// The shadow agrees with so many segments at least, and so much time is of unknown cause at most.
+/// Least share of segments with which the shadow agrees, and largest share of time of unknown cause.
 const LEAST_AGREEMENT: f64 = 0.95;
 const MOST_UNKNOWN: f64 = 0.02;
 

@@ -21,7 +21,7 @@ use crate::run::{StagePlan, TestRunRecord, play};
 const AT_A_TIME: usize = 8;
 /// A run that does not count is tried again so often.
 const ATTEMPTS: u64 = 8;
-/// A busy machine gets so much longer before each attempt.
+/// Extra wait of a busy machine before each attempt.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Share that one capture must name of the losses that it can show.
 const NAMED_SHARE: f64 = 0.95;

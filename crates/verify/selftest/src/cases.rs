@@ -59,7 +59,7 @@ impl Draw {
         if self.coin() { EndSide::Client } else { EndSide::Server }
     }
 
-    /// A delay between so many microseconds.
+    /// A delay between two numbers of microseconds.
     fn delay(&mut self, low: u32, high: u32) -> Duration {
         Duration::from_micros(self.between(low, high).into())
     }

@@ -14,7 +14,7 @@ use capture::{CaptureError, CaptureReader, CaptureRecord};
 /// Reason why an attempt ends early.
 pub(crate) enum AttemptStop {
     Capture(CaptureRole, CaptureError),
-    /// The capture keeps only so many bytes of a packet, fewer than are compared.
+    /// Bytes that the capture keeps of a packet, if they are fewer than are compared.
     Cut(usize),
     /// The digest could not be decoded.
     Stuck,

@@ -80,7 +80,7 @@ impl DelayBuckets {
         *self.counts.entry(self.buckets.bucket(ns)).or_default() += 1;
     }
 
-    /// The bucket of the value that so many percent do not exceed.
+    /// The bucket of a percentile.
     fn percentile(&self, percent: u64) -> (u64, u64) {
         let all: u64 = self.counts.values().sum();
         let rank = (all * percent).div_ceil(100).max(1);

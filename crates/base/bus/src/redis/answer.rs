@@ -75,7 +75,7 @@ fn with_numbers(mut state: PortState) -> PortState {
     state
 }
 
-/// The message under a key, or why it is none of ours.
+/// The message under a key, or the reason why it is foreign.
 pub(super) fn decode(key: &str, text: &[u8]) -> Result<Message, String> {
     let message = decode_any(text)?;
     if message.key() == key { Ok(message) } else { Err(format!("is about `{}`", message.key())) }

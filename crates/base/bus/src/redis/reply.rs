@@ -108,7 +108,7 @@ impl<'a, R: Read> ReplyReader<'a, R> {
         self.values_left = left;
         let mut list = Vec::new();
         for _ in 0..length {
-            // An error inside of a list is none of our scripts'.
+            // Our scripts return no error inside of a list.
             list.push(self.reply(depth)?.unwrap_or_else(Value::SimpleString));
         }
         Ok(list)

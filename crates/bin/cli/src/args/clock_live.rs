@@ -108,7 +108,7 @@ units::options! {
         #[arg(long)]
         pub set_system_clock: bool,
 
-        /// Let the oscillator run faster than the machine's by so many parts per billion, to try out drift; at most 100000.
+        /// Let the oscillator run faster than the machine's by this many parts per billion, to try out drift; at most 100000.
         #[arg(long, value_name = "PPB", allow_hyphen_values = true)]
         pub oscillator: Option<i64>,
     }

@@ -78,7 +78,7 @@ fn today() -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The Gregorian date so many days after 1970-01-01: years begin in March, so that a leap day is the last.
+/// The Gregorian date this many days after 1970-01-01: years begin in March, so that a leap day is the last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

@@ -6,7 +6,7 @@
 //!   over Redis       PREFIX:digests:LIFE = `collector taken refused tag reason`, for a minute
 //! ```
 //!
-//! Each answer has all that became of reports so far, so the latest is enough. With a key, an answer without its tag is not
+//! Each answer has the counts of all reports so far, so the latest is enough. With a key, an answer without its tag is not
 //! believed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -108,7 +108,7 @@ fn shortened(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// The collector's books: what became of the reports of each meter.
+/// The collector's books: counts of the reports of each meter.
 #[derive(Debug)]
 pub(crate) struct ReportAnswers {
     collector: u64,

@@ -176,7 +176,7 @@ fn serve(mut stream: TcpStream, gate: &ReportGate<'_>, heard: impl Fn()) -> Resu
     }
 }
 
-/// Tells a meter what became of its reports, when that has changed, and not too often.
+/// Answers a meter when the counts of its reports have changed, and not too often.
 struct AnswerWriter {
     hears: bool,
     life: Option<u64>,

@@ -207,7 +207,7 @@ impl ReportSender {
     }
 }
 
-/// Hears what became of reports, and says what a person should know of it.
+/// Receives the collector's answers about reports, and reports problems to the user.
 struct AnswerListener<'a> {
     sender: &'a ReportSender,
     clock: Clock,

@@ -122,7 +122,7 @@ pub(super) enum CounterStep {
     },
     /// More than a port can receive in that time.
     Jumped,
-    /// True after so much time that counters of this width may have wrapped more than once.
+    /// True if counters of this width may have wrapped more than once in this time.
     TooLong,
     /// More bad frames than frames.
     Nonsense,

@@ -128,7 +128,7 @@ impl SwitchCore {
         }
     }
 
-    /// Gives an address to a port for good. False if the port has no room for it, or if another port has it.
+    /// Gives an address to a port permanently. False if the port has no room for it, or if another port has it.
     #[must_use]
     pub fn bind(&mut self, address: [u8; 6], port: usize) -> bool {
         address != SWITCH_ADDRESS && self.table.bind(address, port)

@@ -62,7 +62,7 @@ pub struct PortStatus {
 }
 
 impl PortStatus {
-    /// A counter by its name; 0 if there is none of that name.
+    /// A counter by its name; 0 for an unknown name.
     pub fn count(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }

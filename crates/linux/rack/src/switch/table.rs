@@ -98,7 +98,7 @@ impl AddressTable {
         Self { aging, entries: HashMap::new(), counts: vec![0; ports] }
     }
 
-    /// Gives an address to a port for good. False if the port has no room, or if another port has it already.
+    /// Gives an address to a port permanently. False if the port has no room, or if another port has it already.
     #[must_use]
     pub(super) fn bind(&mut self, address: HostAddress, port: usize) -> bool {
         let is_taken = self.entries.get(&address).is_some_and(|entry| entry.port != port);

@@ -33,7 +33,7 @@ const REPLAYS: u64 = 100;
 /// Gap between packets from which it counts as the first timeout: the shortest one, less the time that precedes the tick.
 const FIRST_TIMEOUT: Span = Span::from_ms(12);
 const SECOND_TIMEOUT: Span = Span::from_ms(27);
-/// A replay that takes as long as the run, give or take so many ms, has its problem.
+/// Tolerance in ms within which a replay that takes as long as the run has its problem.
 const ALIKE_MS: f64 = 4.0;
 
 /// Result of the short flow in one run.

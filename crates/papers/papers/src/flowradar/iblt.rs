@@ -17,7 +17,7 @@ pub(super) trait KeySum: Clone + Default {
     fn of(key: u128, packets: u64) -> Self;
     fn add(&mut self, other: &Self);
     fn take(&mut self, other: &Self);
-    /// The key of which this is the sum for so many packets, if it is one's.
+    /// The key whose sum over this many packets this is, if it is the sum of a single key.
     fn key(&self, packets: u64) -> Option<u128>;
 }
 

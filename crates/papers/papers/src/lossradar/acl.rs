@@ -60,7 +60,7 @@ enum ListKind {
     HalfDeny,
 }
 
-/// A list of rules, traffic through it, and what should become of that.
+/// A list of rules, traffic through it, and the expected decision for each flow.
 struct AclTrial {
     table: RuleTable,
     flows: Vec<(Flow, AclDecision)>,

@@ -10,7 +10,7 @@ use report::runner::{ComputedValues, Effort};
 use super::testbed::PlannedFabric;
 
 const FAILURES: u64 = 50;
-/// One failure in so many is a device, the others are links.
+/// One failure in this many is a device, the others are links.
 const DEVICES: u64 = 2;
 /// Stream of randomness.
 const FAILURE_STREAM: u64 = 3;

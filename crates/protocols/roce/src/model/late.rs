@@ -1,6 +1,6 @@
 //! Probability that corruption makes a flow late.
 //!
-//! "Packet corruption in RDMA" §3.1 and §5.2. A flow has so much time to spare (`slack`) beyond what it takes without
+//! "Packet corruption in RDMA" §3.1 and §5.2. A flow has some time to spare (`slack`) beyond what it takes without
 //! corruption. A timeout uses it up, if the timer is longer; each loss that go-back-N repairs takes a round trip; a tail
 //! that dummies show takes T and a round trip. Where the timer is so short that timeouts fit, they and repairs are each held
 //! against all of the slack.

@@ -28,7 +28,7 @@ pub use rows::{
 };
 pub use text::queues_text;
 
-/// About so many packets are asked what they see: more take more memory, and say no more.
+/// Approximate number of packets that are asked for their view; more would take memory and add nothing.
 const ASKED: u64 = 1_000_000;
 
 /// Options for replaying queues.

@@ -270,7 +270,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         }
     }
 
-    /// Writes down what became of the flow under way, as far as it came.
+    /// Records the progress of the flow under way.
     fn write_row(&mut self, id: ConnectionId) {
         let mut counters = FlowCounters::default();
         for end in id.ends() {

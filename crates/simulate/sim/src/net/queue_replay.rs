@@ -1,6 +1,6 @@
 //! Replaying switch queues: li-thesis §6.3.4.
 //!
-//! [`record`] runs a network and keeps of every packet when it left its host, how long it was and what became of it; and of some
+//! [`record`] runs a network and keeps of every packet when it left its host, its length and its fate; and of some
 //! packets what each queue that they joined held, flow by flow. [`replay`] sends packets at given times through the same network,
 //! with nobody at the ends who could react. [`compare`] says how far the queues and the drops of the two are apart.
 //!

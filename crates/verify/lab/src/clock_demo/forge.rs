@@ -21,7 +21,7 @@ const GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
 /// A node asks its parent at every interval, of at most a tenth of a second.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Forged frames, and what became of them.
+/// Forged frames, and their effects.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ForgedFrames {
     /// Sent to roots.

@@ -316,7 +316,7 @@ impl<'a> ClockNetwork<'a> {
         Ok(KillTargets { what, ..KillTargets::default() })
     }
 
-    /// Forged frames so far, and what became of them.
+    /// Forged frames so far, and their effects.
     pub(super) fn forged(&self) -> ForgedFrames {
         self.forged
     }

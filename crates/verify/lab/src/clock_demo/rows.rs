@@ -147,7 +147,7 @@ pub struct ClockDemoResult {
     pub second_roots: u64,
     /// True if waves are sealed with a key.
     pub key: bool,
-    /// Forged frames, and what became of them.
+    /// Forged frames, and their effects.
     pub forged: ForgedFrames,
     /// Result of ptp4l with the same plan; `None` if it is not installed.
     pub ptp4l: Option<Ptp4lOutcome>,

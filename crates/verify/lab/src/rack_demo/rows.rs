@@ -182,7 +182,7 @@ pub struct RackRow {
     /// UDP datagrams that senders would have sent with a processor each.
     #[serde(skip)]
     pub planned: u64,
-    /// UDP datagrams, numbered: what became of them.
+    /// Account of numbered UDP datagrams.
     pub sent: u64,
     pub delivered: u64,
     pub duplicates: u64,

@@ -1,4 +1,4 @@
-//! Numbered datagrams from several hosts to one, more of them than its port carries, and what became of them.
+//! Numbered datagrams from several hosts to one, more of them than its port carries, and their account.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};

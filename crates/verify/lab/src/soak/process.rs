@@ -101,7 +101,7 @@ pub(crate) fn that_know_of(path: &Path) -> Vec<String> {
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let others = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && *name != ours);
     let knows = |pid: &String| {
-        // One that has ended meanwhile, or is another user's, is none of ours.
+        // A process that has ended meanwhile, or is another user's, is not ours.
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.windows(needle.len()).any(|window| window == needle)
     };

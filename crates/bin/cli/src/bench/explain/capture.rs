@@ -13,7 +13,7 @@ const MSS: u32 = 1_448;
 const SEGMENTS: u32 = 64;
 const RTT_NS: u64 = 10_000_000;
 const STARTED_S: u64 = 1_700_000_000;
-/// One connection in so many loses this segment.
+/// One connection in this many loses this segment.
 const LOSSY: u64 = 10;
 const LOST: u32 = 15;
 

@@ -157,7 +157,7 @@ impl MeasureBasis {
         }
     }
 
-    /// Packets that so much payload of a flow fills.
+    /// Packets that this payload of a flow fills.
     fn packets(&self, flow: &FlowRow) -> u64 {
         flow.received.div_ceil(self.payload(flow).max(1))
     }

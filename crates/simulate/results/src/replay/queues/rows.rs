@@ -32,7 +32,7 @@ pub struct QueueRunRow {
     /// Samples of their send times, and the bytes of these.
     pub samples: u64,
     pub sample_bytes: u64,
-    /// One in so many packets was asked what it saw.
+    /// One in this many packets was asked for its view.
     pub one_in: u32,
     /// Differences at all ports together.
     pub queues: DifferenceOfQueues,

@@ -32,7 +32,7 @@ pub enum ReplayTags {
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayOptions {
     pub tags: ReplayTags,
-    /// One in so many packets is asked what it sees: as many as in the recording.
+    /// One in this many packets is asked for its view, as in the recording.
     pub one_in: u32,
     pub question: Option<QueueQuestion>,
 }

@@ -17,7 +17,7 @@ pub struct InflictedFault {
     pub protected_after: Duration,
 }
 
-/// One fault, and what became of the datagrams around it.
+/// One fault, and the account of the datagrams around it.
 #[derive(Clone, Debug, Serialize)]
 pub struct FaultReport {
     pub kind: &'static str,
