@@ -1,4 +1,4 @@
-//! Losses of one sender's packets, as they come to light, and what later proves that there was none.
+//! Losses of one sender's packets as they show, and later proofs that a packet was not lost.
 
 use crate::terms::{LossWitness, RepairKind};
 

@@ -107,7 +107,7 @@ pub struct RepairPhase {
     pub link: String,
     pub loss: Option<f64>,
     pub when: DisableTime,
-    /// Links that can go for repair when this one is back, and the loss that is gone then.
+    /// Links that can go for repair when this one is back, and the loss that this removes.
     pub unlocks: Vec<String>,
     pub unlocked_penalty: f64,
     pub why: String,

@@ -48,7 +48,7 @@ pub enum LinkVerdict {
     Disable,
     /// Stays, under protection.
     Protect,
-    /// Stays, and cannot be protected.
+    /// Stays in service, and cannot be protected.
     Exposed,
     /// The link was disabled by somebody else.
     Disabled,

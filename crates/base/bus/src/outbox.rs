@@ -84,7 +84,7 @@ pub struct OutboxStatus {
     pub retried: u64,
     /// Calls to the bus that failed, of any kind.
     pub failed_attempts: u64,
-    /// Dropped because the queue was full and a later message of the same key was waiting.
+    /// Messages dropped because the queue was full and a later message of the same key was waiting.
     pub coalesced: u64,
     /// Messages that were not published, because the bus had a newer one of that key.
     pub outdated: u64,

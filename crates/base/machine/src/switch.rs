@@ -37,7 +37,7 @@ pub trait SwitchProgram {
     /// and [`admits`](Self::admits) says which join a queue.
     const REPLAYS: bool = false;
 
-    /// True if the program wants to see frames leave. If not, a driver may send them on their way ahead of time.
+    /// True if the program wants to see frames leave. If not, a driver may forward them ahead of time.
     fn watches_departures(&self) -> bool {
         false
     }

@@ -51,7 +51,7 @@ pub struct ExchangeFrame {
     pub given: u32,
     /// Term of the time that the sender has, or had last.
     pub term: SyncTerm,
-    /// Plan by which that root is a root.
+    /// Epoch of the plan that makes that node the root.
     pub epoch: SyncEpoch,
     /// True if the sender knows the time.
     pub synchronized: bool,

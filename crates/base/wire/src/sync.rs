@@ -25,7 +25,7 @@ const ELECTED: u8 = 1;
 /// The longest time in a field of 48 bits: four minutes.
 const LONGEST: u64 = (1 << 48) - 1;
 
-/// Term of one root: it identifies the time that a message carries. The later one of two is believed.
+/// Term of one root: it identifies the time that a message carries. A node believes the later of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SyncTerm {
     /// Counted up by whoever becomes the root. The first is 1: before it there was none.

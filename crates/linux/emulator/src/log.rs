@@ -9,7 +9,7 @@ use linux::clock::time_of_day;
 /// Callback for a file that cannot be written, with the reason.
 pub(super) type FileErrorHandler = Box<dyn FnMut(&str) + Send>;
 
-/// A capture of corrupted frames whose troubles end nothing: frames that are not kept are counted.
+/// A capture of corrupted frames. Its errors do not end the wire: frames that it cannot keep are counted.
 pub(super) struct CorruptionLog {
     path: PathBuf,
     capture: Capture,

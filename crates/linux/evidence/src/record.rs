@@ -210,7 +210,7 @@ fn event_packet(at: u64, line: &str) -> EnhancedPacket<'_> {
     EnhancedPacket { interface: EVENTS, at, len, bytes, ..EnhancedPacket::default() }
 }
 
-/// The frame up to the end of its header of TCP, without any payload; `None` for other frames. Later fragments have no header.
+/// The frame up to the end of its TCP header, without payload; `None` for other frames. Later fragments have no header.
 fn tcp_headers(frame: &[u8]) -> Option<&[u8]> {
     let layer = Layers::of(frame)?.ip.filter(|layer| layer.protocol == ip::TCP)?;
     let offset = frame.get(layer.transport + 12).filter(|_| !layer.is_later_fragment());

@@ -112,7 +112,7 @@ impl JournalEntry {
 }
 
 impl fmt::Display for JournalEntry {
-    /// One line, as a log has it; the reader's log has the time.
+    /// One line for a log, without the time, which the reader's log adds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.deed, self.outcome) {
             (ActionKind::State | ActionKind::Health, _) => {}

@@ -2,8 +2,8 @@
 //! place of packets: XDP programs, filters and queues that sort packets, rules that go by the index. With `--keep-name`,
 //! also rules that go by the name.
 //!
-//! None of it can be moved without knowing what it is meant for. So it is refused, with the command that shows it, before
-//! anything is changed: a rule that no longer matches is a door that is open without a word.
+//! hitless cannot move these things, because it does not know their purpose. It refuses a take-over with the command that shows
+//! them, before it changes anything: a rule that no longer matches would silently open a door.
 
 use super::{StandInConfig, SystemError};
 use linux::net::{FirewallMention, InterfaceInfo, MentionKind, Netlink, xtables_mentions};

@@ -159,7 +159,7 @@ impl Dcqcn {
         }
     }
 
-    /// α as of the last time that it was needed.
+    /// α at the time at which it was last needed.
     pub fn alpha(&self) -> f64 {
         self.alpha.value
     }

@@ -56,7 +56,7 @@ impl Default for NumberModel {
 pub(crate) struct RangeEncoder {
     low: u64,
     range: u32,
-    /// The byte before those that are certain to follow unless a carry comes, and how many of 0xff follow it.
+    /// A byte that a carry may still change, and the number of bytes 0xff behind it.
     held: u8,
     behind: u64,
     out: Vec<u8>,

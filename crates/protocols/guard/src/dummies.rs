@@ -59,7 +59,7 @@ impl Dummies {
         if self.left > 0 { Time::ZERO } else { self.next }
     }
 
-    /// Time at which the next dummy is due if there is nothing else to send, which is so from now on.
+    /// Time of the next dummy, from a moment on at which there is nothing else to send.
     pub fn due(&mut self, now: Time) -> Time {
         if self.pace.endless || self.left > 0 && self.pace.after == Span::ZERO {
             return Time::ZERO;

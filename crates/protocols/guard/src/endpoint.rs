@@ -279,8 +279,8 @@ impl<B: FrameBody> Endpoint<B> {
         self.lines.iter().fold(Bytes::ZERO, |sum, line| sum + line.rx.held())
     }
 
-    /// True if nothing is being recovered, waited for or held back: the next frame will pass as the last did. Frames
-    /// may still be held: a rotating buffer in order stays as long as it is.
+    /// True if nothing is being recovered, waited for or held back: the next frame will pass as the last did. Frames may still
+    /// be held, because a rotating buffer keeps its length.
     pub fn is_calm(&self) -> bool {
         let calm = |line: &ClassPair<B>| !line.tx.is_paused() && !line.tx.is_retransmitting() && line.rx.is_calm();
         matches!(self.life.state(), SessionState::Active | SessionState::Dormant) && self.lines.iter().all(calm)

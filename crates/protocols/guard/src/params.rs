@@ -147,7 +147,7 @@ pub struct Params {
     pub first_seq: Seq,
     /// Times of the life cycle.
     pub session: SessionTiming,
-    /// Time for which the peer may leave what we sent unanswered before it is taken for gone. Time counts only while
+    /// Time after which a peer that does not answer counts as gone. Time counts only while
     /// dummies go out, see `crate::silence`.
     pub patience: Span,
     /// Limits of the automatic mode; `None` keeps the mode as it is.

@@ -1,11 +1,10 @@
 //! Time that the answer to a notice takes, which decides when a missing frame is worth asking for again.
 //!
-//! A notice asks for a frame, and its retransmission is the answer. On a bare wire that takes microseconds; where a queue
-//! lies behind the card, as long as the queue is. Who asks again sooner gets the frame twice, and makes the queue
-//! longer. So the wait follows what was measured, as TCP's does (RFC 6298): the smoothed round trip and four times
-//! its variation. An answer to a repeated question is ambiguous (Karn's rule), but it cannot have taken longer
-//! than since the first question. Until an unambiguous answer comes, the wait is that long; otherwise a queue that grew suddenly
-//! would never be measured.
+//! A notice asks for a frame, and its retransmission is the answer. On a bare wire that takes microseconds; with a queue
+//! behind the card, it takes as long as that queue. Who asks again sooner gets the frame twice, and makes the queue longer. So
+//! the wait follows what was measured, as TCP's does (RFC 6298): the smoothed round trip and four times its variation. An
+//! answer to a repeated question is ambiguous (Karn's rule), but it cannot have taken longer than since the first question.
+//! Until an unambiguous answer comes, the wait is that long; otherwise a queue that grew suddenly would never be measured.
 //!
 //! From the second repetition on, the wait for the same frame doubles. Hence the bound: within a round trip `R` that nobody
 //! expected a frame is asked for at most `2 + log2(R / floor)` times, and those that follow once.

@@ -15,11 +15,11 @@
 //! | §3.2.5 not enough bits, swapping | [`Melo`] |
 //!
 //! **Not enough bits.** A packet that there are no bits for is dropped, as go-back-N drops it. What brings it back: a
-//! receiver that tracks nothing sends a bare NACK, once for each expected PSN, and its sender goes back there. One that
-//! tracks something has already reported its first hole. Once bits are free again, a later packet makes a hole of what
-//! was dropped, and the receiver reports it. If nothing comes later, or the report is lost, the sender times out. A
-//! sender without bits goes back to the first hole that it could not keep. A receiver has no timer: if its peer dies
-//! behind a gap, the blocks stay taken until the connection is swapped out or dropped.
+//! receiver that tracks nothing sends a bare NACK, once for each expected PSN, and its sender goes back there. A connection
+//! that tracks something has already reported its first hole. Once bits are free again, a later packet makes a hole of what
+//! was dropped, and the receiver reports it. If nothing comes later, or the report is lost, the sender times out. A sender
+//! without bits goes back to the first hole that it could not keep. A receiver has no timer: if its peer dies behind a gap,
+//! the blocks stay taken until the connection is swapped out or dropped.
 //!
 //! Invariants: on the chip a connection takes 20 bytes at the receiver and 8 at the sender, and blocks; each block of a
 //! pool is free or in the bitmap of one connection, never both; a connection that ends gives its blocks back.

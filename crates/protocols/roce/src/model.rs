@@ -24,9 +24,9 @@
 //!   "Per packet" is the paper's; "per flow" is what somebody who waits for flows meets.
 //! - Dummies cost E(1/S)·62/1086 of a flow's bytes on average over flows, and 62/1086/E(S) of a link's.
 //! - A tail is as long as any other packet in the paper; in truth it is shorter, and suffers less ([`FrameLengths::tail`]).
-//! - Theorem 12 takes the way ahead as clean. If it corrupts too, a dummy is lost on either way; and the copies of a
-//!   repeated tail are as long as the tail. Its dummies are answered each by itself; but behind one that is lost, all
-//!   others draw a single NAK. So more dummies help less than it says, and copies of NAKs help here, too.
+//! - Theorem 12 takes the way ahead as clean. If that link corrupts too, a dummy may be lost in either direction. Copies of a
+//!   repeated tail are as long as the tail. Its dummies are answered each by itself; but behind one that is lost, all others
+//!   draw a single NAK. So more dummies help less than it says, and copies of NAKs help here, too.
 //! - The retransmission can be lost only if a NAK came through; a tail can be NAKed only if a dummy did.
 //! - 0.06 stands for both 62/1086 (0.0571) and 68/1086 (0.0626), and Eq. 1 says 0.000 6 β where that gives 0.06 β.
 //!   "P_dummy = 0.06^(N+1) P_repeat" should have N. Two theorems are called 8; the second is 9 here.

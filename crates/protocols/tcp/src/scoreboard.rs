@@ -40,7 +40,7 @@ pub(super) struct Scoreboard {
     sacked: u64,
     sacked_segments: u32,
     lost_segments: u32,
-    /// Ever found lost; and copies that were.
+    /// Segments ever marked lost, and copies that were.
     lost_ever: u64,
     lost_copies: u64,
     sacked_ranges: StreamRanges,

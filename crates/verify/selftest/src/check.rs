@@ -32,7 +32,7 @@ pub(crate) struct RunCheck {
     /// Losses that one capture alone could have shown; some of them may be missed.
     pub missed: Vec<String>,
     pub losses: LossCounts,
-    /// The kernel did something else than the case is about.
+    /// The kernel did not do what the case tests.
     pub is_other: bool,
 }
 

@@ -78,8 +78,8 @@ impl OutboxQueue {
         *self.of_key.entry(key.clone()).or_default() += 1;
         QueuedMessage { key, message, attempts: 0, repeated }
     }
-    /// Panics if the counts are wrong, something new waits before what is repeated, or more than `room` messages wait though
-    /// some are outlived.
+    /// Panics if the counts are wrong, a new message waits before a repeated one, or more than `room` messages wait though
+    /// some are superseded.
     pub(super) fn check_invariants(&self, room: usize) {
         let mut of_key = BTreeMap::new();
         for waiting in &self.waiting {

@@ -19,7 +19,7 @@ const LONGEST_LINE: usize = 4_096;
 const SHOWN: usize = 200;
 const CHUNK: usize = 16 << 10;
 
-/// One reply: a value, or the server's words about why there is none.
+/// One reply: a value, or the server's error text.
 pub(super) type Reply = Result<Value, String>;
 
 /// Reason why there will be no further reply on this connection.

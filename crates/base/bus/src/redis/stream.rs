@@ -14,8 +14,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use super::address::RedisAddress;
 use crate::time::instant;
 
-/// Longest time that an answer may take from its first byte to its last, beyond the wait for the first: a server that sends a byte
-/// now and then would otherwise be waited for without end.
+/// Longest time from the first to the last byte of an answer. Without it a server that sends a byte now and then would hold
+/// the caller for ever.
 const WHOLE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -24,7 +24,8 @@ enum Socket {
     Unix(UnixStream),
 }
 
-/// Waits up to a limit for each byte, and not beyond a time for all of them; below TLS, so that a handshake is bounded too.
+/// A stream with a limit on the wait for each byte and on the time of all bytes. It is below TLS, so handshakes are bounded
+/// too.
 pub(super) struct BoundedSocket {
     socket: Socket,
     limit: Duration,

@@ -32,7 +32,7 @@ pub enum SessionRefusal {
     Window,
     /// The peer's longest frame is another.
     Mtu,
-    /// The peer seals frames in another way.
+    /// The peer seals frames differently.
     Seal,
     /// This end was deactivated, and protection has not been asked for since.
     Deactivated,

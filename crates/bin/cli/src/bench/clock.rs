@@ -183,7 +183,7 @@ fn timed(fabric: String, graph: &Graph, rounds: u32) -> Result<FabricPlanTiming,
     })
 }
 
-/// One more link or node fails; one in five is a node, and one in ten the root's neighbourhood.
+/// Lets one more link or node fail; one in five is a node, and one in ten is near the root.
 fn fail(graph: &mut Graph, random: &mut Random) -> String {
     let pick = |random: &mut Random, count: usize| (random.unit() * count as f64) as u32 % count as u32;
     let near_root = graph.usual_root().filter(|_| random.unit() < 0.1);

@@ -53,7 +53,7 @@ impl LinkContext {
         self.run = None;
     }
 
-    /// Puts a frame on its way with its number in its addresses; gives the packet back if it cannot have it there.
+    /// Sends a frame with its number in its addresses; returns the packet if its number does not fit there.
     #[inline]
     pub(super) fn put_stamped(&mut self, packet: LinkPacket<PoolFrame>) -> Option<LinkPacket<PoolFrame>> {
         if !self.stamper.is_used() {

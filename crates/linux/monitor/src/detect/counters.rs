@@ -169,8 +169,8 @@ impl PortBaseline {
     }
 }
 
-/// Difference of two values of a counter, and whether it wrapped; `None` if the counter started over. A wrap makes at
-/// most `most`.
+/// Difference of two values of a counter, and whether it wrapped; `None` if the counter started over. A wrap explains at most
+/// `most` frames.
 fn difference(before: u64, now: u64, bits: u32, most: u64) -> Option<(u64, bool)> {
     if now >= before {
         return Some((now - before, false));

@@ -190,7 +190,7 @@ impl Detector {
         self.condition() == Condition::Corrupting || self.record.is_marked(self.clock.age(), &self.limits)
     }
 
-    /// A few words for a table: what keeps the port from being watched, or its alarm from ending, or was odd last.
+    /// Short text for a table: the reason why the port is not watched or its alarm does not end, or the last oddity.
     pub fn note(&self) -> String {
         let now = self.clock.age();
         let held = self.record.held(now, &self.limits.damping);
@@ -224,7 +224,7 @@ impl Detector {
         Some(note)
     }
 
-    /// An identity of zero is none: sources that cannot distinguish devices use it.
+    /// Sources that cannot distinguish devices use an identity of zero, which identifies nothing.
     fn is_other_device(&mut self, identity: u64) -> bool {
         if identity == 0 {
             return false;

@@ -286,7 +286,7 @@ impl SwitchCore {
         }
     }
 
-    /// A frame has left its queue, or was dropped at it.
+    /// Called after a frame has left its queue or was dropped at it.
     fn gone(&mut self, frame: QueuedFrame) {
         if let Some(reserving) = &mut self.reserving {
             reserving.switch.on_gone(frame.charge);

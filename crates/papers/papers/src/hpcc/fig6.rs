@@ -6,7 +6,7 @@ use report::runner::{ComputedValues, Effort};
 use super::runs::{HpccRun, HpccTask, SeedValues, run_all};
 
 const SIGNALS: [&str; 2] = ["tx", "rx"];
-/// An excursion goes above the one and ends below the other, in bytes.
+/// Thresholds in bytes: an excursion begins above the first and ends below the second.
 const HIGH: f64 = 10_000.0;
 const LOW: f64 = 5_000.0;
 /// A queue of no more than the packet that is being sent.

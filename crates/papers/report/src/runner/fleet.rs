@@ -150,7 +150,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// The week that the paper's figure shows, and the year, for each constraint.
+/// Results for each constraint: of the week in the paper's figure, and of the year.
 fn over_time(years: &[Years]) -> Vec<Chart> {
     const WEEK: (f64, f64) = (245.5, 252.5);
     const A_DAY: usize = 4;

@@ -14,7 +14,7 @@ pub struct GraphNames<'a> {
     numbers: HashMap<&'a str, GraphNode>,
 }
 
-/// A name that nothing in the graph has, and one that it may have meant.
+/// An unknown name, with the nearest known one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownMember {
     what: &'static str,

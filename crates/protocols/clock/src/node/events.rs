@@ -38,7 +38,7 @@ pub enum SyncRejection {
     EarlierTerm,
     /// This wave, or a later one, was heard before.
     Replay,
-    /// More waves have passed than can have since the last one.
+    /// The number of waves grew by more than the time since the last one allows.
     Future,
     /// The time in it and the node's own cannot both be right.
     Invalid,

@@ -14,8 +14,8 @@ struct TreeRow<'a> {
 }
 
 impl PlanFile {
-    /// Refuses a plan that names a node twice, that listens to nodes without a row, or whose parents do not lead to the root. Whoever
-    /// follows the parents of a plan that passes comes to an end.
+    /// Refuses a plan that names a node twice, that listens to nodes without a row, or whose parents do not lead to the root.
+    /// A walk along the parents of a plan that passes ends.
     pub(crate) fn check_tree(&self) -> Result<(), PlanFileError> {
         let rows = self.tree_rows()?;
         for (what, name) in [("the root", &self.root), ("the backup root", &self.backup_root)] {

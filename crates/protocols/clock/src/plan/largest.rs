@@ -68,7 +68,7 @@ impl Largest<'_> {
         sound.min_by_key(|ring| self.cost(ring, avoided))
     }
 
-    /// The best loop of the backup root and a way that leads back to it.
+    /// The best loop: the backup root and a path that leads back to it.
     fn closing(&self, open: &BackupGraph, avoided: &HashSet<GraphLink>) -> Option<Ring> {
         let first = self.backup_root;
         let reached = |node: GraphNode| open.depth[node.index()] != NONE && node != first;

@@ -4,8 +4,8 @@
 //!   Y(n) = A R(n)        R_j(n+1) = R_j(n) / max_i { Y_i(n) A_ij / C_i }
 //! ```
 //!
-//! The Lemma says that (i) rates are feasible after one step, (ii) never fall afterwards, (iii) are constant and Pareto optimal
-//! after as many steps as there are resources. (i) and (ii) hold. (iii) does not: paths whose rates are settled still load other
+//! The Lemma says that (i) rates are feasible after one step, (ii) never fall afterwards, (iii) are constant and Pareto
+//! optimal after as many steps as there are resources. (i) and (ii) hold. (iii) does not hold: settled paths still load other
 //! resources, which therefore only approach their capacity. The limit is Pareto optimal. See [`RateNetwork::counterexample`].
 
 /// Resources with capacities, and paths over them.

@@ -66,7 +66,7 @@ pub(super) struct SendContext<B> {
     pub(super) listed: bool,
     pub(super) state: ContextState,
     pub(super) marking: BurstMarking,
-    /// Number of the burst that is open, or was last.
+    /// Number of the open burst, or of the last one.
     pub(super) burst: u32,
     pub(super) to: HostKey,
     class: u8,

@@ -97,8 +97,8 @@ impl PortClocks {
         PortReservation { send, recv, counted: (0, 0) }
     }
 
-    /// The host of a port is gone. As output, the port stays taken for as long as it was: others may have slots there, and
-    /// would meet those that are given out next.
+    /// The host of a port is gone. As output, the port keeps its time: other hosts may have slots there, which must not meet
+    /// new ones.
     pub(super) fn clear_input(&mut self, port: u16) {
         *self.input.write(usize::from(port)) = Time::ZERO;
     }

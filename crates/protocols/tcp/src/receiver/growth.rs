@@ -2,8 +2,8 @@
 //! `tcp_rcvbuf_grow`).
 //!
 //! Once a round trip, what was read in it is compared with the round trip before. If it was more, the buffer must hold what
-//! the sender may have sent a round trip later: twice as much, and more while the sender is speeding up. How long a round
-//! trip is, a receiver learns from timestamps, or from how long a window takes to arrive.
+//! the sender may have sent a round trip later: twice as much, and more while the sender is speeding up. A receiver learns the
+//! round trip from timestamps, or from the time in which a window arrives.
 
 use units::{Span, Time};
 

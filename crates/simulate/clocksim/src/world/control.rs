@@ -69,7 +69,7 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
         roots.max_by_key(|node| self.nodes[*node].term())
     }
 
-    /// The controller has been told of a turn, and will answer, unless it is about to anyway.
+    /// Tells the controller of a turn; it will answer, unless an answer is due anyway.
     pub(super) fn request_control(&mut self, at: Time) {
         if self.controls.is_empty() {
             self.schedule_control(at);

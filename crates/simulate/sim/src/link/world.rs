@@ -87,7 +87,7 @@ impl<'a, M: LinkMachine<Inner = SimFrame>> World<'a, M> {
         self.outcome(interrupted)
     }
 
-    /// Ends a run early: what is on its way still arrives, so that all that is missing in the end is lost.
+    /// Ends a run early. Frames under way still arrive, so every missing frame is lost.
     fn stop_offering(&mut self) {
         for node in &mut self.nodes {
             node.shell.source.stop();

@@ -118,7 +118,7 @@ impl Hosts {
         (host.wakes_at != Time::NEVER).then_some(host.wakes_at)
     }
 
-    /// An end has something to send: it waits for its turn, unless it does already.
+    /// Queues an end that has something to send for its turn, unless it waits already.
     #[inline]
     pub(super) fn line_up(&mut self, id: EndId, urgent: bool) {
         let end = &mut self.ends[id];

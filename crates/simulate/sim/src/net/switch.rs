@@ -149,7 +149,7 @@ impl SimSwitch {
         self.pause_change(ingress, class, beyond)
     }
 
-    /// Change for a sender of which this much is held beyond what is reserved.
+    /// Change of the pause state for a sender that holds this much beyond its reserved buffer.
     fn pause_change(&mut self, ingress: &mut Ingress, class: u8, beyond: u64) -> PauseChange {
         let Some(pfc) = self.settings.pfc else { return PauseChange::None };
         let free = self.settings.buffer.get().saturating_sub(self.kept + self.shared);

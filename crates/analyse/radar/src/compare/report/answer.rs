@@ -29,7 +29,7 @@ pub struct LossAnswer {
     flows: Vec<FlowLossLine>,
     /// Packets of UP before DOWN's capture began and after it ended: not judged.
     outside: OutsidePackets,
-    /// Packets of DOWN that UP lacks, and whether UP has packets of their way back.
+    /// Packets of DOWN that UP lacks; true if UP has packets of the other direction.
     only_down: u64,
     both_directions: bool,
     /// Packets of DOWN from before or after UP's capture.

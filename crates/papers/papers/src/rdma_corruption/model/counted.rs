@@ -1,8 +1,8 @@
 //! Flows with a timeout, counted in simulation, beside what the model expects of the same flows.
 //!
-//! Each case lets one cause of timeouts be by keeping the others away: a direction without corruption, or more copies and
-//! dummies than can all be lost. Where nothing is kept away, all causes are counted together. What is compared is the share
-//! of flows that had a timeout, since a flow that had one may have another.
+//! Each case isolates one cause of timeouts. It excludes the others by a direction without corruption, or by more copies and
+//! dummies than can all be lost. Where nothing is kept away, all causes are counted together. What is compared is the share of
+//! flows that had a timeout, since a flow that had one may have another.
 
 use report::claim::{ClaimError, MeasuredValue, RunScale, number};
 use report::runner::Effort;

@@ -231,7 +231,7 @@ impl ReservingProgram {
         }
     }
 
-    /// The receiver is shown what was granted to its sender.
+    /// Shows the receiver the grants of its sender.
     fn copy(&mut self, at: SwitchPort, frame: &SimPacket, reply: &ReserveMessage, sender: HostKey) {
         let Some(message) = ReservingSwitch::copy_for_receiver(reply, sender) else { return };
         self.copies.push((at, *frame));

@@ -18,7 +18,7 @@ pub struct QueueComparison {
     pub ports: Vec<(DirectedLink, QueueDifference, DropDifference)>,
 }
 
-/// Queue content difference, over what packets saw in both; in MTU.
+/// Queue content difference in MTU, over the packets with a view in both.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueueDifference {
     /// Packets at queues that were compared.

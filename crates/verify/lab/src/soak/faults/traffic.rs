@@ -48,7 +48,7 @@ impl TrafficPulse {
     /// True if no more of the `sent` datagrams of each end are expected: the last ones have arrived, or none has for a long
     /// time. On a busy machine, datagrams may wait long before a daemon.
     pub(crate) fn is_over(&self, sent: [u64; 2], now: Duration) -> bool {
-        /// Longer than any machine keeps a daemon from running.
+        /// A time longer than any machine keeps a daemon from running.
         const LONG: Duration = Duration::from_secs(3);
         let arrived = |end: usize| self.reached[end].load(Ordering::Relaxed) >= sent[end];
         let quiet = |end: usize| now > Duration::from_micros(self.last[end].load(Ordering::Relaxed)) + LONG;
