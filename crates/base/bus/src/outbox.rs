@@ -286,7 +286,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues again what the bus has lost: of each key all that was published lately, or else the latest.
+    /// Queues messages again that the bus has lost: for each key all recent ones, or else the latest.
     fn put_back(&mut self) -> Result<(), BusError> {
         if self.told.is_empty() {
             return Ok(());

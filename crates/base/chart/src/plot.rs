@@ -107,8 +107,7 @@ impl Area {
     }
 }
 
-/// A line of any number of points as it can be seen: where many fall into half a unit, its first and last and its
-/// extremes.
+/// The visible part of a line: where many points fall into half a unit, only the first, the last and the extremes.
 pub(super) fn reduced(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let column = |(x, _): &(f64, f64)| (x * 2.0).floor();
     let by_height = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);

@@ -30,7 +30,7 @@ pub struct IntHop {
 /// Telemetry that a data packet collected on its way and its acknowledgement brought back.
 #[derive(Clone, Copy, Debug)]
 pub struct TelemetrySample<'a> {
-    /// XOR of the numbers of the switches on the way, 12 bits: another value means another path.
+    /// XOR of the numbers of the switches on the path, 12 bits; a different value means a different path.
     pub path: u16,
     /// One entry for each switch, the first first.
     pub hops: &'a [IntHop],

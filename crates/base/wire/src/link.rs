@@ -136,8 +136,8 @@ impl Gap {
     }
 }
 
-/// Report of a receiver to the sender: everything up to `latest` has arrived or been given up, except the gaps listed. A
-/// gap beyond `latest` may be listed too: it is a request all the same.
+/// Report of a receiver to the sender: everything up to `latest` has arrived or been given up, except the gaps listed. A gap
+/// beyond `latest` may be listed too, and is a request as well.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feedback {
     /// The class that it is about.

@@ -197,7 +197,7 @@ fn without_number(error: &io::Error) -> String {
     text.split_once(" (os error ").map_or(text.as_str(), |(text, _)| text).to_owned()
 }
 
-/// The process that started the test binaries: its id, and when it started, since ids are used again.
+/// The process that started the test binaries: its id and its start time, since ids are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ParentProcess {
     process: u32,

@@ -1,6 +1,6 @@
 //! A TUN interface: a program takes the place of the network behind it, and sees IP packets.
 //!
-//! With a vnet header, so that a super-packet of the host comes in one piece, as it would be handed to a card. The interface
+//! The device has a vnet header, so a super-packet of the host arrives in one piece, as a card would get it. The interface
 //! ends with the descriptor.
 
 #![expect(unsafe_code, reason = "talks to the kernel")]

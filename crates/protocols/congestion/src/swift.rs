@@ -9,8 +9,8 @@
 //!   target = base + hops · h + clamp(α_fs/√cwnd + β_fs, 0, range)
 //! ```
 //!
-//! A window below one packet is a pace of one packet in rtt/cwnd. Base is the site's round trip, half of it for one way, and what
-//! the configuration allows on top.
+//! A window below one packet is a pace of one packet in rtt/cwnd. The base is the site's round trip, or half of it for one-way
+//! delays, plus the allowance of the configuration.
 
 use units::{Rate, Span, Time};
 

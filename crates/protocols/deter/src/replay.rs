@@ -18,7 +18,7 @@ use crate::digest::{DIGEST_EVERY, SegmentDigest};
 use crate::log::{ConnectionLog, LogError, LogFault};
 use crate::{LogLevel, LogSide, LoggedHandshake};
 
-/// Frames of an end that are kept for the other: more than are on their way at the same time.
+/// Frames of an end that are kept for the other: more than can be under way at once.
 const KEPT: usize = 1 << 17;
 
 /// Content of a frame that left an end.

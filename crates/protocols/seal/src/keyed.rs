@@ -92,7 +92,7 @@ impl KeyedSeal {
         self.greeting.next_at()
     }
 
-    /// Seals a frame. Without a session there is nothing to seal it with, and what is written opens nowhere.
+    /// Seals a frame. Without a session there is no key, and the sealed frame opens nowhere.
     #[inline]
     pub fn write(&mut self, parts: &[&[u8]], out: &mut [u8]) {
         let Some(keys) = &self.keys else { return out.fill(0) };

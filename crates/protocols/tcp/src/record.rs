@@ -167,7 +167,7 @@ impl DeliveredBytes {
         }
     }
 
-    /// RFC 8985 §6.2, step 2: too soon for the copy that left last.
+    /// RFC 8985 §6.2, step 2: the answer is too early for the last copy.
     fn may_be_an_earlier_copy(&self, record: &SegmentRecord) -> bool {
         before(self.echo, timestamp(record.sent_at)) || self.now.since(record.sent_at) < self.min_rtt
     }

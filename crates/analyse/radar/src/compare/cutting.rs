@@ -1,6 +1,6 @@
 //! Super-frames while captures are compared.
 //!
-//! Captures without super-frames never pay for this: their first long frame stops the attempt, both captures are surveyed
+//! Captures without super-frames cost nothing extra. The first long frame stops the attempt; then both captures are surveyed
 //! for the sizes of their packets, and the next attempt cuts. The comparison shows errors that the survey cannot avoid:
 //! packets of both captures that overlap without being the same.
 //!

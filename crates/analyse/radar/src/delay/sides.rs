@@ -86,7 +86,7 @@ impl PairEvidence {
     }
 }
 
-/// Gathers what packets say of the sides of their hosts.
+/// Collects evidence from packets about the sides of their hosts.
 #[derive(Debug)]
 pub(super) struct DirectionEvidence {
     drift: OffsetDrift,

@@ -169,7 +169,7 @@ impl<'a> ValidDigest<'a> {
 
 const SPARSE: u16 = 1 << 15;
 
-/// The most cells of a digest of which only `written` are written: a few bytes must not claim much memory.
+/// Largest number of cells of a digest whose form has only `written`, so that a few bytes cannot claim much memory.
 fn most_sparse(written: usize) -> usize {
     (1 << 16).max(written.saturating_mul(16))
 }

@@ -11,7 +11,7 @@ use super::reply::MOST_BYTES;
 use crate::BusError;
 use crate::message::Message;
 
-/// Keys looked at in one step of a scan, and keys read in one go: as many of the longest as fit into one answer.
+/// Keys per step of a scan, and keys read at once: as many of the longest as fit into one answer.
 const SCANNED: usize = 1_000;
 const READ: usize = MOST_BYTES / LONGEST - 1;
 /// Bytes of all names that a scan may find, and of all messages that are read at once: those of some hundred thousand ports.

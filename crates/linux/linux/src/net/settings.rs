@@ -1,6 +1,6 @@
 //! Settings of one interface under `/proc/sys/net`: `ipv4/conf/eth1/rp_filter` and its like.
 //!
-//! They are read and written as files, since netlink has no door to most of them. The files are those of the calling
+//! They are read and written as files, since netlink offers most of them nowhere. The files are those of the calling
 //! thread's namespace. A setting that cannot be read (a secret that nobody has set) or cannot be written is none; nor is
 //! one that follows from another.
 

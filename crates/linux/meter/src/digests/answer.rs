@@ -203,7 +203,7 @@ impl CollectorVerdicts {
         self.collectors.push_back((answer.collector, latest));
     }
 
-    /// Reports taken and refused, by all of them, of so many that were sent.
+    /// Reports taken and refused, summed over the collectors; each at most `sent`.
     pub(crate) fn totals(&self, sent: u64) -> (u64, u64) {
         let all = || self.collectors.iter().map(|(_, latest)| latest).chain([&self.former]);
         let sum = |of: fn(&(u64, u64)) -> u64| all().map(of).fold(0, u64::saturating_add);

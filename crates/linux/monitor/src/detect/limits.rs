@@ -51,7 +51,7 @@ pub struct Damping {
     pub penalty: f64,
     /// Time in which half of it is forgiven: 40 minutes.
     pub half_life: Duration,
-    /// Penalty from which on the port is not cleared: 1500, which is a second raise within 40 minutes.
+    /// Penalty from which on the port is not cleared: 1500, which a second raise within 40 minutes reaches.
     pub suppress: f64,
     /// Penalty below which an alarm may be cleared again: 750.
     pub reuse: f64,

@@ -117,7 +117,7 @@ impl RackSwitch {
         }
     }
 
-    /// All that can be done now. True if anything was.
+    /// Does everything that is possible without waiting. True if anything was.
     fn turn(&mut self, clock: &Clock) -> io::Result<bool> {
         self.arrivals.clear();
         let began = clock.now();

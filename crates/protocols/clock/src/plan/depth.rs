@@ -6,7 +6,7 @@
 use super::ClockPlan;
 use crate::graph::GraphNode;
 
-/// ε of each level: what a hop's time stamps may be wrong by.
+/// ε of each level: the error of a hop's time stamps.
 const NS_PER_LEVEL: u32 = 5;
 /// Maximum drift between two clocks.
 const DRIFT_PPM: u32 = 200;

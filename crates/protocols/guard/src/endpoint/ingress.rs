@@ -171,7 +171,7 @@ impl<B: FrameBody> Endpoint<B> {
         }
     }
 
-    /// Does what the life cycle decided.
+    /// Carries out a decision of the life cycle.
     pub(super) fn follow<O: Out<Self>>(&mut self, now: Time, step: SessionStep, out: &mut O) {
         match step {
             SessionStep::Nothing => {}

@@ -6,9 +6,9 @@
 //!   else   outReservation[dst] −= 1,  inReservation[src] −= 1
 //! ```
 //!
-//! App. D.4, text only: an unsolicited frame is dropped if more than T slots are reserved. Counters are signed; what is lost
-//! on the way to the switch stays counted, and a burst that was sent unsolicited and again is counted down twice. These
-//! are the paper's, and the reason for the other three schedulers.
+//! App. D.4, text only: an unsolicited frame is dropped if more than T slots are reserved. Counters are signed; frames lost on
+//! the way to the switch stay counted, and a burst that was sent unsolicited and then again is counted down twice. These are
+//! the paper's, and the reason for the other three schedulers.
 
 use units::{Span, Time};
 use wire::reserve::Grant;

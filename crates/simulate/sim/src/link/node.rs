@@ -147,7 +147,7 @@ impl<M: Machine> NodeContext<M> {
 }
 
 impl<M: LinkMachine> LinkNode<M> {
-    /// All its frames have been offered, and none of them is on its way to the wire or awaited.
+    /// True if all its frames have been offered, and none is under way or awaited.
     pub(super) fn is_done(&self) -> bool {
         self.shell.source.is_exhausted() && self.shell.copies.is_empty() && self.machine.is_drained()
     }

@@ -18,7 +18,7 @@ const PORT: u16 = 11_211;
 pub(super) const SERVER: usize = 1;
 const KEY_LEN: usize = 64;
 const VALUE_LEN: usize = 4 << 10;
-/// Time between two looks of a server whether it is over.
+/// Time after which a server checks again if it should end.
 const TICK: Duration = Duration::from_millis(50);
 /// GETs that have waited for longer when all is over have failed.
 pub(super) const FAILED_AFTER: Duration = Duration::from_millis(100);

@@ -330,7 +330,7 @@ struct IperfRun {
     retransmitted: u64,
 }
 
-/// `None` if it was called off.
+/// `None` if it was stopped.
 fn one_run(iperf: Iperf<'_>, seconds: u64, over: &StopFlag, stop: &StopFlag) -> Result<Option<IperfRun>, SystemError> {
     /// A run that ends a little after the soak does is still worth knowing.
     const GRACE: Duration = Duration::from_secs(3);

@@ -164,7 +164,7 @@ fn longer_frames(comparison: &Comparison, captures: &Captures) -> Option<String>
     ))
 }
 
-/// Why super-frames cannot be compared.
+/// Reason why super-frames cannot be compared.
 fn uncut(comparison: &Comparison, captures: &Captures) -> String {
     let Captures { up, down, .. } = captures;
     for (name, contents) in [(up, &comparison.up), (down, &comparison.down)] {

@@ -129,7 +129,7 @@ impl SimRack {
         Some(bound.get() * (1 + self.restarts))
     }
 
-    /// The next run of the switch: all that was reserved is forgotten.
+    /// Restarts the switch, which forgets all reservations.
     fn restart(&mut self, dropped: &mut Vec<Ticket>) {
         for port in 0..self.params.ports {
             self.switch.on_port_down(port, |token| dropped.push(Ticket(token as u32)));
