@@ -16,6 +16,7 @@ use units::{Progress, Span, Time};
 use crate::ClockOutcome;
 use crate::failure::ClockFailure;
 use crate::oscillator::{DriftModel, Oscillators};
+use crate::outcome::BoundBreaches;
 use crate::scheme::ClockScheme;
 use crate::setup::{ClockSetup, SetupError};
 
@@ -57,6 +58,7 @@ struct Mesh<'a> {
     end: Time,
     outcome: ClockOutcome,
     worst_margin: i64,
+    breaches: BoundBreaches,
 }
 
 /// Runs it.
@@ -97,6 +99,7 @@ impl<'a> Mesh<'a> {
             end: Time::ZERO + setup.duration,
             outcome: ClockOutcome { scheme: setup.scheme.to_string(), nodes, ..ClockOutcome::default() },
             worst_margin: i64::MAX,
+            breaches: BoundBreaches::none(nodes),
         }
     }
 
@@ -202,7 +205,9 @@ impl<'a> Mesh<'a> {
         let error = reading.as_ps().abs_diff(at.as_ps());
         let margin = epsilon.as_ps() as i64 - error as i64;
         self.worst_margin = self.worst_margin.min(margin);
-        self.outcome.wrong += u64::from(margin < 0);
+        if margin < 0 {
+            self.breaches.record(at, node);
+        }
     }
 
     fn fail(&mut self, place: usize) {
@@ -239,6 +244,7 @@ impl<'a> Mesh<'a> {
         if self.worst_margin < i64::MAX {
             self.outcome.worst_margin_ns = self.worst_margin as f64 / 1e3;
         }
+        self.breaches.write(&mut self.outcome);
         self.outcome
     }
 }

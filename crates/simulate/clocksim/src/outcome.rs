@@ -47,6 +47,10 @@ pub struct ClockOutcome {
     pub evicted: u64,
     /// Instants at which a node's true error exceeded its ε.
     pub wrong: u64,
+    /// Nodes that were wrong.
+    pub wrong_nodes: usize,
+    /// Time of the last such instant; 0 if there was none.
+    pub wrong_until_us: f64,
     /// The smallest difference between ε and the true error.
     pub worst_margin_ns: f64,
     /// Largest possible move of the time by a change of root.
@@ -84,6 +88,33 @@ impl ClockOutcome {
         };
         measured(self).zip(measured(other)).all(|(one, other)| (one - other).abs() < ROUNDING)
             && counted(self) == counted(other)
+    }
+}
+
+/// Instants at which ε did not hold.
+#[derive(Debug)]
+pub(crate) struct BoundBreaches {
+    instants: u64,
+    is_wrong: Vec<bool>,
+    until: Time,
+}
+
+impl BoundBreaches {
+    pub(crate) fn none(nodes: usize) -> Self {
+        Self { instants: 0, is_wrong: vec![false; nodes], until: Time::ZERO }
+    }
+
+    /// Counts one; instants come in order.
+    pub(crate) fn record(&mut self, at: Time, node: usize) {
+        self.instants += 1;
+        self.is_wrong[node] = true;
+        self.until = at;
+    }
+
+    pub(crate) fn write(&self, outcome: &mut ClockOutcome) {
+        outcome.wrong = self.instants;
+        outcome.wrong_nodes = self.is_wrong.iter().filter(|wrong| **wrong).count();
+        outcome.wrong_until_us = self.until.since(Time::ZERO).as_us();
     }
 }
 

@@ -87,6 +87,8 @@ pub(crate) struct ClockWorld<'a, M: SimulatedClock> {
     queue: EventQueue<ClockEvent>,
     oscillators: Oscillators,
     nodes: Vec<M>,
+    /// Identity of the next node that starts again: terms of an earlier run are not its own.
+    next_identity: u32,
     /// Time of each node's timer event; an event at another time is stale.
     scheduled: Vec<Time>,
     /// The last wave that each node sent.
@@ -142,6 +144,7 @@ impl<'a, M: SimulatedClock> ClockWorld<'a, M> {
             queue: EventQueue::default(),
             oscillators,
             nodes,
+            next_identity: count as u32,
             scheduled: vec![Time::NEVER; count],
             sent: vec![Default::default(); count],
             scales: Vec::new(),

@@ -94,6 +94,39 @@ fn everybody_leaves_a_root_with_a_broken_clock_for_the_backup_root() {
     assert!(late.is_empty(), "{late:?}");
 }
 
+/// Second roots are common then, but whoever follows one knows by how much it may differ from it.
+#[test]
+fn losses_of_one_in_a_hundred_to_one_in_three_make_second_roots_and_nobody_wrong() {
+    let graph = Graph::fat_tree(4, HostLinks::None).unwrap();
+    let plan = plan(&graph, &PlanRequest::default()).unwrap();
+    for (seed, loss) in [1e-2, 3e-2, 1e-1, 3e-1].into_iter().enumerate() {
+        let drift = [DriftModel::Constant, DriftModel::Adversary][seed % 2].clone();
+        let duration = Span::from_ms(2_000);
+        let setup = ClockSetup { loss, drift, seed: seed as u64, ..ClockSetup::new(&graph, &plan, duration) };
+        let outcome = run(&setup);
+        assert_eq!((outcome.wrong, outcome.rejected, outcome.evicted), (0, 0, 0), "{loss}: {outcome:?}");
+        assert!(loss < 3e-2 || outcome.second_roots > 5, "{loss}: {outcome:?}");
+    }
+}
+
+/// A root that is a little too fast is followed by everybody, each outside its ε; one that is much too fast only until the backup root
+/// takes over.
+#[test]
+fn a_root_beyond_the_drift_that_is_allowed_makes_others_wrong_and_the_outcome_says_whom() {
+    let (graph, plan) = fat_tree();
+    let with_root_at = |ppm| {
+        let drift = DriftModel::Broken(graph.name(plan.root).to_owned(), ppm);
+        run(&ClockSetup { drift, log: true, ..ClockSetup::new(&graph, &plan, Span::from_ms(50)) })
+    };
+    let [slightly, much] = [200, 1_000].map(with_root_at);
+    assert_eq!((slightly.rejected, slightly.elections), (0, 0), "{slightly:?}");
+    assert!(slightly.wrong > 0 && slightly.wrong_nodes > 1 && slightly.wrong_until_us > 49_000.0, "{slightly:?}");
+    assert!(slightly.worst_margin_ns > -10.0, "{slightly:?}");
+    assert_eq!((much.elections, much.second_roots), (1, 0), "{much:?}");
+    assert!(much.wrong_nodes == graph.node_count() - 1 && much.wrong_until_us < 600.0, "{much:?}");
+    assert!((-500.0..-200.0).contains(&much.worst_margin_ns), "{much:?}");
+}
+
 fn assert_same(short: &ClockOutcome, full: &ClockOutcome) {
     assert!(short.is_same_as(full), "{short:?}\n{full:?}");
     let late = ClockOutcome { recovery_us_max: full.recovery_us_max + 0.03, ..full.clone() };

@@ -163,3 +163,17 @@ fn every_scheme_is_right_under_every_drift() {
         }
     }
 }
+
+/// Whoever comes back after a failure knows nothing, so it may begin a term with a number that it had before: its terms are told apart
+/// by the run of the node that began them.
+#[test]
+fn a_backup_root_that_comes_back_and_is_elected_again_begins_another_term() {
+    let [_, (graph, plan)] = &fabrics()[..] else { panic!("two fabrics") };
+    let (duration, seed) = (Span::from_ms(2_000), 356_814);
+    let failures = TimedFailure::random(graph, plan.root, 50, Span::from_ms(5_000), seed);
+    let controller = Span::from_ms(1_000);
+    let setup = ClockSetup { loss: 1e-2, failures, controller, seed, ..ClockSetup::new(graph, plan, duration) };
+    let outcome = simulate(&setup, &Unwatched).unwrap();
+    assert!(outcome.elections > 2, "{outcome:?}");
+    assert_eq!((outcome.wrong, outcome.wrong_nodes, outcome.wrong_until_us), (0, 0, 0.0), "{outcome:?}");
+}

@@ -14,7 +14,7 @@ use units::{Progress, Span, Time};
 use super::graph::graph;
 use super::{load_plan, wrong_plan};
 use crate::args::{ClockSimulateArgs, ClockWiringArgs};
-use crate::output::{CommandResult, Failure, print};
+use crate::output::{CommandResult, Failure, print, say};
 use crate::results::write_file;
 use crate::terminal::TerminalProgress;
 
@@ -23,6 +23,8 @@ use crate::terminal::TerminalProgress;
 struct SimulatedClocks {
     #[serde(flatten)]
     outcome: ClockOutcome,
+    /// False if any clock was ever off by more than its ε.
+    bound_held: bool,
     wall_seconds: f64,
 }
 
@@ -67,8 +69,12 @@ pub(super) fn run(args: &ClockSimulateArgs, json: bool) -> CommandResult {
     if let Some(path) = &args.csv {
         write_log(path, &outcome.log, &graph)?;
     }
-    let found = SimulatedClocks { outcome, wall_seconds: terminal.elapsed().as_secs_f64() };
+    let bound_held = outcome.wrong == 0;
+    let found = SimulatedClocks { outcome, bound_held, wall_seconds: terminal.elapsed().as_secs_f64() };
     print(json, &found, || describe(&found, &graph))?;
+    if !bound_held {
+        say(&warning(&found.outcome));
+    }
     if found.outcome.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
@@ -145,8 +151,18 @@ fn write_log(path: &Path, rows: &[ClockLogRow], graph: &Graph) -> CommandResult 
     })
 }
 
+/// Text for standard error, so that nobody takes ε from a run in which it did not hold.
+fn warning(outcome: &ClockOutcome) -> String {
+    let ClockOutcome { wrong, wrong_nodes, worst_margin_ns, wrong_until_us, .. } = outcome;
+    let beyond = Span::from_ps((worst_margin_ns.abs() * 1e3) as u64);
+    format!(
+        "warning: ε did not hold: {wrong_nodes} clocks differed from their root's by more than it, at {wrong} instants until \
+         {wrong_until_us:.1} us, by up to {beyond} more (docs/clock-protocol.md#where-ε-ends)"
+    )
+}
+
 fn describe(found: &SimulatedClocks, graph: &Graph) -> String {
-    let SimulatedClocks { outcome, wall_seconds } = found;
+    let SimulatedClocks { outcome, wall_seconds, .. } = found;
     let time = |ns: f64| Span::from_ps((ns * 1e3) as u64);
     let mut lines = vec![format!(
         "{}, {} nodes, {} waves ({} events, {wall_seconds:.2} s)",

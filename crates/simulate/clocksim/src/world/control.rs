@@ -34,7 +34,8 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
             if was_down && !self.node_down[node] {
                 // Whatever it was before, it comes back knowing nothing, and waits for a plan.
                 let part = clock::node::PlanPart { plan: self.plan_number, role: NOBODY };
-                self.nodes[node] = M::new(&self.params, node as u32, part, self.oscillators.local(node, at));
+                self.nodes[node] = M::new(&self.params, self.next_identity, part, self.oscillators.local(node, at));
+                self.next_identity += 1;
                 self.tally.forget(node);
             }
         }
@@ -191,7 +192,7 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
         let tally = self.tally;
         let ns = |span: Span| span.as_ps() as f64 / 1e3;
         let (affected, affected_switches) = tally.affected();
-        ClockOutcome {
+        let mut outcome = ClockOutcome {
             scheme: self.setup.scheme.to_string(),
             nodes: self.nodes.len(),
             eps_normal_max_ns: ns(tally.normal),
@@ -211,7 +212,6 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
             second_roots: tally.second_roots.len() as u64,
             rejected: tally.rejected,
             evicted: tally.evicted,
-            wrong: tally.wrong,
             worst_margin_ns: if tally.worst_margin == i64::MAX { 0.0 } else { tally.worst_margin as f64 / 1e3 },
             handover_max_ns: ns(tally.handover),
             waves: tally.waves,
@@ -224,7 +224,10 @@ impl<M: SimulatedClock> ClockWorld<'_, M> {
             interrupted: tally.interrupted,
             second_root_causes: tally.second_roots,
             log: tally.rows,
-        }
+            ..ClockOutcome::default()
+        };
+        tally.breaches.write(&mut outcome);
+        outcome
     }
 
     /// Median of ε over all nodes at all times between two messages, as they are at the end: each node's ε grows from what

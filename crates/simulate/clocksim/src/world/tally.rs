@@ -3,7 +3,7 @@
 use units::{Span, Time};
 
 use super::quiet::missed_after;
-use crate::outcome::{ClockLogRow, SecondRoot};
+use crate::outcome::{BoundBreaches, ClockLogRow, SecondRoot};
 use crate::setup::ClockSetup;
 
 /// ε and the true error of a node at one instant.
@@ -53,7 +53,7 @@ pub(super) struct Tally {
     pub(super) second_roots: Vec<SecondRoot>,
     pub(super) rejected: u64,
     pub(super) evicted: u64,
-    pub(super) wrong: u64,
+    pub(super) breaches: BoundBreaches,
     pub(super) worst_margin: i64,
     pub(super) handover: Span,
     pub(super) waves: u64,
@@ -92,7 +92,7 @@ impl Tally {
             second_roots: Vec::new(),
             rejected: 0,
             evicted: 0,
-            wrong: 0,
+            breaches: BoundBreaches::none(nodes),
             worst_margin: i64::MAX,
             handover: Span::ZERO,
             waves: 0,
@@ -147,7 +147,7 @@ impl Tally {
         let margin = (epsilon.as_ps() as i64).saturating_sub(error_ps.abs());
         self.worst_margin = self.worst_margin.min(margin);
         if margin < 0 {
-            self.wrong += 1;
+            self.breaches.record(at, node);
             self.log(at, Some(node), "wrong", seen);
         }
     }
