@@ -148,6 +148,51 @@ fn a_simulation_of_the_testbed_has_the_values_of_the_thesis_and_the_same_bytes_e
 }
 
 #[test]
+fn a_bound_that_did_not_hold_is_never_silent() {
+    let drift = |ppm: &str| {
+        let broken = format!("broken:core0@{ppm}");
+        let args = ["simulate", "--fat-tree", "4", "--domains", "none", "--for", "20ms", "--json", "--drift", &broken];
+        let output = run(&args);
+        assert!(output.status.success());
+        (serde_json::from_slice::<Value>(&output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (found, said) = drift("100");
+    assert_eq!((&found["bound_held"], &found["wrong"], &found["wrong_nodes"]), (&true.into(), &0.into(), &0.into()));
+    assert!(!said.contains("warning"), "{said}");
+    let (found, said) = drift("1000");
+    assert_eq!((&found["bound_held"], &found["elections"]), (&false.into(), &1.into()), "{found}");
+    let (wrong, nodes) = (found["wrong"].as_u64().unwrap(), found["wrong_nodes"].as_u64().unwrap());
+    assert!(wrong > 0 && nodes > 1, "{found}");
+    let expected = format!(
+        "warning: ε did not hold: {nodes} clocks differed from their root's by more than it, at {wrong} instants"
+    );
+    assert!(said.contains(&expected), "{said}");
+}
+
+#[test]
+fn a_plan_and_its_check_say_that_a_host_of_one_link_is_not_covered() {
+    let folder = PlanFolder::new("covers-all");
+    let topology = folder.path("fabric.toml");
+    for (hosts, covers) in [("single", false), ("none", true)] {
+        let plan = json(&["plan", "--fat-tree", "4", "--hosts", hosts, "--write-topology", &topology]);
+        assert_eq!((&plan["complete"], &plan["covers_all"]), (&true.into(), &covers.into()), "{hosts}: {plan}");
+        assert_eq!(plan["uncovered"].as_array().unwrap().is_empty(), covers);
+        let path = folder.file("plan.json", &plan.to_string());
+        let check = ["check", &path, "--topology", &topology];
+        let checked = json(&check);
+        assert_eq!((&checked["holds"], &checked["covers_all"]), (&true.into(), &covers.into()), "{hosts}");
+        let text = String::from_utf8(run(&check).stdout).unwrap();
+        assert_eq!(text.contains("except by 16 nodes"), !covers, "{text}");
+        let false_claim =
+            plan.to_string().replace(&format!("\"covers_all\":{covers}"), &format!("\"covers_all\":{}", !covers));
+        let path = folder.file("false.json", &false_claim);
+        let output = run(&["check", &path, "--topology", &topology]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8(output.stdout).unwrap().starts_with("covers_all: the plan is said to"));
+    }
+}
+
+#[test]
 fn every_wave_and_waves_in_closed_form_give_the_same() {
     let run = |more: &[&str]| {
         json(&[&["simulate", "--fat-tree", "8", "--for", "20ms", "--fail", "node:core3@5ms"], more].concat())

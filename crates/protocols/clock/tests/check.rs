@@ -181,6 +181,10 @@ fn what_a_plan_says_of_uncovered_nodes_must_hold() {
         assert!(found.len() == 1 && found[0].starts_with(starts) && found[0].contains(says), "{found:#?}");
     };
     one(checked(false, sound(), &SOUND), "complete: ", "said to be incomplete");
+    let claims =
+        |covers_all, uncovered| lines(&graph, &PlanFile { covers_all: Some(covers_all), uncovered, ..file(&SOUND) });
+    assert_eq!(claims(false, sound()), Vec::<String>::new());
+    one(claims(true, sound()), "covers_all: ", "2 have no backup parent");
     let other = vec![row("g", Some("d"), "every way to it leads through b"), row("h", None, cut_off)];
     one(checked(true, other, &SOUND), "uncovered: 'g'", "expected \"its only link leads to d\"");
     let without_e: Vec<Row> = SOUND.into_iter().filter(|row| row[0] != "e").collect();

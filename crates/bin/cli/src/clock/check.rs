@@ -14,6 +14,8 @@ use crate::output::{Failure, print};
 #[derive(Serialize)]
 struct PlanCheckResult {
     holds: bool,
+    /// True if every node has a backup parent.
+    covers_all: bool,
     violations: Vec<String>,
 }
 
@@ -37,10 +39,15 @@ pub(super) fn run(args: &ClockCheckArgs, json: bool) -> Result<ExitCode, Failure
         return Err(wrong_plan(&args.plan, &PlanFileError { line: None, problem }));
     }
     let violations: Vec<String> = file.check(&names).iter().map(ToString::to_string).collect();
-    let result = PlanCheckResult { holds: violations.is_empty(), violations };
-    print(json, &result, || match &result.violations[..] {
-        [] => format!("{}: every property holds, and every single failure is survived", args.plan.display()),
-        violations => violations.join("\n"),
+    let uncovered = file.uncovered.len();
+    let result = PlanCheckResult { holds: violations.is_empty(), covers_all: uncovered == 0, violations };
+    let plan = args.plan.display();
+    print(json, &result, || match (&result.violations[..], uncovered) {
+        ([], 0) => format!("{plan}: every property holds, and every single failure is survived"),
+        ([], some) => format!(
+            "{plan}: every property holds, and every single failure is survived, except by {some} nodes that can have no backup parent"
+        ),
+        (violations, _) => violations.join("\n"),
     })?;
     Ok(if result.holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -16,7 +16,7 @@ use crate::graph::{DomainId, Graph, GraphNames, GraphNode};
 /// Violation of a property, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanViolation {
-    /// Name of the property: `form`, `property 1` to `property 7`, `uncovered`, `complete`, `depth`, `epoch`, or the
+    /// Name of the property: `form`, `property 1` to `property 7`, `uncovered`, `complete`, `covers_all`, `depth`, `epoch`, or the
     /// failure that is not survived.
     pub what: String,
     /// Description of the violation.
@@ -45,6 +45,7 @@ impl PlanFile {
                 let mut check = PlanCheck::of(names.graph(), &plan);
                 check.properties();
                 check.uncovered(self.complete);
+                check.covers_all(self.covers_all);
                 check.figures(self);
                 check.failures();
                 check.found

@@ -21,6 +21,9 @@ pub struct PlanFile {
     /// A file that does not say claims to be.
     #[serde(default = "complete")]
     pub complete: bool,
+    /// True if every node has a backup parent, also those that cannot have one. A file need not say.
+    #[serde(default)]
+    pub covers_all: Option<bool>,
     #[serde(default)]
     pub nodes: usize,
     #[serde(default)]
@@ -161,6 +164,7 @@ impl PlanFile {
             root: graph.name(plan.root).to_owned(),
             backup_root: graph.name(plan.backup_root).to_owned(),
             complete: plan.is_complete(),
+            covers_all: Some(plan.uncovered.is_empty()),
             nodes: graph.node_count() - failed_nodes,
             links: graph.link_count() - failed_links,
             domains: graph.domains().len(),

@@ -162,7 +162,8 @@ impl PlanChange {
             }
             let stage = stage([&root, &backup_root], &rows, old);
             let complete = stage.uncovered.iter().all(|row| proven.contains(row.node.as_str()));
-            stages.push(PlanFile { complete, ..stage });
+            let covers_all = Some(stage.uncovered.is_empty());
+            stages.push(PlanFile { complete, covers_all, ..stage });
         }
         stages
     }

@@ -54,6 +54,26 @@ impl PlanCheck<'_> {
         }
     }
 
+    /// The file's statement about all nodes, whatever the reasons of those without a backup parent.
+    pub(super) fn covers_all(&mut self, says: Option<bool>) {
+        let count = self.plan.uncovered.len();
+        match says {
+            Some(true) if count > 0 => {
+                self.wrong(
+                    "covers_all",
+                    format!("the plan is said to cover every node, but {count} have no backup parent"),
+                );
+            }
+            Some(false) if count == 0 => {
+                self.wrong(
+                    "covers_all",
+                    "the plan is said to leave nodes out, but every node has a backup parent".to_owned(),
+                );
+            }
+            _ => (),
+        }
+    }
+
     /// Reason why a node cannot be covered: the file's reason if it holds, or else any reason that does.
     fn reason(&self, reach: &mut ReachAfter, node: GraphNode, says: &str) -> UncoveredReason {
         if self.plan.parent[node.index()].is_none() {
