@@ -27,7 +27,7 @@ use units::{Bytes, Rate, Time};
 
 use super::config::{MAX_MESSAGE, MAX_OUTSTANDING, packets};
 use super::irn::Timeouts;
-use super::pacer::RocePacer;
+use super::pacer::{PaceRule, RocePacer};
 use super::packet::MessagePart;
 use super::psn::{Numbering, Psn};
 use super::selective::{SelectiveConfig, SendWindow};
@@ -107,7 +107,7 @@ impl SendQueue {
             timeouts: 0,
             since: Time::ZERO,
             armed: None,
-            pacer: RocePacer::new(config.framing.wire),
+            pacer: RocePacer::new(config.framing.wire, PaceRule::of(config.framing.wire, &config.congestion)),
             controller: Controller::new(&config.congestion, &config.site),
         }
     }
@@ -237,7 +237,8 @@ impl SendQueue {
     pub(super) fn held_until(&mut self, now: Time) -> Option<Time> {
         self.controller.advance(now);
         let until = self.pacer.holds(now, self.rate())?;
-        Some(until.min(self.controller.changes_at()))
+        let change = if self.pacer.follows_changes() { self.controller.changes_at() } else { Time::NEVER };
+        Some(until.min(change))
     }
 
     /// A packet leaves whose frame has this length.
