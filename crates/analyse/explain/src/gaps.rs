@@ -238,7 +238,9 @@ impl GapContext {
         let excess = heard - answer;
         let rest = match cause {
             TimeCause::ReceiveWindow | TimeCause::Recovery => cause,
-            _ if is_ack_delay(excess, sender.tick()) && sender.before.segments <= 2 => TimeCause::DelayedAck,
+            _ if is_ack_delay(excess, sender.tick()) && (sender.before.segments <= 2 || sender.keeps_its_edge()) => {
+                TimeCause::DelayedAck
+            }
             _ if excess < self.rtt / 8 => cause,
             _ => TimeCause::Network,
         };

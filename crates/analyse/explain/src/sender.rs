@@ -210,6 +210,12 @@ impl TrackedSender {
         self.segments.len() - self.sacked_segments
     }
 
+    /// True if the last acknowledgement offered nothing new: what it acknowledged still fills the receive buffer. Linux delays
+    /// acknowledgements of any number of segments while free space shrinks.
+    pub(crate) fn keeps_its_edge(&self) -> bool {
+        self.room() < self.before.room + u64::from(self.mss)
+    }
+
     pub(crate) fn room(&self) -> u64 {
         self.edge.saturating_sub(self.nxt)
     }

@@ -281,6 +281,25 @@ fn a_delayed_acknowledgement_after_a_repair_is_named() {
     assert!(time_of(&connection, TimeCause::DelayedAck) > 40 * MS, "{connection:#?}");
 }
 
+/// Ten segments whose acknowledgement waited 42 ms beyond the round trip, with a window that moved or did not.
+fn late_ack(window: u16) -> ConnectionAnswer {
+    let mut tape = Tape::default();
+    tape.window(Server, 700).syn(0).syn_ack(20 * MS).ack(20 * MS + 50_000, Client, 0);
+    tape.send(21 * MS, Client, 2).ack(41 * MS, Server, 2 * MSS);
+    tape.send(42 * MS, Client, 10);
+    tape.window(Server, window).ack(104 * MS, Server, 12 * MSS);
+    tape.send(104 * MS + 50_000, Client, 10);
+    tape.explain()
+}
+
+#[test]
+fn a_late_acknowledgement_of_many_segments_is_a_delayed_one_if_the_window_did_not_move() {
+    let unread = 700 - (10 * MSS / 128) as u16;
+    let delayed = |window| time_of(&late_ack(window), TimeCause::DelayedAck);
+    assert!(delayed(unread) > 40 * MS, "{:#?}", late_ack(unread));
+    assert_eq!(delayed(700), 0, "{:#?}", late_ack(700));
+}
+
 #[test]
 fn a_short_retransmission_timer_is_one_all_the_same() {
     let mut tape = Tape::new();
