@@ -28,6 +28,11 @@ const MOST_QUEUE_PAIRS: u32 = 1 << 20;
 const STREAM: u64 = 1 << 40;
 
 impl TrafficTemplate {
+    /// True if TCP connections stay for the next flow.
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.queue_pairs.is_some() && !self.transport.is_rdma()
+    }
+
     /// # Panics
     /// If the plan cannot be carried out, which was found out when it was read.
     pub(crate) fn traffic(&self, number: usize, seed: u64) -> TrafficSetup {
@@ -55,14 +60,22 @@ pub(crate) fn read(
 ) -> ReadResult<TrafficTemplate> {
     let plan = work::read(table, &transport, around)?;
     let reply = table.bytes("reply", Bytes::ZERO..=work::largest_answered(&transport, around.topology))?;
-    let queue_pairs = if transport.is_rdma() { queue_pairs(table, &plan)? } else { None };
+    let is_tcp = matches!(transport, TransportSetup::Tcp(_));
+    let queue_pairs = match (transport.is_rdma(), is_tcp) {
+        (true, _) => queue_pairs(table, &plan)?,
+        (_, true) => table.small("persistent", 1..=MOST_QUEUE_PAIRS)?,
+        _ => None,
+    };
     let class = table.tiny("class", 0..=7)?.unwrap_or(0);
     let ack_class = if transport.is_rdma() { table.tiny("ack_class", 0..=7)? } else { None };
     let reply = reply.map_or(0, Bytes::get);
     let ends = [("delivered", false), ("acknowledged", true)];
     let acknowledged = table.choice("fct", &ends)?.unwrap_or(false);
-    if acknowledged && (reply > 0 || !matches!(transport, TransportSetup::Tcp(_))) {
+    if acknowledged && (reply > 0 || !is_tcp) {
         return Err(table.wrong("fct", "acknowledged: expected TCP, and no reply"));
+    }
+    if is_tcp && queue_pairs.is_some() && (acknowledged || reply > 0) {
+        return Err(table.wrong("persistent", "expected neither reply nor fct = \"acknowledged\""));
     }
     Ok(TrafficTemplate { name, transport, plan, reply, acknowledged, class, ack_class, queue_pairs })
 }

@@ -340,3 +340,22 @@ fn a_handshake_takes_a_round_trip_and_a_syn_that_is_lost_a_second() {
     assert_eq!(fct(true, vec![0]).0, shaken + Span::from_ms(1_000));
     assert_eq!(fct(true, vec![0, 1]).0, shaken + Span::from_ms(3_000));
 }
+
+#[test]
+fn flows_on_persistent_connections_complete_in_turn_and_each_once() {
+    let mut setup = many_to_one(4, 1);
+    setup.switches.port_limit = Some(Bytes::new(60_000));
+    let topology = setup.topology.clone();
+    let begin = |n: u64| Time::ZERO + Span::from_us(n);
+    let flows: Vec<WorkloadFlow> = (0..300)
+        .flat_map(|n| (1..=4).map(move |host| (n, host)))
+        .map(|(n, host)| WorkloadFlow { start: begin(n), ..flow(&topology, &format!("h{host}"), "h0", 1 + n * 37) })
+        .collect();
+    setup.traffic = vec![TrafficSetup { queue_pairs: Some(1), ..traffic(dctcp(), flows) }];
+    let outcome = run(setup);
+    let mut sizes: Vec<u64> = outcome.flows.iter().map(|flow| flow.bytes).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, (0..300).flat_map(|n| [1 + n * 37; 4]).collect::<Vec<u64>>());
+    assert!(outcome.flows.iter().all(|flow| flow.finish.is_some() && flow.received == flow.bytes));
+    assert!(total(&outcome, |port| port.dropped) > 0);
+}

@@ -48,7 +48,7 @@ impl<P: NetworkProgram> Network<'_, P> {
         if !is_series {
             self.schedule_next_flow(traffic, now);
         }
-        if shakes {
+        if shakes && standing.is_none() {
             self.shake(now, connection);
         } else {
             self.first_bytes(now, connection, flow.bytes);
@@ -168,23 +168,34 @@ impl<P: NetworkProgram> Network<'_, P> {
         if let Some(placed) = progress.placed.filter(|_| !starts && self.flows.connections[id].lane.is_some()) {
             self.transfers_arrive(now, id, placed);
         }
-        let flow = &self.flows.connections[id];
-        let all_there = flow.row.received >= flow.row.bytes;
-        let done = match (starts, flow.reply) {
-            (true, _) if flow.acknowledged => progress.acknowledged.filter(|bytes| *bytes >= flow.row.bytes).map(|_| 1),
-            (false, _) if flow.acknowledged => None,
-            // The sender knows what has arrived, and the reply that came back.
-            (true, 0) => progress.completed,
-            (true, _) => progress.placed.or(progress.received.filter(|bytes| *bytes >= flow.reply).map(|_| 1)),
-            (false, 0) => all_there.then_some(1),
-            (false, _) => {
-                let placed = progress.placed.unwrap_or(u64::from(all_there));
-                return self.answer_flows(now, at, placed);
+        loop {
+            let flow = &self.flows.connections[id];
+            let all_there = flow.row.received >= flow.row.bytes;
+            let done = match (starts, flow.reply) {
+                (true, _) if flow.acknowledged => {
+                    progress.acknowledged.filter(|bytes| *bytes >= flow.row.bytes).map(|_| 1)
+                }
+                (false, _) if flow.acknowledged => None,
+                // The sender knows what has arrived, and the reply that came back.
+                (true, 0) => progress.completed,
+                (true, _) => progress.placed.or(progress.received.filter(|bytes| *bytes >= flow.reply).map(|_| 1)),
+                // A stream may have the next flow's first bytes, too.
+                (false, 0) => all_there.then_some(flow.done + 1),
+                (false, _) => {
+                    let placed = progress.placed.unwrap_or(u64::from(all_there));
+                    return self.answer_flows(now, at, placed);
+                }
+            };
+            let is_done = done.is_some_and(|done| flow.done + flow.messages() <= done);
+            if !is_done || !flow.under_way {
+                return;
             }
-        };
-        let is_done = |flow: &ConnectionState| done.is_some_and(|done| flow.done + flow.messages() <= done);
-        while is_done(&self.flows.connections[id]) && self.flows.connections[id].under_way {
             self.flow_ends(now, id);
+            if let Some(bytes) = progress.received
+                && !starts
+            {
+                self.count_received(id, bytes);
+            }
         }
     }
 
@@ -204,9 +215,14 @@ impl<P: NetworkProgram> Network<'_, P> {
         end.counted = bytes;
     }
 
-    /// These bytes of a stream have arrived.
+    /// These bytes of a stream have arrived, of flows before included: those of the flow under way count.
     fn count_received(&mut self, id: ConnectionId, bytes: u64) {
         let flow = &mut self.flows.connections[id];
+        if !flow.under_way {
+            return;
+        }
+        let of_flow = bytes.saturating_sub(flow.before);
+        let bytes = if flow.shared.is_some() { of_flow.min(flow.row.bytes) } else { of_flow };
         self.observed.received[flow.source] += bytes.saturating_sub(flow.row.received);
         flow.row.received = bytes;
     }
@@ -234,7 +250,8 @@ impl<P: NetworkProgram> Network<'_, P> {
         if self.hosts.ends[id.destination()].received_bytes().is_some() {
             self.count_arrived_at(id);
         } else if finished {
-            self.count_received(id, bytes);
+            let all = self.flows.connections[id].before + bytes;
+            self.count_received(id, all);
         }
         if finished {
             self.flows.connections[id].row.received = bytes;
@@ -281,8 +298,8 @@ impl<P: NetworkProgram> Network<'_, P> {
         flow.under_way = false;
         if let Some(arrived) = arrived {
             flow.row.received = arrived.saturating_sub(flow.before).min(flow.row.bytes);
-            flow.before += flow.row.bytes;
         }
+        flow.before += flow.row.bytes;
         if flow.lane.as_ref().is_none_or(|lane| lane.has_flows) {
             self.observed.outcome.flows.push(FlowRow { tally: counters.since(&flow.reported), ..flow.row });
         }

@@ -252,7 +252,8 @@ pub struct TrafficSetup {
     pub class: u8,
     /// Class of acknowledgements and notifications of RDMA; that of the data if not given.
     pub ack_class: Option<u8>,
-    /// Flows of RDMA between two hosts share this many queue pairs, each flow a message; if not given, each has its own.
+    /// Flows between two hosts share this many queue pairs or TCP connections, each flow a message or a part of the stream; if not
+    /// given, each has its own.
     pub queue_pairs: Option<u32>,
 }
 

@@ -55,6 +55,7 @@ impl SimTransport for TcpConnection {
         ("idle_restart", One),
         ("timestamps", One),
         ("late_ticks", One),
+        ("persistent", One),
     ];
     const SHAKES_HANDS: bool = true;
     const PROTOCOL: u8 = ipv4::TCP;
