@@ -11,6 +11,7 @@ mod shared_buffer;
 mod size;
 mod stage;
 mod stories;
+mod testbed;
 
 use report::runner::Compute;
 
@@ -29,6 +30,8 @@ pub(crate) const PAPER: Paper = Paper {
         (&["det.drop.shared"], Compute::One(shared_buffer::compute)),
         (&["det.rto"], Compute::One(stories::rto)),
         (&["det.late"], Compute::One(stories::late)),
+        (&["det.unread"], Compute::One(stories::unread)),
+        (&["det.testbed"], Compute::One(testbed::compute)),
         (&["det.butterfly"], Compute::One(butterfly::compute)),
         (&["det.size"], Compute::One(size::compute)),
         (&["det.replay"], Compute::One(exactness::compute)),

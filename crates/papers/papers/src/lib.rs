@@ -146,16 +146,15 @@ impl Claims {
     }
 
     /// Points that were saved, as results of these claims and of the kinds that these have; without charts. `None` if there
-    /// is no such claim any more, or it has other points, other values of the paper or bands that are not part of those that
+    /// is no such claim any more, or it has further points, other values of the paper or bands that are not part of those that
     /// were decided before the run.
     pub fn saved(&self, saved: &SavedClaim) -> Option<ClaimResult> {
         let claim = self.claims.iter().find(|claim| claim.id == saved.id)?;
-        let as_asked = |(point, saved): (&ClaimPoint, &PointResult)| {
-            let is_its = saved.id == format!("{}.{}", claim.id, point.id);
-            is_its.then(|| saved.under(point)).flatten()
+        let as_asked = |point: &ClaimPoint| {
+            let id = format!("{}.{}", claim.id, point.id);
+            saved.points.iter().find(|saved| saved.id == id).and_then(|saved| saved.under(point))
         };
-        let points: Option<Vec<_>> = claim.point.iter().zip(&saved.points).map(as_asked).collect();
-        let points = points.filter(|points| points.len() == claim.point.len().max(saved.points.len()))?;
+        let points = claim.point.iter().map(as_asked).collect::<Option<Vec<_>>>()?;
         Some(ClaimResult { points, ..ClaimResult::judge(claim, &[], saved.seconds) })
     }
 

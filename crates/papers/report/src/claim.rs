@@ -119,6 +119,8 @@ pub struct ClaimPoint {
     pub over_loss: Option<String>,
     /// Fleet: the share of its paths that every ToR keeps.
     pub constraint: Option<f64>,
+    /// Fleet: pods of the fabric; with fewer than the paper's, repairs take 2 days, as in the authors' simulator.
+    pub pods: Option<u32>,
     /// Network: the run that it is taken from.
     pub of: Option<String>,
     /// The run whose value is subtracted.
@@ -335,6 +337,7 @@ impl Claim {
             ("over", point.over.is_some() && self.runner != Runner::Link, Runner::Network),
             ("over_measure", point.over_measure.is_some(), Runner::Network),
             ("constraint", point.constraint.is_some(), Runner::Fleet),
+            ("pods", point.pods.is_some(), Runner::Fleet),
         ];
         match keys.iter().find(|(_, given, runner)| *given && self.runner != *runner) {
             Some((key, _, runner)) => {

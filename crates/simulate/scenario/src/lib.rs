@@ -241,10 +241,6 @@ fn point(reader: &SettingsReader<'_>, number: usize, label: String, folder: &Pat
         longest,
     };
     let rack = pl2::read(reader, &site)?;
-    let handshakes = host.flag("handshake")?.unwrap_or(false);
-    if handshakes && traffic.iter().any(|traffic| traffic.is_persistent()) {
-        return Err(host.wrong("handshake", "expected traffic that is not persistent"));
-    }
     let frame = NetworkSetup {
         profile,
         switches: switches.settings,
@@ -260,7 +256,7 @@ fn point(reader: &SettingsReader<'_>, number: usize, label: String, folder: &Pat
         switch_latency: switches.latency,
         host_latency,
         processor: fabric::processor(&host)?,
-        handshakes,
+        handshakes: traffic::handshakes(&host, &traffic)?,
         fins: host.flag("fin")?.unwrap_or(false),
         links,
         rules: rules(reader, &topology)?,

@@ -192,6 +192,20 @@ fn what_is_wrong_is_named_with_its_line_and_what_is_expected() {
 }
 
 #[test]
+fn connections_that_stay_have_neither_replies_nor_handshakes() {
+    let sets = |sets: &[&str]| parse(FABRIC, sets).map(|_| ()).map_err(|error| error.to_string());
+    assert_eq!(sets(&["traffic.persistent=1"]), Ok(()));
+    for (set, expected) in [
+        ("traffic.reply=64", "traffic.persistent: expected neither reply nor fct = \"acknowledged\""),
+        ("traffic.fct=acknowledged", "traffic.persistent: expected neither reply nor fct"),
+        ("host.handshake=true", "host.handshake: expected traffic that is not persistent"),
+    ] {
+        let error = sets(&["traffic.persistent=1", set]).unwrap_err();
+        assert!(error.contains(expected), "{set}: {error}");
+    }
+}
+
+#[test]
 fn workloads_that_cannot_work_are_refused() {
     for (was, is, expected) in [
         ("0.5", "1.5", "it.toml:10: traffic.load: '1.5': expected more than 0 and at most 1 (100 %)"),

@@ -43,6 +43,15 @@ impl TrafficTemplate {
     }
 }
 
+/// `handshake` of the hosts. A connection that stays has no handshake for the next flow.
+pub(crate) fn handshakes(host: &SettingsReader<'_>, traffic: &[TrafficTemplate]) -> ReadResult<bool> {
+    let handshakes = host.flag("handshake")?.unwrap_or(false);
+    if handshakes && traffic.iter().any(TrafficTemplate::is_persistent) {
+        return Err(host.wrong("handshake", "expected traffic that is not persistent"));
+    }
+    Ok(handshakes)
+}
+
 /// The name of a traffic. No two have the same.
 pub(crate) fn name(table: &SettingsReader<'_>, number: usize, before: &[String]) -> ReadResult<String> {
     let name = table.text("name")?.unwrap_or_else(|| format!("traffic {number}"));

@@ -25,9 +25,30 @@ pub(super) fn setup(effort: &Effort<'_>) -> Result<NetworkSetup, ClaimError> {
     runs::setup("size-network.toml", &[format!("run.until={ms}ms")], effort.seed)
 }
 
+/// The thesis's 380 connections: each pair of hosts has one, here one of each kind of traffic.
+fn persistent(effort: &Effort<'_>) -> Result<NetworkSetup, ClaimError> {
+    let mut setup = setup(effort)?;
+    setup.traffic.iter_mut().for_each(|traffic| traffic.queue_pairs = Some(1));
+    Ok(setup)
+}
+
+/// Bytes of a packet in logs where each request has a connection of its own, and those of headers.
+fn apart(effort: &Effort<'_>) -> Result<Option<[MeasuredValue; 2]>, ClaimError> {
+    let Some((_, logs)) = logs::record(&setup(effort)?, LogLevel::Decisions, effort)? else { return Ok(None) };
+    let bytes: Vec<&Vec<u8>> = logs.0.values().collect();
+    let replayed = parallel::map(&bytes, effort.jobs, |log| logs::replay_log(log));
+    let replayed = replayed.into_iter().collect::<Result<Vec<ReplayedLog>, _>>()?;
+    let packets: usize = replayed.iter().map(|log| log.frames.len()).sum();
+    let total = length(&logs);
+    let [.., (_, rest)] = columns(&replayed, total);
+    Ok(Some([total, rest].map(|bytes| MeasuredValue::exact(bytes as f64 / packets.max(1) as f64, packets as u64))))
+}
+
 pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
-    effort.progress.expect_parts(3);
-    let setup = setup(effort)?;
+    effort.progress.expect_parts(4);
+    let Some([apart_bytes, apart_rest]) = apart(effort)? else { return Ok(None) };
+    effort.progress.part_done();
+    let setup = persistent(effort)?;
     let Some((_, logs)) = logs::record(&setup, LogLevel::Decisions, effort)? else { return Ok(None) };
     effort.progress.part_done();
     let Some((_, with_times)) = logs::record(&setup, LogLevel::Times, effort)? else { return Ok(None) };
@@ -45,10 +66,13 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     let share = total as f64 / (NETSIGHT * capture as f64);
     computed.value("share", MeasuredValue::exact(share, packets as u64));
     computed.value("bytes", per_packet(total));
+    computed.value("apart.bytes", apart_bytes);
+    computed.value("apart.rest", apart_rest);
     for (name, bytes) in columns(&replayed, total) {
         computed.value(name, per_packet(bytes));
     }
     computed.value("connection", MeasuredValue::exact(total as f64 / logs.0.len().max(1) as f64, logs.0.len() as u64));
+    computed.value("connections", MeasuredValue::exact(logs.0.len() as f64, logs.0.len() as u64));
     computed.value("times-level", per_packet(length(&with_times)));
     computed.value("capture", per_packet(capture));
     computed.value("gzip", per_packet(gzip));

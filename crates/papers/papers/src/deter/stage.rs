@@ -47,6 +47,8 @@ pub(super) struct Story<'a> {
     pub sends: &'a [(Span, u64)],
     /// Time until which the server's application reads as soon as it can.
     pub reads_until: Span,
+    /// Time between two reads; zero for an application that reads at once.
+    pub reads_every: Span,
     /// Fate of a frame by the number of its segment, from 0, and by how often that was sent before.
     pub fate: &'a dyn Fn(u64, u32) -> FrameFate,
 }
@@ -161,6 +163,12 @@ impl StoryStage<'_> {
         }
     }
 
+    fn next_read(&self, now: Time) -> Time {
+        let every = self.story.reads_every.as_ps();
+        let since = now.since(self.begin).as_ps();
+        if every == 0 { now } else { self.begin + Span::from_ps(since.div_ceil(every) * every) }
+    }
+
     fn command(&mut self, now: Time, side: usize, command: TcpCommand) {
         self.with(now, side, |machine, sink| machine.on_command(now, command, sink));
     }
@@ -172,7 +180,7 @@ impl StoryStage<'_> {
         let before = self.machines[SERVER].readable();
         self.with(now, side, |machine, sink| machine.on_frame(now, Port(0), segment, sink));
         if side == SERVER && self.machines[SERVER].readable() != before {
-            self.event(now, StoryEvent::Read);
+            self.event(self.next_read(now), StoryEvent::Read);
         }
     }
 

@@ -56,30 +56,46 @@ fn last_reason(outcome: &StoryOutcome) -> Option<TimerReason> {
     stalls.iter().rev().find(|stall| stall.cause == TimeCause::Timeout).and_then(|stall| stall.why)
 }
 
+/// A story whose application reads as soon as it can.
+fn read_at_once<'a>(
+    ends: [TcpConfig; 2],
+    sends: &'a [(Span, u64)],
+    fate: &'a dyn Fn(u64, u32) -> FrameFate,
+) -> Story<'a> {
+    Story { ends, delay: DELAY, gap: GAP, sends, reads_until: ALWAYS, reads_every: Span::ZERO, fate }
+}
+
 /// The last segment of a 30 KB flow is lost. Its copy is alone, quick acknowledgements are used up, the application is busy
 /// elsewhere: the acknowledgement waits for longer than the sender.
 fn ack_delayed(ends: [TcpConfig; 2], reads_until: Span) -> Result<StoryOutcome, ClaimError> {
     let warm_up = (Span::ZERO, 30 * MSS);
     let sends = [warm_up, (Span::from_ms(30), 21 * MSS)];
-    play(&Story { ends, delay: DELAY, gap: GAP, sends: &sends, reads_until, fate: &lost(50..51) })
+    play(&Story { reads_until, ..read_at_once(ends, &sends, &lost(50..51)) })
 }
 
 /// Seven segments, of which the fifth is lost.
 fn few_dupacks(ends: [TcpConfig; 2]) -> Result<StoryOutcome, ClaimError> {
     let sends = [(Span::ZERO, 7 * MSS)];
-    play(&Story { ends, delay: DELAY, gap: GAP, sends: &sends, reads_until: ALWAYS, fate: &lost(4..5) })
+    play(&read_at_once(ends, &sends, &lost(4..5)))
 }
 
 /// A receiver whose window grows with every segment, and no SACK: no acknowledgement equals the one before it.
 fn hidden_dupacks(ends: [TcpConfig; 2]) -> Result<StoryOutcome, ClaimError> {
     let sends = [(Span::ZERO, 30 * MSS)];
-    play(&Story { ends, delay: DELAY, gap: GAP, sends: &sends, reads_until: ALWAYS, fate: &lost(10..11) })
+    play(&read_at_once(ends, &sends, &lost(10..11)))
 }
 
 /// A queue next door fills up, and the threshold of this one falls: all that is sent for a while is lost.
 fn whole_window(ends: [TcpConfig; 2]) -> Result<StoryOutcome, ClaimError> {
     let sends = [(Span::ZERO, 120 * MSS)];
-    play(&Story { ends, delay: DELAY, gap: GAP, sends: &sends, reads_until: ALWAYS, fate: &lost(30..70) })
+    play(&read_at_once(ends, &sends, &lost(30..70)))
+}
+
+/// A flow to an application that reads every 250 ms, once the window is as large as the receive buffer. The free space shrinks in between, so
+/// that acknowledgements wait for the timer of 40 ms, again and again.
+fn seldom_read(ends: [TcpConfig; 2], reads_every: Span) -> Result<StoryOutcome, ClaimError> {
+    let sends = [(Span::ZERO, 120 * MSS), (Span::from_ms(1_510), 260 * MSS)];
+    play(&Story { reads_every, ..read_at_once(ends, &sends, &lost(0..0)) })
 }
 
 /// A story, the reason that explain should find, and how it goes on the stack that had it and on one that has not.
@@ -153,7 +169,7 @@ fn late_repair(ends: [TcpConfig; 2]) -> Result<StoryOutcome, ClaimError> {
         (segment, 0) if (FIRST + 4..FIRST + 15).contains(&segment) => FrameFate::Lost,
         _ => FrameFate::Arrives,
     };
-    play(&Story { ends, delay: DELAY, gap: GAP, sends: &sends, reads_until: ALWAYS, fate: &fate })
+    play(&read_at_once(ends, &sends, &fate))
 }
 
 /// Timeouts of 200 ms: the third request comes before one.
@@ -189,6 +205,30 @@ fn late_ms(outcome: &StoryOutcome) -> f64 {
     parts.map(|part| part.ns as f64 / 1e6).sum()
 }
 
+/// Waits for delayed acknowledgements of the last request, in ms.
+fn delayed_acks(outcome: &StoryOutcome) -> Vec<f64> {
+    let stalls = outcome.explained.stalls.iter().filter(|stall| stall.cause == TimeCause::DelayedAck);
+    stalls.map(|stall| (stall.until_ns - stall.from_ns) as f64 / 1e6).collect()
+}
+
+pub(super) fn unread(effort: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimError> {
+    effort.progress.expect_parts(1);
+    let ends = patient(TcpConfig { receive_buffer: 400_000, ..old_stack() });
+    let (old, cured) = (seldom_read(ends, Span::from_ms(250))?, seldom_read(ends, Span::ZERO)?);
+    let mut computed = ComputedValues::default();
+    let waits = delayed_acks(&old);
+    let one = |value: f64| MeasuredValue::exact(value, waits.len() as u64);
+    let says = format!("explain: {}", old.explained.verdict);
+    computed.value("waits", one(waits.len() as f64).with_note(says));
+    computed.value("wait.ms", one(waits.iter().sum::<f64>() / waits.len().max(1) as f64));
+    computed.value("timeouts", one(f64::from(old.explained.timeouts)));
+    computed.value("ms", one(last_request_ms(&old)));
+    computed.value("read.waits", one(delayed_acks(&cured).len() as f64));
+    computed.value("read.ms", one(last_request_ms(&cured)));
+    effort.progress.part_done();
+    Ok(Some(computed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +241,15 @@ mod tests {
             assert!(cured.explained.timeouts < old.explained.timeouts, "{name}: {:#?}", cured.explained);
             assert!(last_request_ms(&cured) < last_request_ms(&old), "{name}");
         }
+    }
+
+    #[test]
+    fn an_application_that_seldom_reads_delays_acknowledgements_again_and_again() {
+        let ends = patient(TcpConfig { receive_buffer: 400_000, ..old_stack() });
+        let old = seldom_read(ends, Span::from_ms(250)).unwrap();
+        let waits = delayed_acks(&old);
+        assert!(waits.len() >= 2 && old.explained.timeouts == 0, "{waits:?} {:#?}", old.explained);
+        assert_eq!(delayed_acks(&seldom_read(ends, Span::ZERO).unwrap()), Vec::<f64>::new());
     }
 
     #[test]

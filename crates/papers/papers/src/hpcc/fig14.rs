@@ -23,7 +23,8 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         let jain = SeedValues::from(runs, |run| Some(jain(&run.means(1_000.0, 5_000.0)))).mean();
         fairness.extend(jain.as_ref().map(|jain| jain.value));
         let mut value = |name, measured| computed.values.push((format!("{name}.{w_ai}"), measured));
-        value("p95", SeedValues::from(runs, |run| run.queue_kb(0.95)).mean());
+        value("p95", SeedValues::from(runs, |run| run.queue_packets(0.95)).mean());
+        value("p95.kb", SeedValues::from(runs, |run| run.queue_kb(0.95)).mean());
         value("goodput", SeedValues::from(runs, goodput).least());
         value("jain", jain);
     }

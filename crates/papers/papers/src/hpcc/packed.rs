@@ -14,7 +14,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
     };
     let Some(runs) = run_all(effort, &FORMS.map(task))? else { return Ok(None) };
     let mut computed = ComputedValues::default();
-    let queues = [0, 1].map(|form| SeedValues::from(&runs[form], |run| run.queue_kb(0.95)).mean());
+    let queues = [0, 1].map(|form| SeedValues::from(&runs[form], |run| run.queue_packets(0.95)).mean());
     let goodput =
         |form: usize| SeedValues::from(&runs[form], |run| Some(run.means(1_000.0, 5_000.0).iter().sum())).mean();
     for (name, measured) in [("p95", queues), ("goodput", [0, 1].map(goodput))] {

@@ -32,6 +32,8 @@ pub(super) struct HpccRun {
     pub outcome: NetworkOutcome,
     /// Share of payload in a full packet's bytes on the wire.
     pub payload_share: f64,
+    /// Bytes of a full packet in a queue.
+    frame: f64,
     /// The first port that is watched, and its rate.
     pub port: DirectedLink,
     pub rate: Rate,
@@ -62,11 +64,12 @@ impl HpccTask {
         let traffic = setup.traffic.first().ok_or_else(|| ClaimError::new("no traffic"))?;
         let sizes = traffic.transport.sizes();
         let payload_share = f64::from(sizes.payload) / f64::from(on_wire(sizes.frame));
+        let frame = f64::from(sizes.frame);
         let watched = setup.sampling.as_ref().and_then(|sampling| sampling.ports.first());
         let port = *watched.ok_or_else(|| ClaimError::new("no port is watched"))?;
         let rate = setup.topology.link(port.link()).rate;
         let outcome = sim::net::run(setup, effort.progress).map_err(ClaimError::new)?;
-        Ok((!outcome.interrupted).then_some(HpccRun { outcome, payload_share, port, rate }))
+        Ok((!outcome.interrupted).then_some(HpccRun { outcome, payload_share, frame, port, rate }))
     }
 }
 
@@ -121,6 +124,11 @@ impl HpccRun {
     /// Length in KB that the port's queue did not exceed for this share of the whole time.
     pub(super) fn queue_kb(&self, share: f64) -> Option<f64> {
         self.outcome.queue_lengths(&[self.port]).quantile(share).map(|bytes| bytes as f64 / 1e3)
+    }
+
+    /// The same in whole packets.
+    pub(super) fn queue_packets(&self, share: f64) -> Option<f64> {
+        self.queue_kb(share).map(|kb| (kb * 1e3 / self.frame).round())
     }
 
     /// Payload received from each sample to the next, in Gb/s, and when that ended in µs; of all flows, or of one.

@@ -57,8 +57,14 @@ pub(super) fn compute(_: &Effort<'_>) -> Result<Option<ComputedValues>, ClaimErr
     let slow = SenderLoop { every: Span::from_ns(496), pause: Span::ZERO, acknowledged: Span::from_ns(1_900) };
     // The period that the authors' speeds show (lg.testbed.speed).
     let fast = SenderLoop { every: Span::from_ps(124_590), acknowledged: Span::from_ns(1_600), ..slow };
+    let behind = |sender: SenderLoop, reordered: Bytes| SenderLoop {
+        acknowledged: sender.acknowledged + PORT.span_of(reordered),
+        ..sender
+    };
     let loops = [
         ("25G", slow),
+        ("25G.shared", behind(slow, Bytes::new(40_000))),
+        ("100G.shared", behind(fast, Bytes::new(37_000))),
         ("100G", fast),
         ("100G.paused", SenderLoop { pause: PAUSE, ..fast }),
         ("100G.2.5us", SenderLoop { acknowledged: Span::from_ns(2_500), ..fast }),

@@ -23,7 +23,13 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         let value = |ns| MeasuredValue::exact(in_its_unit(scheme, ns), outcome.waves);
         computed.value(format!("{scheme}.max"), value(outcome.eps_normal_max_ns));
         computed.value(format!("{scheme}.p50"), value(outcome.eps_p50_ns));
+        if let Some(direct) = outcome.by_depth.get(1) {
+            computed.value(format!("{scheme}.one-hop"), MeasuredValue::exact(direct.normal_ns / 1e3, outcome.waves));
+        }
     }
+    let children = plan.nodes().filter(|node| plan.depth[node.index()] == Some(1)).count();
+    let devices = plan.nodes().count();
+    computed.value("one-hop.share", MeasuredValue::exact(children as f64 / devices as f64, devices as u64));
     let wrong: u64 = outcomes.iter().map(|outcome| outcome.wrong).sum();
     computed.value("wrong", MeasuredValue::exact(wrong as f64, outcomes.iter().map(|outcome| outcome.waves).sum()));
     Ok(Some(computed))

@@ -5,9 +5,12 @@
 
 mod year;
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fleet::Fabric;
 use fleet::fabric::Facebook;
-use fleet::trace::CorruptionEvent;
-use fleet::{Fabric, trace};
+use fleet::trace::{CorruptionEvent, RepairTime, TraceModel};
 use units::Moment;
 
 use super::Effort;
@@ -30,6 +33,18 @@ pub(super) const MEASURES: &[Measure<FleetTake>] = &[
         "the same with the points that the authors measured",
         |first, _| Some(MeasuredValue::exact(first.orders_authors()?, first.events())),
     ),
+    Measure::new("orders_week", "orders of magnitude", "the same over the week that the paper shows", |first, _| {
+        Some(MeasuredValue::exact(first.orders_within(WEEK)?, first.events()))
+    }),
+    Measure::new("orders_p1", "orders of magnitude", "the same after an event, 1st percentile", |first, _| {
+        Some(MeasuredValue::exact(first.orders_after_events(0.01)?, first.events()))
+    }),
+    Measure::new("orders_p50", "orders of magnitude", "the same after an event, median", |first, _| {
+        Some(MeasuredValue::exact(first.orders_after_events(0.5)?, first.events()))
+    }),
+    Measure::new("orders_p99", "orders of magnitude", "the same after an event, 99th percentile", |first, _| {
+        Some(MeasuredValue::exact(first.orders_after_events(0.99)?, first.events()))
+    }),
     Measure::new("least_share", "1", "least share of its paths that a ToR keeps", |first, _| {
         Some(MeasuredValue::exact(first.plain.least_share, first.events()))
     }),
@@ -72,14 +87,18 @@ fn median(years: &[&Years], count: fn(&Years) -> u64) -> Option<MeasuredValue> {
 
 pub(super) fn check(claim: &Claim) -> Result<(), ClaimError> {
     for point in &claim.point {
-        let _share = constraint(point).map_err(|error| claim.error_at(point, "constraint", error))?;
+        let _setting = setting(point).map_err(|error| claim.error_at(point, "constraint", error))?;
         let _measure = find(MEASURES, claim.measure(point)).map_err(|error| claim.error_at(point, "measure", error))?;
     }
     Ok(())
 }
 
-fn constraint(point: &ClaimPoint) -> Result<f64, ClaimError> {
-    point.constraint.ok_or_else(|| ClaimError::new("expected constraint"))
+/// Pods of a fabric, and the share of its paths that every ToR keeps.
+type FleetSetting = (u32, f64);
+
+fn setting(point: &ClaimPoint) -> Result<FleetSetting, ClaimError> {
+    let share = point.constraint.ok_or_else(|| ClaimError::new("expected constraint"))?;
+    Ok((point.pods.unwrap_or(PODS), share))
 }
 
 /// Nothing, if a run was stopped early.
@@ -94,6 +113,12 @@ pub(super) fn run(claims: &[Claim], effort: &Effort<'_>) -> Result<Vec<ClaimResu
 const PODS: u32 = 261;
 const DAYS: f64 = 375.0;
 
+/// Days of the week that the paper's figure shows.
+const WEEK: (f64, f64) = (245.5, 252.5);
+
+/// All repairs of fabrics that are not of the paper's size.
+const REPAIR_DAYS: u64 = 2;
+
 /// Years of which the rare is taken, at any scale: of more years the most is more. Charts and shares are those of the first.
 const YEARS: u64 = 8;
 
@@ -102,48 +127,56 @@ fn seeds(first: u64) -> Vec<u64> {
 }
 
 /// Every year that the claims ask for; `None` if one was stopped early.
-fn years(claims: &[Claim], effort: &Effort<'_>) -> Result<Option<Vec<Years>>, ClaimError> {
+fn years(claims: &[Claim], effort: &Effort<'_>) -> Result<Option<Vec<(u32, Years)>>, ClaimError> {
     let Effort { jobs, seed, progress, .. } = *effort;
     let until = Moment::from_hours(24.0 * DAYS);
-    let fabric = Fabric::facebook(&Facebook::pods(PODS)).map_err(ClaimError::new)?;
     let points = claims.iter().flat_map(|claim| &claim.point);
-    let mut constraints = points.map(constraint).collect::<Result<Vec<f64>, _>>()?;
-    constraints.sort_by(f64::total_cmp);
-    constraints.dedup();
-    let runs: Vec<(f64, u64)> =
-        constraints.iter().flat_map(|share| seeds(seed).into_iter().map(|seed| (*share, seed))).collect();
+    let mut settings = points.map(setting).collect::<Result<Vec<FleetSetting>, _>>()?;
+    settings.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+    settings.dedup();
+    let mut fabrics = BTreeMap::new();
+    for (pods, _) in &settings {
+        fabrics.insert(*pods, Fabric::facebook(&Facebook::pods(*pods)).map_err(ClaimError::new)?);
+    }
+    let runs: Vec<(FleetSetting, u64)> =
+        settings.iter().flat_map(|setting| seeds(seed).into_iter().map(|seed| (*setting, seed))).collect();
     progress.expect_parts(runs.len());
-    let years = parallel::map(&runs, jobs, |&(share, of)| {
-        let trace: Vec<CorruptionEvent> =
-            trace::TraceModel::default().generate(&fabric, until, of).map_err(ClaimError::new)?;
-        let years = Years::run(&fabric, &trace, until, share, of == seed, progress);
+    let years = parallel::map(&runs, jobs, |&((pods, share), of)| {
+        let fabric = &fabrics[&pods];
+        let trace: Vec<CorruptionEvent> = model(pods).generate(fabric, until, of).map_err(ClaimError::new)?;
+        let years = Years::run(fabric, &trace, until, share, of == seed, progress).map(|years| (pods, years));
         progress.part_done();
         Ok(years)
     });
     Ok(years.into_iter().collect::<Result<Vec<_>, ClaimError>>()?.into_iter().collect())
 }
 
-fn judge(claim: &Claim, years: &[Years], seconds: f64) -> Result<ClaimResult, ClaimError> {
+/// Repairs are the paper's on its fabric, and all the same on others, as in the authors' simulator.
+fn model(pods: u32) -> TraceModel {
+    let repairs = vec![RepairTime { takes: Duration::from_hours(24 * REPAIR_DAYS), weight: 1.0 }];
+    if pods == PODS { TraceModel::default() } else { TraceModel { repairs, ..TraceModel::default() } }
+}
+
+fn judge(claim: &Claim, all: &[(u32, Years)], seconds: f64) -> Result<ClaimResult, ClaimError> {
     let value = |point| {
-        let share = constraint(point)?;
-        let of: Vec<&Years> = years.iter().filter(|years| years.share == share).collect();
+        let (of_pods, share) = setting(point)?;
+        let is_its = |(pods, years): &&(u32, Years)| *pods == of_pods && years.share == share;
+        let of: Vec<&Years> = all.iter().filter(is_its).map(|(_, years)| years).collect();
         let take = find(MEASURES, claim.measure(point))?.take;
         Ok((point, of.first().and_then(|first| take(first, &of))))
     };
     let values = claim.point.iter().map(value).collect::<Result<Vec<(&ClaimPoint, _)>, ClaimError>>()?;
     let measures = |name: &str| claim.point.iter().any(|point| claim.measure(point) == name);
     let mut result = ClaimResult::judge(claim, &values, seconds);
+    let years: Vec<&Years> =
+        all.iter().filter(|(pods, years)| *pods == PODS && !years.samples.is_empty()).map(|(_, years)| years).collect();
     if measures("orders") {
-        result.charts.extend(over_time(years));
+        result.charts.extend(over_time(&years));
     }
     if measures("no_gain") {
-        result.charts.extend([gains(years), costs(years)]);
+        result.charts.extend([gains(&years), costs(&years)]);
     }
     Ok(result)
-}
-
-fn looked_at(years: &[Years]) -> impl Iterator<Item = &Years> {
-    years.iter().filter(|years| !years.samples.is_empty())
 }
 
 fn percent(share: f64) -> String {
@@ -151,11 +184,10 @@ fn percent(share: f64) -> String {
 }
 
 /// Results for each constraint: of the week in the paper's figure, and of the year.
-fn over_time(years: &[Years]) -> Vec<Chart> {
-    const WEEK: (f64, f64) = (245.5, 252.5);
+fn over_time(years: &[&Years]) -> Vec<Chart> {
     const A_DAY: usize = 4;
-    let week = looked_at(years).map(|years| series(years, "a week of the year", WEEK, usize::MAX));
-    let year = looked_at(years).map(|years| series(years, "the whole year", (0.0, DAYS), A_DAY * DAYS as usize));
+    let week = years.iter().map(|years| series(years, "a week of the year", WEEK, usize::MAX));
+    let year = years.iter().map(|years| series(years, "the whole year", (0.0, DAYS), A_DAY * DAYS as usize));
     week.chain(year).collect()
 }
 
@@ -192,8 +224,8 @@ fn lowest_capacity(moments: &[Moments]) -> f64 {
     moments.iter().map(|moment| (100.0 * moment.capacity.1).floor()).fold(99.0, f64::min)
 }
 
-fn gains(years: &[Years]) -> Chart {
-    let lines = looked_at(years).map(|years| Line::new(percent(years.share), years.gains()));
+fn gains(years: &[&Years]) -> Chart {
+    let lines = years.iter().map(|years| Line::new(percent(years.share), years.gains()));
     Chart::Lines(LinesChart {
         title: "Gain in total penalty".into(),
         caption: "Share of events with at most this gain.".into(),
@@ -203,8 +235,8 @@ fn gains(years: &[Years]) -> Chart {
     })
 }
 
-fn costs(years: &[Years]) -> Chart {
-    let lines = looked_at(years).map(|years| Line::new(percent(years.share), years.costs()));
+fn costs(years: &[&Years]) -> Chart {
+    let lines = years.iter().map(|years| Line::new(percent(years.share), years.costs()));
     Chart::Lines(LinesChart {
         title: "Decrease of the least capacity of a pod".into(),
         caption: "Share of events with at most this decrease.".into(),
@@ -221,8 +253,8 @@ mod tests {
     #[test]
     fn every_measure_can_be_taken_from_a_year() {
         let fabric = Fabric::facebook(&Facebook::pods(2)).unwrap();
-        let until = Moment::from_hours(24.0 * 60.0);
-        let trace = trace::TraceModel::default().generate(&fabric, until, 1).unwrap();
+        let until = Moment::from_hours(24.0 * 260.0);
+        let trace = TraceModel::default().generate(&fabric, until, 1).unwrap();
         let years = Years::run(&fabric, &trace, until, 0.5, true, &units::Unwatched).unwrap();
         for measure in MEASURES {
             assert!((measure.take)(&years, &[&years]).is_some(), "{}", measure.name);

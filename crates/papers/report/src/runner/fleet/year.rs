@@ -18,6 +18,8 @@ pub(crate) struct Years {
     pub guarded: FleetOutcome,
     /// Outcome with the protection that the authors measured; only for a year that is studied closely.
     authors: Option<FleetOutcome>,
+    /// Day of each event, the penalty after it without protection, and with that which the authors measured.
+    by_event: Vec<(f64, f64, f64)>,
     /// States after events; only for a year that is studied closely.
     pub samples: Vec<Moments>,
 }
@@ -56,10 +58,18 @@ impl Years {
         };
         let (plain, plain_samples) = run(Policy::CorrOpt, &measured)?;
         let (guarded, guarded_samples) = run(Policy::CorrOptGuard, &measured)?;
-        let authors = if closely { Some(run(Policy::CorrOptGuard, &AuthorsPoints)?.0) } else { None };
+        let (authors, authors_samples) = if closely {
+            run(Policy::CorrOptGuard, &AuthorsPoints).map(|(outcome, samples)| (Some(outcome), samples))?
+        } else {
+            (None, Vec::new())
+        };
+        let penalties = |(one, other): (&FleetSample, &FleetSample)| {
+            (one.at.as_days(), one.totals.penalty.as_f64(), other.totals.penalty.as_f64())
+        };
+        let by_event = plain_samples.iter().zip(&authors_samples).map(penalties).collect();
         let samples = plain_samples.iter().zip(&guarded_samples).map(|(one, other)| Moments::of(one, other)).collect();
         let losses = trace.iter().filter(|corruption| corruption.at < until).count() as u64;
-        Some(Self { share, losses, plain, guarded, authors, samples })
+        Some(Self { share, losses, plain, guarded, authors, by_event, samples })
     }
 
     pub(crate) fn events(&self) -> u64 {
@@ -73,6 +83,26 @@ impl Years {
 
     pub(crate) fn orders_authors(&self) -> Option<f64> {
         self.authors.map(|authors| (self.plain.mean_penalty / authors.mean_penalty).log10())
+    }
+
+    /// The same with the authors' points, of the penalties over some days.
+    pub(crate) fn orders_within(&self, (from, to): (f64, f64)) -> Option<f64> {
+        let (mut plain, mut guarded) = (0.0, 0.0);
+        for pair in self.by_event.windows(2) {
+            let days = pair[1].0.min(to) - pair[0].0.max(from);
+            if days > 0.0 {
+                plain += days * pair[0].1;
+                guarded += days * pair[0].2;
+            }
+        }
+        (guarded > 0.0).then(|| (plain / guarded).log10())
+    }
+
+    /// Quantile, over events, of the orders with the authors' points that are gained after each.
+    pub(crate) fn orders_after_events(&self, quantile: f64) -> Option<f64> {
+        let mut orders: Vec<f64> = self.by_event.iter().map(|(_, plain, guarded)| (plain / guarded).log10()).collect();
+        orders.sort_by(f64::total_cmp);
+        (!orders.is_empty()).then(|| at(&orders, quantile))
     }
 
     pub(crate) fn penalties(&self) -> String {

@@ -49,6 +49,7 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
     Measure::new("retransmissions", "1/s", "segments sent again", Within(retransmissions)),
     Measure::new("drops", "packets", "dropped at the first port watched", Within(drops)),
     Measure::new("goodput.flows", "Gb/s", "completed payload, from first start to last finish", Run(flow_goodput)),
+    Measure::new("duration", "ms", "from first start to last finish of completed flows, a run's mean", Run(duration)),
     Measure::new("complete", "flows", "that came to their end", Run(complete)),
     Measure::new("tx.peak", "KB", "highest level ever of a send buffer", Counts(|run| peak(run.tx_peak, run))),
     Measure::new("rx.peak", "KB", "highest level ever of a reorder buffer", Counts(|run| peak(run.rx_peak, run))),
@@ -67,6 +68,12 @@ pub const MEASURES: &[Measure<NetworkTake>] = &[
         "packets",
         "sent again, per flow",
         Counts(|run| counted(run.retransmitted, run.flows, 1.0)),
+    ),
+    Measure::new(
+        "retransmitted.all",
+        "packets",
+        "the same of all flows, a run's mean",
+        Counts(|run| counted(run.retransmitted, run.seeds, 1.0)),
     ),
     Measure::new(
         "out_of_order",
@@ -250,6 +257,11 @@ fn wrong_copies(run: &NetworkRun) -> Option<MeasuredValue> {
 fn flow_goodput(run: &NetworkRun) -> Option<MeasuredValue> {
     let gigabits = run.counts.completed_bytes as f64 * 8.0 / 1e9;
     (run.completed_seconds > 0.0).then(|| MeasuredValue::exact(gigabits / run.completed_seconds, run.fct.len() as u64))
+}
+
+fn duration(run: &NetworkRun) -> Option<MeasuredValue> {
+    let runs = run.counts.seeds;
+    (run.completed_seconds > 0.0).then(|| MeasuredValue::exact(run.completed_seconds * 1e3 / runs.max(1) as f64, runs))
 }
 
 fn complete(run: &NetworkRun) -> Option<MeasuredValue> {
@@ -459,12 +471,21 @@ mod tests {
             out_of_order: 20,
             retransmitted: 6,
             flows: 4,
+            seeds: 2,
             completed_bytes: 1_000_000_000,
             ..RunCounts::default()
         };
         let run = NetworkRun { pool_peak: 0.75, completed_seconds: 2.0, ..counting(counts) };
-        let values = ["pool.peak", "pool.refused", "out_of_order", "retransmitted", "goodput.flows"];
-        assert_eq!(values.map(|name| value(name, &run)), [0.75, 3.0, 0.02, 1.5, 4.0].map(Some));
-        assert_eq!(values.map(|name| value(name, &NetworkRun::default())), [None; 5]);
+        let values = [
+            "pool.peak",
+            "pool.refused",
+            "out_of_order",
+            "retransmitted",
+            "retransmitted.all",
+            "goodput.flows",
+            "duration",
+        ];
+        assert_eq!(values.map(|name| value(name, &run)), [0.75, 3.0, 0.02, 1.5, 3.0, 4.0, 1_000.0].map(Some));
+        assert_eq!(values.map(|name| value(name, &NetworkRun::default())), [None; 7]);
     }
 }

@@ -56,6 +56,8 @@ pub struct SizedFlow {
 units::counters! {
     /// Counts of a run.
     RunCounts:
+    /// Seeds.
+    seeds,
     flows,
     /// Payload of the flows that were completed.
     completed_bytes,
@@ -202,6 +204,7 @@ impl NetworkRun {
             ..Self::default()
         };
         run.counts += RunCounts {
+            seeds: 1,
             flows: outcome.flows.len() as u64,
             corrupted: outcome.ports.iter().map(|port| port.corrupted).sum(),
             dropped: outcome.ports.iter().map(|port| port.dropped).sum(),
