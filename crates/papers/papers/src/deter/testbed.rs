@@ -10,6 +10,9 @@ use super::runs;
 /// Precision of the hosts' clocks, which PTP synchronizes: hundreds of nanoseconds.
 const CLOCKS_APART: Span = Span::from_ns(300);
 
+/// A value of a comparison of queues.
+type TakeDifference = fn(&QueueDifference) -> f64;
+
 /// A testbed, and how its send times are sampled.
 struct TestbedSetting {
     /// Beginning of its values' names.
@@ -39,7 +42,7 @@ pub(super) fn compute(effort: &Effort<'_>) -> Result<Option<ComputedValues>, Cla
         return Ok(None);
     };
     let mut computed = ComputedValues::default();
-    let takes: [(&str, fn(&QueueDifference) -> f64); 3] =
+    let takes: [(&str, TakeDifference); 3] =
         [("mean", |found| found.mean), ("p99", |found| found.p99), ("length", |found| found.mean_length)];
     for (setting, compared) in SETTINGS.iter().zip(compared.chunks(seeds as usize)) {
         for (name, take) in takes {
