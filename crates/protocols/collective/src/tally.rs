@@ -1,6 +1,6 @@
 //! What is kept of a job: times and lateness of its iterations, their parts, and the links that are blamed.
 //!
-//! Lateness is against the same iteration of a run without losses. Equal times that follow each other are kept once, so that a
+//! Lateness is against the same iteration of a run without losses; one that is later by no more than a tolerance is not late. Equal times that follow each other are kept once, so that a
 //! million iterations of which few lose anything take little.
 
 mod rows;
@@ -84,6 +84,7 @@ pub struct JobTally {
     choice: RowChoice,
     iterations_apart: bool,
     compute: Span,
+    tolerance: Span,
     /// Time of iterations that were counted and not simulated.
     pub skipped: Span,
     /// Losses and timeouts of the iteration under way.
@@ -101,6 +102,7 @@ impl JobTally {
             choice,
             iterations_apart: apart,
             compute,
+            tolerance: Span::ZERO,
             skipped: Span::ZERO,
             losses: 0,
             timeouts: 0,
@@ -132,22 +134,28 @@ impl JobTally {
         }
     }
 
-    /// The time by which an iteration is later than without losses, if it is.
-    pub fn lateness_of(&mut self, ended: &EndedIteration) -> Option<Span> {
-        let usual = self.baseline.at(u64::from(ended.iteration))?;
-        let time = self.time_of(ended);
-        (time > usual).then(|| time.saturating_sub(usual))
+    /// Iterations are late only if they are later by more than this: less is the order of acknowledgements on a wire.
+    pub fn tolerate(&mut self, time: Span) {
+        self.tolerance = time;
+    }
+
+    /// Time by which an iteration is later than without losses, and whether that counts as late.
+    pub fn lateness_of(&mut self, ended: &EndedIteration) -> (Span, bool) {
+        let Some(usual) = self.baseline.at(u64::from(ended.iteration)) else { return (Span::ZERO, false) };
+        let lateness = self.time_of(ended).saturating_sub(usual);
+        (lateness, lateness > self.tolerance)
     }
 
     /// An iteration has ended; a late one comes with what it is late for.
     pub fn on_iteration(&mut self, ended: &EndedIteration, accused: Option<Accusation>) {
-        let (time, late) = (self.time_of(ended), self.lateness_of(ended));
+        let (time, (lateness, late)) = (self.time_of(ended), self.lateness_of(ended));
         let row = IterationRow {
             iteration: ended.iteration,
             start: ended.started + self.skipped,
             time,
-            lateness: late,
-            accused: accused.filter(|_| late.is_some()),
+            lateness,
+            late,
+            accused: accused.filter(|_| late),
             losses: std::mem::take(&mut self.losses),
             timeouts: std::mem::take(&mut self.timeouts),
             parts: ended.account.parts,
@@ -164,7 +172,8 @@ impl JobTally {
             iteration: ended.iteration + 1,
             start: ended.started + self.skipped + apart,
             time,
-            lateness: None,
+            lateness: Span::ZERO,
+            late: false,
             accused: None,
             losses: 0,
             timeouts: 0,
@@ -181,7 +190,7 @@ impl JobTally {
     }
 
     fn count(&mut self, row: &IterationRow, iterations: u64) {
-        if row.lateness.is_some() || self.choice.all_iterations || row.iteration.is_multiple_of(EVERY_ROW) {
+        if row.late || self.choice.all_iterations || row.iteration.is_multiple_of(EVERY_ROW) {
             self.outcome.rows.push(*row);
         }
         self.add(row, iterations);
@@ -191,13 +200,13 @@ impl JobTally {
         let outcome = &mut self.outcome;
         outcome.complete += iterations;
         outcome.times.push(row.time, iterations);
-        outcome.lateness.push(row.lateness.unwrap_or(Span::ZERO), iterations);
+        outcome.lateness.push(row.lateness, iterations);
         outcome.parts.add(&row.parts.times(iterations));
-        if let (Some(lateness), Some(accused)) = (row.lateness, row.accused) {
-            outcome.late += iterations;
+        outcome.late += if row.late { iterations } else { 0 };
+        if let Some(accused) = row.accused.filter(|_| row.late) {
             let blame = outcome.blamed.entry((accused.link, accused.cause)).or_default();
             blame.iterations += iterations;
-            blame.lateness += lateness * iterations;
+            blame.lateness += row.lateness * iterations;
         }
     }
 

@@ -223,7 +223,7 @@ fn two_bad_links(algorithm: &str, losses: [&str; 2], iterations: u32) -> String 
 }
 
 fn late(outcome: &JobOutcome) -> BTreeMap<u32, IterationRow> {
-    outcome.rows.iter().filter(|row| row.lateness.is_some()).map(|row| (row.iteration, *row)).collect()
+    outcome.rows.iter().filter(|row| row.late).map(|row| (row.iteration, *row)).collect()
 }
 
 #[test]

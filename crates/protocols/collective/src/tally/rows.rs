@@ -11,8 +11,9 @@ pub struct IterationRow {
     pub iteration: u32,
     pub start: Time,
     pub time: Span,
-    /// `None` if it is not late.
-    pub lateness: Option<Span>,
+    /// Time by which it is later than without losses, and whether that counts as late.
+    pub lateness: Span,
+    pub late: bool,
     pub accused: Option<Accusation>,
     pub losses: u32,
     pub timeouts: u32,

@@ -334,8 +334,8 @@ pub(super) fn iteration_columns(point: &SweepPoint) -> Vec<Column<'_, JobRow<'_,
         Iterations::whole("iteration", |row| row.1.iteration.into()),
         Iterations::optional("start_us", move |row| us(row.1.start.since(Time::ZERO))),
         Iterations::optional("time_us", move |row| us(row.1.time)),
-        Iterations::optional("lateness_us", move |row| us(row.1.lateness.unwrap_or(Span::ZERO))),
-        Iterations::flag("late", |row| row.1.lateness.is_some()),
+        Iterations::optional("lateness_us", move |row| us(row.1.lateness)),
+        Iterations::flag("late", |row| row.1.late),
         Iterations::text("link", move |row| {
             let link = accused(row).and_then(|Accusation { link, .. }| link);
             link.map(|link| link_name(point, link)).unwrap_or_default()

@@ -338,7 +338,7 @@ impl<P: NetworkProgram> Network<'_, P> {
     fn job_advances(&mut self, now: Time, traffic: TrafficId) {
         while let Some(ended) = self.flows.sources[traffic].job.as_mut().and_then(|job| job.run.take_ended()) {
             let Some(job) = &mut self.flows.sources[traffic].job else { return };
-            let (late, quiet) = (job.tally.lateness_of(&ended).is_some(), job.tally.is_quiet());
+            let ((_, late), quiet) = (job.tally.lateness_of(&ended), job.tally.is_quiet());
             let accused = late.then(|| self.accuse(traffic, &ended));
             if let Some(job) = &mut self.flows.sources[traffic].job {
                 job.tally.on_iteration(&ended, accused);

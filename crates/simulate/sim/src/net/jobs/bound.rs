@@ -18,8 +18,10 @@ impl<P: NetworkProgram> Network<'_, P> {
     pub(in crate::net) fn bound_jobs(&mut self) -> Result<(), Unreachable> {
         for traffic in self.flows.sources.numbers() {
             let (bound, home) = self.bound_of(traffic)?;
+            let packet = self.packet_time(traffic);
             if let Some(job) = &mut self.flows.sources[traffic].job {
                 job.tally.outcome.bound = bound;
+                job.tally.tolerate(packet / 2);
                 if job.run.job().ends == InputEvent::Arrived {
                     // Twice, because it may wait for another packet on its way.
                     job.run.settle(home * 2);
@@ -55,6 +57,14 @@ impl<P: NetworkProgram> Network<'_, P> {
         }
         let homes = times.values().map(|(.., home)| *home);
         Ok((at_host.into_iter().flatten().fold(bound, Span::max), homes.fold(Span::ZERO, Span::max)))
+    }
+
+    /// Time of a full packet on the slowest link of a job's hosts.
+    fn packet_time(&self, traffic: TrafficId) -> Span {
+        let source = &self.flows.sources[traffic];
+        let Some(job) = &source.job else { return Span::ZERO };
+        let links: Vec<_> = job.hosts.iter().map(|host| self.hosts[self.hosts.at(*host)].port).collect();
+        self.fabric.serial(&links, &source.traffic.transport, source.traffic.transport.sizes().payload.into())
     }
 
     fn least_times(
