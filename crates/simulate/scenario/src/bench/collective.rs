@@ -18,11 +18,12 @@ pub(super) struct CollectiveCase {
     pub size: u64,
 }
 
-/// The network; of the bytes, one part in `shrink`.
+/// The network; of the ranks and the bytes of each, one part in `shrink`.
 pub(super) fn setup(case: CollectiveCase, shrink: u64) -> Result<NetworkSetup, SimBenchError> {
     let topology = Topology::fat_tree(16, Rate::gbps(100), Span::from_us(1))?;
-    let hosts: Vec<NodeId> = topology.hosts().collect();
-    let ranks = hosts.len() as u32;
+    let all = topology.hosts().count() as u64;
+    let ranks = 1 << (all / shrink).max(2).ilog2();
+    let hosts: Vec<NodeId> = topology.hosts().take(ranks as usize).collect();
     let shape = CollectiveShape {
         pattern: CollectivePattern::AllReduce,
         algorithm: case.algorithm,
