@@ -16,6 +16,7 @@
 //! Invariants: what is decoded is what one meter saw and the other did not, and each signature is there once; if that is not
 //! all, [`DecodedDigest::left`] says how many packets are missing; subtracting and merging commute.
 
+mod folding;
 mod form;
 mod sizing;
 
@@ -35,6 +36,8 @@ const MOST_ALIKE: i64 = 127;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestShape {
     cells: u32,
+    /// How often the digest can be folded in half (`folding`).
+    folds: u8,
     pub seed: u64,
     pub fields: Fields,
 }
@@ -42,7 +45,7 @@ pub struct DigestShape {
 impl DigestShape {
     /// Shape with `cells` cells, but no fewer than a packet needs.
     pub fn new(cells: usize, seed: u64, fields: Fields) -> Self {
-        Self { cells: cells.clamp(PLACES, Self::MOST_CELLS) as u32, seed, fields }
+        Self { cells: cells.clamp(PLACES, Self::MOST_CELLS) as u32, folds: 0, seed, fields }
     }
 
     /// More than a gigabyte of cells is a mistake.
@@ -57,18 +60,21 @@ impl DigestShape {
         self.cells() * size_of::<DigestCell>()
     }
 
-    /// Three cells, none of them twice.
+    /// Three cells, none of them twice: not even after folding.
     #[inline]
     fn places(&self, hash: u64) -> [usize; PLACES] {
         let other = fold(hash, 0x9e37_79b9_7f4a_7c15);
         let below = |part: u32, most: u32| ((u64::from(part) * u64::from(most)) >> 32) as u32;
-        let one = below((hash >> 32) as u32, self.cells);
-        let mut two = below(hash as u32, self.cells - 1);
+        let cells = self.cells >> self.folds;
+        let one = below((hash >> 32) as u32, cells);
+        let mut two = below(hash as u32, cells - 1);
         two += u32::from(two >= one);
-        let mut three = below((other >> 32) as u32, self.cells - 2);
+        let mut three = below((other >> 32) as u32, cells - 2);
         three += u32::from(three >= one.min(two));
         three += u32::from(three >= one.max(two));
-        [one as usize, two as usize, three as usize]
+        let mask = (1 << self.folds) - 1;
+        let unfolded = |place: u32, nth: u32| (place + cells * (other as u32 >> (8 * nth) & mask)) as usize;
+        [unfolded(one, 0), unfolded(two, 1), unfolded(three, 2)]
     }
 }
 
@@ -172,7 +178,7 @@ pub struct DigestMismatch {
 impl fmt::Display for DigestMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ours, theirs } = self;
-        let what = if ours.cells != theirs.cells {
+        let what = if ours.base().cells != theirs.base().cells {
             format!("{} cells and {}", ours.cells(), theirs.cells())
         } else if ours.seed != theirs.seed {
             format!("seed {} and seed {}", ours.seed, theirs.seed)
@@ -287,12 +293,13 @@ impl Digest {
         self.combine_packed(other, u64::MAX)
     }
 
+    /// A larger one is folded on the way.
     fn combine_packed(&mut self, other: &PackedDigest, sign: u64) -> Result<(), DigestMismatch> {
-        if self.shape != other.shape() {
+        if !other.shape().folds_to(self.shape) {
             return Err(DigestMismatch { ours: self.shape, theirs: other.shape() });
         }
         for (place, theirs) in other.cells() {
-            self.cells[place].combine(&theirs, sign);
+            self.cells[place % self.shape.cells()].combine(&theirs, sign);
         }
         self.packets = self.packets.wrapping_add(other.packets().wrapping_mul(sign as i64));
         Ok(())

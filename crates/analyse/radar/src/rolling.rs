@@ -12,10 +12,14 @@
 //!
 //! Memory: one digest, from the first packet on, and an entry for each packet that waits.
 
+mod batch;
+
 use std::collections::BTreeMap;
 
-use crate::digest::{Digest, DigestMismatch, DigestShape, PackedDigest, UndecodedPackets};
+use crate::digest::{DecodedDigest, Digest, DigestShape, UndecodedPackets};
 use crate::signature::Signature;
+
+pub(crate) use batch::BatchOutcome;
 
 #[derive(Debug)]
 pub struct RollingDifference {
@@ -71,23 +75,6 @@ impl RollingDifference {
         self.difference.get_or_insert_with(|| Digest::new(self.shape))
     }
 
-    pub(crate) fn upstream(&mut self, digest: &PackedDigest) -> Result<(), DigestMismatch> {
-        if self.is_nothing(digest)? { Ok(()) } else { self.difference().merge_packed(digest) }
-    }
-
-    pub(crate) fn downstream(&mut self, digest: &PackedDigest) -> Result<(), DigestMismatch> {
-        if self.is_nothing(digest)? { Ok(()) } else { self.difference().subtract_packed(digest) }
-    }
-
-    /// An idle batch takes neither room nor time.
-    fn is_nothing(&self, digest: &PackedDigest) -> Result<bool, DigestMismatch> {
-        if digest.shape() == self.shape {
-            Ok(digest.is_empty())
-        } else {
-            Err(DigestMismatch { ours: self.shape, theirs: digest.shape() })
-        }
-    }
-
     /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let difference = self.difference.as_ref().map_or(0, Digest::bytes);
@@ -106,6 +93,12 @@ impl RollingDifference {
             return self.stuck.is_none();
         };
         let decoded = difference.decode();
+        self.absorb(decoded, now);
+        self.stuck.is_none()
+    }
+
+    /// Lets what was decoded wait for its counterpart, or find it.
+    fn absorb(&mut self, decoded: DecodedDigest, now: u64) {
         let lost = decoded.lost.into_iter().map(|(signature, times)| (signature, i64::from(times)));
         let extra = decoded.extra.into_iter().map(|(signature, times)| (signature, -i64::from(times)));
         for (signature, times) in lost.chain(extra) {
@@ -116,7 +109,6 @@ impl RollingDifference {
             }
         }
         self.stuck = decoded.left.map(|_| self.stuck.unwrap_or(now));
-        self.stuck.is_none()
     }
 
     /// Takes out packets that were found before `before` and still have no counterpart. For a lost packet, the later of
@@ -198,17 +190,6 @@ mod tests {
         rolling.difference().insert(&signature(300));
         assert!(rolling.look(3));
         assert_eq!(rolling.settle(4, 4).lost.len(), 1);
-    }
-
-    #[test]
-    fn an_idle_wire_takes_no_room_whatever_its_shape() {
-        let mut rolling = RollingDifference::new(DigestShape::new(8_192, 1, Fields::ALL));
-        let idle = PackedDigest::from(&Digest::new(DigestShape::new(8_192, 1, Fields::ALL)));
-        assert!(rolling.upstream(&idle).is_ok() && rolling.downstream(&idle).is_ok());
-        assert!(rolling.look(1));
-        assert_eq!((rolling.bytes(), idle.bytes() < 200), (0, true));
-        let other = PackedDigest::from(&Digest::new(DigestShape::new(60, 1, Fields::ALL)));
-        assert!(rolling.upstream(&other).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! compared, and a gap between two of them costs the same at any length.
 
 mod form;
+mod more;
 mod refused;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,6 +20,7 @@ use crate::rolling::{PacketDifference, RollingDifference, SettledDifference, Unn
 use crate::signature::Signature;
 
 pub use form::ReportError;
+pub use more::{MoreQuestion, MoreReply, MoreWanted};
 pub use refused::ReportRefusal;
 
 /// Report of a meter on one batch: with digests that it fills, or [`PackedDigest`] ones that came from elsewhere.
@@ -76,8 +78,10 @@ pub struct LostSignature {
     pub from: Option<usize>,
 }
 
-/// Batches that are kept while an end is silent.
+/// Batches that are kept while an end is silent, and their bytes; of large ones at least the last few batches.
 const MOST_HELD: usize = 512;
+const MOST_HELD_BYTES: usize = 8 << 20;
+const LEAST_HELD: usize = 16;
 
 #[derive(Debug)]
 pub struct MeteredSegment {
@@ -97,6 +101,8 @@ pub struct MeteredSegment {
     doubtful: VecDeque<u64>,
     /// Memory use of the reports that are held.
     held: usize,
+    /// Larger digests that were asked for.
+    more: more::MoreRequests,
 }
 
 #[derive(Debug)]
@@ -115,6 +121,8 @@ struct WaitingReport {
     out_number: Option<u32>,
     came: PackedDigest,
     came_number: Option<u32>,
+    /// Larger digests of each way that can be had.
+    more: [more::LargerDigest; 2],
 }
 
 impl WaitingReport {
@@ -150,6 +158,7 @@ impl MeteredSegment {
             ways: Vec::new(),
             doubtful: VecDeque::new(),
             held: 0,
+            more: more::MoreRequests::default(),
         }
     }
 
@@ -168,7 +177,15 @@ impl MeteredSegment {
     }
 
     pub fn on_report(&mut self, report: impl Into<MeterReport<PackedDigest>>) -> Result<SegmentFinding, ReportRefusal> {
-        let report = report.into();
+        self.on_small_report(report.into(), false)
+    }
+
+    /// The same, where the meter may have larger digests of the batch, which can be asked for.
+    pub fn on_small_report(
+        &mut self,
+        report: MeterReport<PackedDigest>,
+        has_more: bool,
+    ) -> Result<SegmentFinding, ReportRefusal> {
         let at = self.end(&report)?;
         let end = &mut self.ends[at];
         let is_new = end.life != report.life || report.batch <= end.latest;
@@ -177,9 +194,11 @@ impl MeteredSegment {
             self.begin_anew();
         } else if self.next.is_some_and(|next| report.batch >= next) {
             let MeterReport { batch, missed, out, out_number, came, came_number, .. } = report;
-            let held = WaitingReport { missed, out, out_number, came, came_number };
+            let more = [more::LargerDigest::new(has_more); 2];
+            let held = WaitingReport { missed, out, out_number, came, came_number, more };
             self.held += held.bytes();
             end.held.insert(batch, held);
+            self.ask_ahead(at, batch);
         }
         let finding = self.compare();
         self.check_invariants();
@@ -209,7 +228,7 @@ impl MeteredSegment {
     /// The number of the end that reports, if it fits.
     fn end(&mut self, report: &MeterReport<PackedDigest>) -> Result<usize, ReportRefusal> {
         let end = || report.end.clone();
-        let shapes = [report.out.shape(), report.came.shape()];
+        let shapes = [report.out.shape().base(), report.came.shape().base()];
         if self.expected > 2 && shapes[0] != shapes[1] {
             return Err(ReportRefusal::Ways { end: end() });
         }
@@ -243,6 +262,7 @@ impl MeteredSegment {
     fn begin_anew(&mut self) {
         self.next = None;
         self.held = 0;
+        self.more = more::MoreRequests::default();
         self.ends.iter_mut().for_each(|end| end.held.clear());
         // Batches may begin again at lower numbers: a clock was set back.
         self.doubtful.clear();
@@ -265,7 +285,7 @@ impl MeteredSegment {
         let first = self.next;
         while let Some(batch) = self.next {
             let all_there = self.ends.iter().all(|end| end.latest >= batch);
-            let too_many = self.ends.iter().any(|end| end.held.len() > MOST_HELD);
+            let too_many = self.holds_too_many();
             if !all_there && !too_many {
                 break;
             }
@@ -275,11 +295,14 @@ impl MeteredSegment {
                 self.skip(batch, held, &mut finding);
                 continue;
             }
+            let all_reported = self.ends.iter().all(|end| end.held.contains_key(&batch));
+            if all_reported && self.put(batch) == more::PutOutcome::Waits {
+                break;
+            }
             self.next = Some(batch + 1);
             let reports: Vec<WaitingReport> = self.ends.iter_mut().filter_map(|end| end.held.remove(&batch)).collect();
             self.held -= reports.iter().map(WaitingReport::bytes).sum::<usize>();
-            if reports.len() == self.expected {
-                self.put(batch, &reports);
+            if all_reported {
                 self.settle(batch, &reports, &mut finding);
             } else {
                 finding.skipped += 1;
@@ -291,6 +314,12 @@ impl MeteredSegment {
             self.ways.iter_mut().for_each(|way| way.called.retain(|_, called| *called + REMEMBERED >= next));
         }
         finding
+    }
+
+    /// Ends that do not come are waited for in bounded memory.
+    fn holds_too_many(&self) -> bool {
+        let is_large = self.held > MOST_HELD_BYTES;
+        self.ends.iter().any(|end| end.held.len() > if is_large { LEAST_HELD } else { MOST_HELD })
     }
 
     /// The next batch that any end has reported, or that not all ends have passed.
@@ -322,26 +351,6 @@ impl MeteredSegment {
         }
         while self.doubtful.front().is_some_and(|old| *old + 4 * self.patience < batch) {
             self.doubtful.pop_front();
-        }
-    }
-
-    /// Adds what all ends have reported of a batch to what is compared.
-    fn put(&mut self, batch: u64, reports: &[WaitingReport]) {
-        if reports.iter().any(|report| report.missed > 0) {
-            self.doubt(batch);
-        }
-        for way in &mut self.ways {
-            for (nth, report) in reports.iter().enumerate() {
-                let leaves = way.from.is_none_or(|from| from == nth);
-                let arrives = way.from.is_none_or(|from| from != nth);
-                // Shapes were compared when the reports came.
-                if leaves {
-                    let _ = way.rolling.upstream(&report.out);
-                }
-                if arrives {
-                    let _ = way.rolling.downstream(&report.came);
-                }
-            }
         }
     }
 

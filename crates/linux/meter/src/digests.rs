@@ -16,6 +16,7 @@
 //! | [`report_receiver`] | the collector's side: any number of meters, distinguished by their incarnations |
 //! | [`collector`] | what reports come to: losses, and who is silent |
 //! | `answer` | what the collector says of them: taken, refused and why |
+//! | [`question`], `kept` | what the collector asks of meters, and whole reports that are sent small |
 //! | `queue` | reports that wait to be compared, bounded by bytes |
 //! | `frame`, `run_length`, `seal` | reports as bytes on a connection, shorter, and with a key |
 //! | `tcp`, `listen`, `redis` | the two ways, and who listens at the end of the first |
@@ -26,7 +27,9 @@
 mod answer;
 pub mod collector;
 mod frame;
+mod kept;
 mod listen;
+pub mod question;
 pub mod queue;
 #[cfg(feature = "redis")]
 mod redis;
@@ -48,6 +51,7 @@ use redis::RedisAddress;
 
 pub use collector::Collector;
 pub use frame::LONGEST;
+pub use question::{MeterQuestion, NoResponder, QuestionResponder};
 pub use queue::{CollectorQueue, CollectorReports, ReceivedReport, queue};
 pub use report_queue::{ReportCounts, ReportQueue, ReportSender, report_queue};
 pub use report_receiver::ReportReceiver;
@@ -110,7 +114,17 @@ struct Envelope {
     life: u64,
     /// Number of reports of that incarnation before this one.
     number: u64,
+    /// What the meter says of it: [`flag`].
+    flags: u8,
     report: Vec<u8>,
+}
+
+/// What a meter says of a report.
+pub mod flag {
+    /// The collector judges this batch, if all ends say so.
+    pub const JUDGE: u8 = 1;
+    /// There are larger digests of this batch.
+    pub const HAS_MORE: u8 = 8;
 }
 
 #[cfg(test)]

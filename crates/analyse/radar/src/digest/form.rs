@@ -1,7 +1,7 @@
 //! A digest as bytes, for files and networks.
 //!
 //! ```text
-//!   "HLRD"  version:8  fields:8  lanes:16  cells:32  seed:64  packets:64  cell …  CRC-32
+//!   "HLRD"  version:8  folds:3 fields:5  lanes:16  cells:32  seed:64  packets:64  cell …  CRC-32
 //!   cell    [place:64]  count:64  check:64  and 64 bits for each lane that `lanes` has a bit for
 //! ```
 //!
@@ -16,13 +16,14 @@ use crate::signature::{Fields, LANES};
 const MAGIC: [u8; 4] = *b"HLRD";
 const HEAD: usize = 28;
 const CHECK: usize = 4;
+const FIELD_BITS: u32 = 5;
 
 impl Digest {
     pub fn to_bytes(&self) -> Vec<u8> {
         let (form, written) = self.form();
         let mut out = Vec::with_capacity(form.size(written));
         out.extend(MAGIC);
-        out.extend([VERSION, self.shape.fields.to_bits()]);
+        out.extend([VERSION, self.shape.fields.to_bits() | self.shape.folds << FIELD_BITS]);
         out.extend((form.lanes | if form.is_sparse { SPARSE } else { 0 }).to_le_bytes());
         out.extend(self.shape.cells.to_le_bytes());
         out.extend(self.shape.seed.to_le_bytes());
@@ -139,7 +140,8 @@ impl<'a> ValidDigest<'a> {
         if head[4] != VERSION {
             return Err(FormError::Version(head[4]));
         }
-        let fields = Fields::from_bits(head[5]).ok_or(FormError::Malformed)?;
+        let folds = head[5] >> FIELD_BITS;
+        let fields = Fields::from_bits(head[5] & ((1 << FIELD_BITS) - 1)).ok_or(FormError::Malformed)?;
         let lanes = u16::from_le_bytes([head[6], head[7]]);
         let form = CellForm { lanes: lanes & !SPARSE, is_sparse: lanes & SPARSE != 0 };
         let cells = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
@@ -147,7 +149,8 @@ impl<'a> ValidDigest<'a> {
         let fits =
             |written: &usize| *written == all || form.is_sparse && *written < all && all <= most_sparse(*written);
         form.written(bytes.len()).filter(fits).ok_or(FormError::Malformed)?;
-        if !(PLACES..=DigestShape::MOST_CELLS).contains(&all) || form.lanes >> LANES != 0 {
+        let can_fold = all.is_multiple_of(1 << folds) && all >> folds >= PLACES;
+        if all > DigestShape::MOST_CELLS || !can_fold || form.lanes >> LANES != 0 {
             return Err(FormError::Malformed);
         }
         let (covered, check) = bytes.split_at(bytes.len() - CHECK);
@@ -163,7 +166,7 @@ impl<'a> ValidDigest<'a> {
             }
             from = place + 1;
         }
-        Ok(Self { shape: DigestShape { cells, seed, fields }, packets: packets as i64, form, body })
+        Ok(Self { shape: DigestShape { cells, folds, seed, fields }, packets: packets as i64, form, body })
     }
 }
 

@@ -305,8 +305,9 @@ pub(crate) struct MeterArgs {
     #[arg(long, value_name = "TIME", default_value = "10ms")]
     pub batch: Span,
 
-    /// Cells of a digest: some more than the packets that are lost or under way in a batch.
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = whole_within::<u32>(12..=8_192))]
+    /// Cells of a digest: some more than packets are lost, or on their way, in a batch. Sent are 24 to 64 of them, more when
+    /// the collector asks.
+    #[arg(long, value_name = "N", default_value_t = 384, value_parser = whole_within::<u32>(12..=8_192))]
     pub cells: u32,
 
     /// Each meter's clock is wrong by at most this: cells follow from it, from --way and from --packet-rate.

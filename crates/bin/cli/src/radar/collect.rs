@@ -92,8 +92,12 @@ fn compare(
     loop {
         match received.recv_timeout(TICK) {
             Ok(report) => {
-                let news = collector.on_report(now(), report.missing, &report.report);
-                received.answer(report.life, collector.refusal());
+                let news = collector.on_received(now(), &report);
+                if report.question.is_none() {
+                    received.answer(report.life, collector.refusal());
+                }
+                // Where too many questions wait already, a batch is compared as it is.
+                collector.questions().into_iter().for_each(|question| drop(received.ask(question)));
                 out.news(news)?;
             }
             Err(RecvTimeoutError::Timeout) => {}

@@ -35,8 +35,8 @@ struct MeterResult {
     reports: u64,
     report_bytes: u64,
     reports_dropped: u64,
-    /// Reports that the collector acknowledged; null if its version gives no answers.
-    reports_taken: Option<u64>,
+    /// Reports that the collector acknowledged.
+    reports_taken: u64,
     reports_refused: u64,
     refusal: Option<String>,
     cpu_seconds: f64,
@@ -79,7 +79,7 @@ fn verdict(place: &CollectorAddress, sent: &ReportCounts) -> CommandResult {
     Err(Failure::Outside(match sent.refusal.as_deref() {
         Some(why) if *refused > 0 => format!("{place} refused {refused} of {reports} reports: {why}"),
         _ if *reports == 0 && *dropped > 0 => format!("no report reached {place}{problem}"),
-        _ if *reports > 0 && *taken == 0 && sent.is_answered == Some(true) => {
+        _ if *reports > 0 && *taken == 0 => {
             let hint = if sent.problem.is_none() { ": does a collector run there?" } else { "" };
             format!("nobody acknowledged any of {reports} reports to {place}{problem}{hint}")
         }
@@ -104,7 +104,7 @@ fn watch(
     };
     let report = &mut |report: &radar::segment::MeterReport| {
         status.packets += [&report.out, &report.came].iter().map(|digest| digest.packets().unsigned_abs()).sum::<u64>();
-        outlet.put(report.to_bytes());
+        outlet.put_report(report);
         if shows_status && clock.elapsed() >= status.next {
             say(&status.line(config, &outlet.sent(), clock.elapsed()));
         }
@@ -170,7 +170,7 @@ fn config(args: &MeterArgs) -> Result<MeterConfig, Failure> {
         }
     }
     let cells = cells(args)?;
-    let shape = |fields| DigestShape::new(cells, SEED, fields);
+    let shape = |fields| DigestShape::new(cells, SEED, fields).foldable();
     Ok(MeterConfig {
         interface: args.interface.clone(),
         segment: args.segment.clone(),
@@ -229,7 +229,7 @@ fn outcome(interface: &str, seen: MeterCounters, sent: &ReportCounts, elapsed: D
         reports: sent.reports,
         report_bytes: sent.bytes,
         reports_dropped: sent.dropped,
-        reports_taken: (sent.is_answered != Some(false)).then_some(sent.taken),
+        reports_taken: sent.taken,
         reports_refused: sent.refused,
         refusal: sent.refusal.clone(),
         cpu_seconds: cost::cpu_time().as_secs_f64(),
@@ -248,10 +248,10 @@ fn in_words(outcome: &MeterResult) -> String {
     let rate = *report_bytes as f64 * 8e-6 / seconds;
     let [out, came, missed, reports, dropped, refused] =
         [*packets_out, *packets_in, *missed, *reports, outcome.reports_dropped, outcome.reports_refused].map(thousands);
-    let taken = outcome.reports_taken.map_or("taken unknown".to_owned(), |taken| format!("{} taken", thousands(taken)));
+    let taken = thousands(outcome.reports_taken);
     format!(
         "{interface}: {out} packets left and {came} arrived in {seconds:.1} s; {missed} frames passed unseen\n\
-         {reports} reports sent ({rate:.2} Mbit/s), {taken}, {refused} refused, {dropped} dropped\n\
+         {reports} reports sent ({rate:.2} Mbit/s), {taken} taken, {refused} refused, {dropped} dropped\n\
          {share:.2} % of a processor{each}"
     )
 }

@@ -1,8 +1,8 @@
 //! The collector's answer to a meter: how many reports it has taken, how many it has refused, and why.
 //!
 //! ```text
-//!   over TCP, to the meter, where both greetings say that they know of it
-//!                    length:32  collector:64  life:64  taken:64  refused:64  reason …, and with a key  tag:64
+//!   over TCP, to the meter (`frame`)
+//!                    collector:64  life:64  taken:64  refused:64  reason …
 //!   over Redis       PREFIX:digests:LIFE = `collector taken refused tag reason`, for a minute
 //! ```
 //!
@@ -94,6 +94,11 @@ pub(crate) enum ReceivedAnswer {
     Sealed(ReportAnswer),
     /// We have a key, and it has not, or another.
     Unsealed,
+    /// No answer: the collector asks something.
+    Question {
+        number: u32,
+        body: Vec<u8>,
+    },
 }
 
 fn printable(text: &str) -> String {

@@ -17,6 +17,7 @@
 //! reported as unsure.
 
 mod events;
+mod questions;
 pub mod text;
 mod watched;
 
@@ -26,11 +27,16 @@ use units::Timestamp;
 use radar::causes::CauseCounts as Causes;
 use radar::digest::PackedDigest;
 use radar::packet::Flow;
-use radar::segment::{MeterReport, ReportError};
+use radar::segment::{MeterReport, MoreReply, ReportError};
 
 use events::UnlistedEvents;
 pub use events::{CollectorEvent, LostPacket};
+use questions::{OpenQuestions, QuestionKind};
 use watched::CollectedSegment;
+
+use super::question::MeterQuestion;
+use super::queue::ReceivedReport;
+use super::{flag, run_length};
 
 /// Segments at a time.
 const MOST_SEGMENTS: usize = 1_024;
@@ -105,6 +111,7 @@ pub struct Collector {
     began: Option<Timestamp>,
     told_alone: bool,
     unlisted: UnlistedEvents,
+    questions: OpenQuestions,
 }
 
 impl Collector {
@@ -123,6 +130,7 @@ impl Collector {
             began: None,
             told_alone: false,
             unlisted: UnlistedEvents::default(),
+            questions: OpenQuestions::default(),
         }
     }
 
@@ -136,8 +144,51 @@ impl Collector {
         self.dropped
     }
 
+    /// A report or a reply has come, at `now`.
+    pub fn on_received(&mut self, now: Timestamp, received: &ReceivedReport) -> Vec<CollectorEvent> {
+        match received.question {
+            Some(question) => self.on_reply(now, received.life, question, &received.report),
+            None => self.on_flagged(now, received.missing, received.flags, &received.report),
+        }
+    }
+
     /// A report has come, at `now`, and `missing` before it have not.
     pub fn on_report(&mut self, now: Timestamp, missing: u64, bytes: &[u8]) -> Vec<CollectorEvent> {
+        self.on_flagged(now, missing, flag::JUDGE, bytes)
+    }
+
+    /// Questions to meters since the last call.
+    pub fn questions(&mut self) -> Vec<MeterQuestion> {
+        self.questions.take()
+    }
+
+    /// A meter replies. What nobody asked, or it in particular was not asked, is ignored.
+    fn on_reply(&mut self, now: Timestamp, life: u64, number: u32, body: &[u8]) -> Vec<CollectorEvent> {
+        self.refusal = None;
+        let Some(open) = self.questions.answered(life, number) else { return Vec::new() };
+        let QuestionKind::More { batch } = open.kind;
+        // What cannot be read is as good as gone.
+        let reply = run_length::decode(body).and_then(|body| MoreReply::parse(&body).ok()).unwrap_or(MoreReply::Gone);
+        self.watch(&open.segment, |watched, unlisted| watched.on_more(now, &open.end, batch, reply, unlisted))
+    }
+
+    /// Lets a segment take something in, and counts its memory and its questions.
+    fn watch<T: Default>(
+        &mut self,
+        name: &str,
+        then: impl FnOnce(&mut CollectedSegment, &mut UnlistedEvents) -> T,
+    ) -> T {
+        let Some(watched) = self.segments.get_mut(name) else { return T::default() };
+        let outcome = then(watched, &mut self.unlisted);
+        watched.ask(&mut self.questions);
+        let bytes = watched.bytes();
+        let before = std::mem::replace(&mut watched.accounted, bytes);
+        self.held = self.held + watched.accounted - before;
+        self.stay_within_memory();
+        outcome
+    }
+
+    fn on_flagged(&mut self, now: Timestamp, missing: u64, flags: u8, bytes: &[u8]) -> Vec<CollectorEvent> {
         self.refusal = None;
         let report = match MeterReport::packed(bytes) {
             Ok(report) => report,
@@ -151,13 +202,14 @@ impl Collector {
             return self.refuse(&format!("segment {name}: {MOST_SEGMENTS} others are watched already"));
         }
         let new = || CollectedSegment::new(name.clone(), self.ends, self.patience);
-        let watched = self.segments.entry(name.clone()).or_insert_with(new);
-        let before = watched.accounted;
-        let outcome = watched.on_report(now, missing, report, &mut self.unlisted);
-        watched.accounted = watched.bytes();
-        self.held = self.held + watched.accounted - before;
-        self.stay_within_memory();
-        outcome.unwrap_or_else(|why| self.refuse(&why))
+        self.segments.entry(name.clone()).or_insert_with(new);
+        let outcome =
+            self.watch(&name, |watched, unlisted| Some(watched.on_report(now, missing, flags, report, unlisted)));
+        match outcome {
+            Some(Err(why)) => self.refuse(&why),
+            Some(Ok(news)) => news,
+            None => Vec::new(),
+        }
     }
 
     /// Reason why the last report was refused; `None` if it was taken.
@@ -168,6 +220,7 @@ impl Collector {
     /// Returns the events since the last look: silent ends, and reports that could not be compared; to be called now and
     /// then.
     pub fn look(&mut self, now: Timestamp) -> Vec<CollectorEvent> {
+        self.questions.forget_old(now);
         let mut news: Vec<CollectorEvent> = self.segments.values_mut().flat_map(|watched| watched.look(now)).collect();
         if let Some((bytes, segment)) = self.largest.take() {
             let (kb, memory, dropped) = (bytes / 1_000, self.memory / 1_000_000, self.dropped);

@@ -1,26 +1,38 @@
 //! Reports on a TCP connection.
 //!
 //! ```text
-//!   both ways, first    "HLRM"  version:8  sealed:8  answers:8  0:8, and with a key  nonce:128
+//!   both ways, first    "HLRM"  version:8  sealed:8  0:16, and with a key  nonce:128
 //!   with a key then     proof:64 of the meter, and after it proof:64 of the collector
-//!   then, to the collector, again and again
-//!                       length:32  life:64  number:64  report …, and with a key  tag:64
-//!   to the meter, if both greetings have answers = 1
-//!                       length:32  answer …, and with a key  tag:64
+//!   then, again and again
+//!                       length:32  kind:8  …, and with a key  tag:64
+//!
+//!   to the collector    kind 0  report     flags:8  life:64  number:64  report …
+//!                       kind 1  reply      question:32  reply …
+//!   to the meter        kind 0  answer     what became of reports
+//!                       kind 1  question   number:32  question …
+//!                       kind 2  word       the collector is alive
 //! ```
 //!
-//! Numbers are little-endian; `length` is that of everything behind it. Answers are in `answer`; an end that knows nothing
-//! of them has a zero there, and is sent none. Proofs and tags are described in `seal`.
+//! Numbers are little-endian; `length` is that of everything behind it. Answers are in `answer`, questions in
+//! `question`; a meter skips kinds that it does not know. Proofs and tags are described in `seal`.
 
 use std::fmt;
 use std::io::{self, Read, Write};
 
 use super::Envelope;
 use super::answer::ReportAnswer;
+use super::question::LONGEST_QUESTION;
 use super::seal::{ReportSession, TAG};
 
-const GREETING: [u8; 8] = *b"HLRM\x01\0\0\0";
-const HEAD: usize = 16;
+const GREETING: [u8; 8] = *b"HLRM\x02\0\0\0";
+/// Bytes of a report and of a reply before their contents, with the kind.
+const HEAD: usize = 18;
+const REPLY_HEAD: usize = 5;
+const REPORT: u8 = 0;
+const REPLY: u8 = 1;
+const ANSWER: u8 = 0;
+const QUESTION: u8 = 1;
+const WORD: u8 = 2;
 /// The longest report. Longer ones that a peer announces are not read.
 pub const LONGEST: usize = 2 << 20;
 
@@ -64,7 +76,7 @@ impl From<io::Error> for PeerError {
 /// First bytes of a connection, with a key or without.
 pub(crate) fn greeting(is_sealed: bool) -> [u8; 8] {
     let mut greeting = GREETING;
-    (greeting[5], greeting[6]) = (u8::from(is_sealed), 1);
+    greeting[5] = u8::from(is_sealed);
     greeting
 }
 
@@ -79,9 +91,23 @@ pub(crate) fn check_greeting(said: [u8; 8], is_sealed: bool) -> Result<(), PeerE
     if theirs == is_sealed { Ok(()) } else { Err(PeerError::Sealed(theirs)) }
 }
 
-/// The end that greets like this says, or hears, what becomes of reports.
-pub(crate) fn knows_answers(said: [u8; 8]) -> bool {
-    said[6] != 0
+/// Message to a meter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MeterMessage {
+    Answer(ReportAnswer),
+    Question {
+        number: u32,
+        body: Vec<u8>,
+    },
+    /// The collector is alive; or a kind that a later version has.
+    Word,
+}
+
+/// Message to a collector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CollectorMessage {
+    Report(Envelope),
+    Reply { question: u32, body: Vec<u8> },
 }
 
 pub(crate) fn write_answer(
@@ -89,7 +115,29 @@ pub(crate) fn write_answer(
     answer: &ReportAnswer,
     session: Option<&mut ReportSession>,
 ) -> io::Result<()> {
-    let mut bytes = answer.to_bytes();
+    write_to_meter(to, ANSWER, &answer.to_bytes(), session)
+}
+
+pub(crate) fn write_question(
+    to: &mut impl Write,
+    number: u32,
+    body: &[u8],
+    session: Option<&mut ReportSession>,
+) -> io::Result<()> {
+    write_to_meter(to, QUESTION, &[&number.to_le_bytes(), body].concat(), session)
+}
+
+pub(crate) fn write_word(to: &mut impl Write, session: Option<&mut ReportSession>) -> io::Result<()> {
+    write_to_meter(to, WORD, &[], session)
+}
+
+fn write_to_meter(
+    to: &mut impl Write,
+    kind: u8,
+    contents: &[u8],
+    session: Option<&mut ReportSession>,
+) -> io::Result<()> {
+    let mut bytes = [&[kind], contents].concat();
     if let Some(session) = session {
         let tag = session.answer_tag(&bytes);
         bytes.extend(tag);
@@ -97,35 +145,62 @@ pub(crate) fn write_answer(
     to.write_all(&[&(bytes.len() as u32).to_le_bytes(), &bytes[..]].concat())
 }
 
-/// The first answer in what has arrived, which is taken out of it; `None` if it is not all there.
-pub(crate) fn take_answer(
+/// The first message in what has arrived, which is taken out of it; `None` if it is not all there.
+pub(crate) fn take_message(
     inbox: &mut Vec<u8>,
     session: Option<&mut ReportSession>,
-) -> Result<Option<ReportAnswer>, PeerError> {
+) -> Result<Option<MeterMessage>, PeerError> {
     let Some(length) = inbox.first_chunk().map(|length| u32::from_le_bytes(*length)) else { return Ok(None) };
-    let end = 4 + length as usize;
-    if length as usize > ReportAnswer::LONGEST + TAG {
+    if length as usize > LONGEST_TO_METER {
         return Err(PeerError::Length(length));
     }
+    let end = 4 + length as usize;
     let Some(mut bytes) = inbox.get(4..end) else { return Ok(None) };
     if let Some(session) = session {
-        let (answer, said) = bytes.split_at(bytes.len().saturating_sub(TAG));
-        if said != session.answer_tag(answer) {
+        let (message, said) = bytes.split_at(bytes.len().saturating_sub(TAG));
+        if said != session.answer_tag(message) {
             return Err(PeerError::Forged);
         }
-        bytes = answer;
+        bytes = message;
     }
-    let answer = ReportAnswer::parse(bytes).ok_or(PeerError::Length(length))?;
+    let message = match bytes.split_first().ok_or(PeerError::Length(length))? {
+        (&ANSWER, answer) => MeterMessage::Answer(ReportAnswer::parse(answer).ok_or(PeerError::Length(length))?),
+        (&QUESTION, question) => {
+            let (number, body) = question.split_first_chunk().ok_or(PeerError::Length(length))?;
+            MeterMessage::Question { number: u32::from_le_bytes(*number), body: body.to_vec() }
+        }
+        _ => MeterMessage::Word,
+    };
     inbox.drain(..end);
-    Ok(Some(answer))
+    Ok(Some(message))
 }
 
+/// The longest message to a meter, behind its length.
+const LONGEST_TO_METER: usize = LONGEST_QUESTION + 5 + TAG;
+const _: () = assert!(ReportAnswer::LONGEST < LONGEST_QUESTION);
+
 pub(crate) fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&mut ReportSession>) -> io::Result<()> {
-    let Envelope { life, number, report } = envelope;
-    let mut bytes = vec![0; 4];
-    bytes.extend(life.to_le_bytes());
-    bytes.extend(number.to_le_bytes());
-    bytes.extend(report);
+    let Envelope { life, number, flags, report } = envelope;
+    let head = [&[REPORT, *flags][..], &life.to_le_bytes(), &number.to_le_bytes()].concat();
+    write_to_collector(to, &head, report, session)
+}
+
+pub(crate) fn write_reply(
+    to: &mut impl Write,
+    question: u32,
+    body: &[u8],
+    session: Option<&mut ReportSession>,
+) -> io::Result<()> {
+    write_to_collector(to, &[&[REPLY][..], &question.to_le_bytes()].concat(), body, session)
+}
+
+fn write_to_collector(
+    to: &mut impl Write,
+    head: &[u8],
+    body: &[u8],
+    session: Option<&mut ReportSession>,
+) -> io::Result<()> {
+    let mut bytes = [&[0; 4], head, body].concat();
     if let Some(session) = session {
         let tag = session.tag(&bytes[4..]);
         bytes.extend(tag);
@@ -144,17 +219,17 @@ pub(crate) fn read_length(from: &mut impl Read, is_sealed: bool) -> Result<Optio
     }
     from.read_exact(&mut length[1..])?;
     let length = u32::from_le_bytes(length);
-    let least = HEAD + if is_sealed { TAG } else { 0 };
-    let fits = (least..=least + LONGEST).contains(&(length as usize));
+    let tag = if is_sealed { TAG } else { 0 };
+    let fits = (REPLY_HEAD + tag..=HEAD + LONGEST + tag).contains(&(length as usize));
     if fits { Ok(Some(length as usize)) } else { Err(PeerError::Length(length)) }
 }
 
-/// The report behind its length. Memory grows with what arrives, not with what is announced.
+/// The message behind its length. Memory grows with what arrives, not with what is announced.
 pub(crate) fn read(
     from: &mut impl Read,
     length: usize,
     session: Option<&mut ReportSession>,
-) -> Result<Envelope, PeerError> {
+) -> Result<CollectorMessage, PeerError> {
     let mut bytes = Vec::new();
     if from.by_ref().take(length as u64).read_to_end(&mut bytes)? < length {
         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -165,10 +240,21 @@ pub(crate) fn read(
             return Err(PeerError::Forged);
         }
     }
-    let word = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_le_bytes(*word));
-    let (life, number) = (word(0), word(8));
-    bytes.drain(..HEAD.min(bytes.len()));
-    Ok(Envelope { life, number, report: bytes })
+    let wrong = PeerError::Length(length as u32);
+    match bytes.first().copied() {
+        Some(REPORT) if bytes.len() >= HEAD => {
+            let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+            let (flags, life, number) = (bytes[1], word(2), word(10));
+            bytes.drain(..HEAD);
+            Ok(CollectorMessage::Report(Envelope { life, number, flags, report: bytes }))
+        }
+        Some(REPLY) if bytes.len() >= REPLY_HEAD => {
+            let question = bytes[1..].first_chunk().map_or(0, |number| u32::from_le_bytes(*number));
+            bytes.drain(..REPLY_HEAD);
+            Ok(CollectorMessage::Reply { question, body: bytes })
+        }
+        _ => Err(wrong),
+    }
 }
 
 #[cfg(test)]
@@ -177,13 +263,18 @@ mod tests {
 
     use super::*;
 
+    fn envelope(number: u64, report: Vec<u8>) -> Envelope {
+        Envelope { life: 7, number, flags: 9, report }
+    }
+
     fn envelopes(mut bytes: &[u8]) -> (Vec<Envelope>, Option<PeerError>) {
         let mut found = Vec::new();
         loop {
             match read_length(&mut bytes, false)
                 .and_then(|length| length.map(|len| read(&mut bytes, len, None)).transpose())
             {
-                Ok(Some(envelope)) => found.push(envelope),
+                Ok(Some(CollectorMessage::Report(envelope))) => found.push(envelope),
+                Ok(Some(CollectorMessage::Reply { question, body })) => found.push(envelope(question.into(), body)),
                 Ok(None) => return (found, None),
                 Err(broken) => return (found, Some(broken)),
             }
@@ -192,14 +283,13 @@ mod tests {
 
     #[test]
     fn reports_arrive_as_they_were_sent() {
-        let sent: Vec<Envelope> = (0..3)
-            .map(|number| Envelope { life: 7, number, report: vec![number as u8; 5 * number as usize] })
-            .collect();
+        let sent: Vec<Envelope> =
+            (0..3).map(|number| envelope(number, vec![number as u8; 5 * number as usize])).collect();
         let mut bytes = Vec::new();
         sent.iter().for_each(|envelope| write(&mut bytes, envelope, None).unwrap());
         let (found, broken) = envelopes(&bytes);
         assert!(found == sent && broken.is_none());
-        for cut in [1, 3, 4, 19, 21] {
+        for cut in [1, 3, 4, 21, 23] {
             let (found, broken) = envelopes(&bytes[..bytes.len() - cut]);
             assert!(found == sent[..2] && matches!(broken, Some(PeerError::Io(_))), "{cut}: {broken:?}");
         }
@@ -207,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_announces_too_much_is_not_believed() {
-        for length in [0, 15, (LONGEST + HEAD + 1) as u32, u32::MAX] {
+        for length in [0, 4, (LONGEST + HEAD + 1) as u32, u32::MAX] {
             assert!(matches!(envelopes(&length.to_le_bytes()).1, Some(PeerError::Length(said)) if said == length));
         }
     }
@@ -216,7 +306,7 @@ mod tests {
     fn who_greets_otherwise_is_told_apart_from_an_older_program() {
         assert!([true, false].into_iter().all(|is_sealed| check_greeting(greeting(is_sealed), is_sealed).is_ok()));
         assert!(matches!(check_greeting(greeting(true), false), Err(PeerError::Sealed(true))));
-        assert!(matches!(check_greeting(*b"HLRM\x02\0\0\0", false), Err(PeerError::Version(2))));
+        assert!(matches!(check_greeting(*b"HLRM\x01\0\x01\0", false), Err(PeerError::Version(1))));
         let foreign = check_greeting(*b"GET / HT", false).unwrap_err().to_string();
         assert!(foreign.contains("`GET / HT`"), "{foreign}");
     }
@@ -225,7 +315,7 @@ mod tests {
     fn with_a_key_nothing_that_was_changed_moved_or_played_again_is_taken() {
         let key = bus::key::OrderKey::new([7; 16]);
         let session = || ReportSession::new(&key, [1; 16], [2; 16]);
-        let sent: Vec<Envelope> = (0..3).map(|number| Envelope { life: 7, number, report: vec![9; 5] }).collect();
+        let sent: Vec<Envelope> = (0..3).map(|number| envelope(number, vec![9; 5])).collect();
         let mut bytes = Vec::new();
         let mut sender = session();
         sent.iter().for_each(|envelope| write(&mut bytes, envelope, Some(&mut sender)).unwrap());
@@ -234,7 +324,10 @@ mod tests {
             let bytes = frames.concat();
             let (mut bytes, mut heard) = (&bytes[..], Vec::new());
             while let Some(length) = read_length(&mut bytes, true)? {
-                heard.push(read(&mut bytes, length, Some(&mut session))?);
+                let CollectorMessage::Report(envelope) = read(&mut bytes, length, Some(&mut session))? else {
+                    continue;
+                };
+                heard.push(envelope);
             }
             Ok(heard)
         };
@@ -252,13 +345,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_a_meter_is_told_comes_as_it_was_said() {
+        let answer = ReportAnswer { life: 7, taken: 3, ..ReportAnswer::default() };
+        let mut bytes = Vec::new();
+        write_answer(&mut bytes, &answer, None).unwrap();
+        write_question(&mut bytes, 5, b"which?", None).unwrap();
+        write_word(&mut bytes, None).unwrap();
+        // A kind of a later version.
+        bytes.extend([1, 0, 0, 0, 77]);
+        let mut heard = Vec::new();
+        while let Some(message) = take_message(&mut bytes, None).unwrap() {
+            heard.push(message);
+        }
+        let question = MeterMessage::Question { number: 5, body: b"which?".to_vec() };
+        assert_eq!(heard, [MeterMessage::Answer(answer), question, MeterMessage::Word, MeterMessage::Word]);
+        for wrong in [&[0, 0, 0, 0][..], &[2, 0, 0, 0, QUESTION, 1], &[0xff; 4], &[1, 0, 0, 0, ANSWER]] {
+            assert!(take_message(&mut wrong.to_vec(), None).is_err(), "{wrong:?}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn any_bytes_come_to_an_end(bytes in prop::collection::vec(prop_oneof![Just(0), Just(16), any::<u8>()], 0..200)) {
             let (found, _) = envelopes(&bytes);
-            let taken: usize = found.iter().map(|envelope| 4 + HEAD + envelope.report.len()).sum();
+            let taken: usize = found.iter().map(|envelope| 4 + REPLY_HEAD + envelope.report.len()).sum();
             prop_assert!(taken <= bytes.len());
         }
     }

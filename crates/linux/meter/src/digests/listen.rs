@@ -13,7 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::answer::ReportAnswer;
-use super::frame::{self, PeerError};
+use super::frame::{self, CollectorMessage, PeerError};
+use super::question::ConnectionQuestions;
 use super::report_receiver::ReportGate;
 use super::seal::{NONCE, ReportSession, TAG};
 use super::tcp::is_timeout;
@@ -31,6 +32,8 @@ const IDLE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Interval at which a waiting thread checks if it is time to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A meter that hears nothing for longer than this is told that the collector is alive.
+const WORD_EVERY: Duration = Duration::from_millis(250);
 /// Connections at a time, and of one address.
 const MOST: usize = 256;
 const MOST_OF_ADDRESS: usize = 64;
@@ -151,12 +154,12 @@ fn serve(mut stream: TcpStream, gate: &ReportGate<'_>, heard: impl Fn()) -> Resu
     stream.set_write_timeout(Some(PATIENCE))?;
     let deadline = gate.now() + FIRST_REPORT;
     let mut patient = DeadlineReader { stream: &mut stream, gate, until: deadline };
-    let (mut session, hears) = greet(&mut patient)?;
-    let mut answers = AnswerWriter { hears, life: None, last: None, at: Duration::ZERO };
+    let mut session = greet(&mut patient)?;
+    let mut writer = MeterWriter::default();
     let mut is_first = true;
     loop {
         patient.until = if is_first { deadline } else { gate.now() + SILENCE };
-        if !patient.has_more(|stream| answers.write(stream, gate, session.as_mut()))? {
+        if !patient.has_more(|stream| writer.write(stream, gate, session.as_mut()))? {
             return Ok(());
         }
         patient.until = patient.until.min(gate.now() + ONE_REPORT);
@@ -165,49 +168,71 @@ fn serve(mut stream: TcpStream, gate: &ReportGate<'_>, heard: impl Fn()) -> Resu
             true => Some(gate.take(length).ok_or(io::Error::from(ErrorKind::ConnectionAborted))?),
             false => None,
         };
-        let envelope = frame::read(&mut patient, length, session.as_mut())?;
-        heard();
-        is_first = false;
-        answers.life = Some(envelope.life);
-        if !gate.pass(envelope, taken) {
+        let message = frame::read(&mut patient, length, session.as_mut())?;
+        let is_wanted = match message {
+            CollectorMessage::Report(envelope) => {
+                heard();
+                is_first = false;
+                writer.life = Some(envelope.life);
+                gate.pass(envelope, taken)
+            }
+            CollectorMessage::Reply { question, body } => match writer.life {
+                Some(life) if writer.questions.answered(question) => gate.pass_reply(life, question, body, taken),
+                // Nobody asked, or long ago.
+                _ => true,
+            },
+        };
+        if !is_wanted {
             return Ok(());
         }
-        answers.write(patient.stream, gate, session.as_mut())?;
+        writer.write(patient.stream, gate, session.as_mut())?;
     }
 }
 
-/// Answers a meter when the counts of its reports have changed, and not too often.
-struct AnswerWriter {
-    hears: bool,
+/// Tells a meter what became of its reports, when that has changed, and not too often; and asks what is to be asked.
+#[derive(Default)]
+struct MeterWriter {
     life: Option<u64>,
     last: Option<ReportAnswer>,
-    at: Duration,
+    /// Time of the latest answer, and of the latest message.
+    answered: Duration,
+    said: Duration,
+    questions: ConnectionQuestions,
 }
 
-impl AnswerWriter {
+impl MeterWriter {
     fn write(
         &mut self,
         stream: &mut TcpStream,
         gate: &ReportGate<'_>,
-        session: Option<&mut ReportSession>,
+        mut session: Option<&mut ReportSession>,
     ) -> io::Result<()> {
         let now = gate.now();
-        let Some(life) = self.life.filter(|_| self.hears && now.saturating_sub(self.at) >= LOOK_EVERY) else {
-            return Ok(());
-        };
-        let answer = gate.answers().of(life);
-        if answer != self.last
-            && let Some(answer) = &answer
-        {
-            frame::write_answer(stream, answer, session)?;
-            (self.last, self.at) = (Some(answer.clone()), now);
+        let Some(life) = self.life else { return Ok(()) };
+        for (number, body) in gate.questions().take(life) {
+            frame::write_question(stream, number, &body, session.as_deref_mut())?;
+            self.questions.asked(number);
+            self.said = now;
+        }
+        if now.saturating_sub(self.answered) >= LOOK_EVERY {
+            let answer = gate.answers().of(life);
+            if answer != self.last
+                && let Some(answer) = &answer
+            {
+                frame::write_answer(stream, answer, session.as_deref_mut())?;
+                (self.last, self.answered, self.said) = (Some(answer.clone()), now, now);
+            }
+        }
+        if now.saturating_sub(self.said) >= WORD_EVERY {
+            frame::write_word(stream, session)?;
+            self.said = now;
         }
         Ok(())
     }
 }
 
-/// Says who we are, hears who they are, and where there is a key, whether they have it. True if they hear answers.
-fn greet(patient: &mut DeadlineReader<'_>) -> Result<(Option<ReportSession>, bool), PeerError> {
+/// Says who we are, hears who they are, and where there is a key, whether they have it.
+fn greet(patient: &mut DeadlineReader<'_>) -> Result<Option<ReportSession>, PeerError> {
     let key = patient.gate.key;
     let ours = nonce()?;
     patient.stream.write_all(&frame::greeting(key.is_some()))?;
@@ -217,8 +242,7 @@ fn greet(patient: &mut DeadlineReader<'_>) -> Result<(Option<ReportSession>, boo
     let mut said = [0; 8];
     patient.read_exact(&mut said)?;
     frame::check_greeting(said, key.is_some())?;
-    let hears = frame::knows_answers(said);
-    let Some(key) = key else { return Ok((None, hears)) };
+    let Some(key) = key else { return Ok(None) };
     let (mut theirs, mut proof) = ([0; NONCE], [0; TAG]);
     patient.read_exact(&mut theirs)?;
     patient.read_exact(&mut proof)?;
@@ -227,7 +251,7 @@ fn greet(patient: &mut DeadlineReader<'_>) -> Result<(Option<ReportSession>, boo
         return Err(PeerError::Forged);
     }
     patient.stream.write_all(&session.collector_proof())?;
-    Ok((Some(session), hears))
+    Ok(Some(session))
 }
 
 /// Waits for bytes, but not beyond a time, and not longer than the collector runs.

@@ -44,7 +44,11 @@ impl ReportTransport for RedisTransport {
         match self.0 {}
     }
 
-    fn is_answered(&self) -> Option<bool> {
+    fn reply(&mut self, _question: u32, _body: &[u8]) -> Result<(), String> {
+        match self.0 {}
+    }
+
+    fn is_connected(&self) -> bool {
         match self.0 {}
     }
 }

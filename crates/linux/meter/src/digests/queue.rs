@@ -11,19 +11,24 @@ use std::time::Duration;
 use units::StopFlag;
 
 use super::answer::ReportAnswers;
+use super::question::{MeterQuestion, QuestionBooks};
 use super::run_length;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Bytes that a report takes besides its contents.
 const EACH: usize = 128;
 
-/// Report that came from a meter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Report that came from a meter, or its reply to a question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReceivedReport {
     /// Incarnation of the meter.
     pub life: u64,
     /// Reports that it had sent before and that did not come.
     pub missing: u64,
+    /// What the meter says of it: [`flag`](super::flag).
+    pub flags: u8,
+    /// The question to which this is the reply.
+    pub question: Option<u32>,
     pub report: Vec<u8>,
 }
 
@@ -33,6 +38,7 @@ pub struct CollectorQueue {
     out: Sender<(ReceivedReport, usize)>,
     room: Arc<QueueBudget>,
     answers: Arc<ReportAnswers>,
+    questions: Arc<QuestionBooks>,
 }
 
 /// End at which reports are taken out.
@@ -41,6 +47,7 @@ pub struct CollectorReports {
     queue: Receiver<(ReceivedReport, usize)>,
     room: Arc<QueueBudget>,
     answers: Arc<ReportAnswers>,
+    questions: Arc<QuestionBooks>,
 }
 
 #[derive(Debug)]
@@ -54,8 +61,14 @@ pub fn queue(bytes: usize) -> (CollectorQueue, CollectorReports) {
     let (out, queue) = mpsc::channel();
     let room = Arc::new(QueueBudget { most: bytes, used: Mutex::default() });
     let answers = Arc::new(ReportAnswers::new());
-    let put = CollectorQueue { out, room: Arc::clone(&room), answers: Arc::clone(&answers) };
-    (put, CollectorReports { queue, room, answers })
+    let questions = Arc::new(QuestionBooks::default());
+    let put = CollectorQueue {
+        out,
+        room: Arc::clone(&room),
+        answers: Arc::clone(&answers),
+        questions: Arc::clone(&questions),
+    };
+    (put, CollectorReports { queue, room, answers, questions })
 }
 
 /// Room that was taken and is given back, unless a report goes into the queue with it.
@@ -92,6 +105,11 @@ impl CollectorQueue {
         &self.answers
     }
 
+    /// Questions that meters are to be asked.
+    pub(super) fn questions(&self) -> &QuestionBooks {
+        &self.questions
+    }
+
     /// Waits for room; `None` once it is time to end.
     pub(super) fn take(&self, bytes: usize, stop: &StopFlag) -> Option<BudgetShare> {
         loop {
@@ -107,7 +125,8 @@ impl CollectorQueue {
 
     /// Puts in a report that is still squeezed. False once nobody wants more.
     pub(super) fn put(&self, received: ReceivedReport, mut taken: BudgetShare) -> bool {
-        debug_assert!(run_length::is_encoded(&received.report), "was looked at before");
+        let is_reply = received.question.is_some();
+        debug_assert!(is_reply || run_length::is_encoded(&received.report), "was looked at before");
         let bytes = std::mem::take(&mut taken.bytes);
         let is_wanted = self.out.send((received, bytes)).is_ok();
         if !is_wanted {
@@ -123,9 +142,17 @@ impl CollectorReports {
         self.answers.note(life, refusal);
     }
 
+    /// Asks a meter something. False if too many questions wait for it.
+    pub fn ask(&self, question: MeterQuestion) -> bool {
+        self.questions.ask(question)
+    }
+
     pub fn recv_timeout(&self, most: Duration) -> Result<ReceivedReport, RecvTimeoutError> {
         let (received, bytes) = self.queue.recv_timeout(most)?;
         self.room.give(bytes);
+        if received.question.is_some() {
+            return Ok(received);
+        }
         let report = run_length::decode(&received.report).unwrap_or_default();
         Ok(ReceivedReport { report, ..received })
     }
@@ -144,7 +171,7 @@ mod tests {
         let zeros = run_length::encode(&vec![0; 1 << 20]);
         let put = |report: &[u8]| {
             let taken = queue.take(report.len(), &stop)?;
-            Some(queue.put(ReceivedReport { life: 1, missing: 0, report: report.to_vec() }, taken))
+            Some(queue.put(ReceivedReport { life: 1, report: report.to_vec(), ..ReceivedReport::default() }, taken))
         };
         let kept = (0..100).take_while(|_| put(&zeros).is_some()).count();
         assert_eq!(kept, 1_000 / (EACH + zeros.len()));

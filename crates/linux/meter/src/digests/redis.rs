@@ -14,7 +14,7 @@ use super::answer::{ReceivedAnswer, ReportAnswer};
 use super::report_queue::ReportTransport;
 use super::report_receiver::ReportGate;
 use super::seal::entry_tag;
-use super::{Envelope, LONGEST};
+use super::{Envelope, LONGEST, flag};
 use bus::BusError;
 use bus::key::OrderKey;
 use bus::redis::line::RedisConnection;
@@ -73,7 +73,7 @@ impl RedisTransport {
 
 impl ReportTransport for RedisTransport {
     fn send(&mut self, envelope: &Envelope) -> Result<(), String> {
-        let Envelope { life, number, report } = envelope;
+        let Envelope { life, number, report, .. } = envelope;
         let mut add = cmd("XADD");
         add.arg(&self.stream).arg("MAXLEN").arg("~").arg(self.kept).arg("*");
         add.arg("life").arg(life).arg("number").arg(number).arg("report").arg(report);
@@ -96,8 +96,12 @@ impl ReportTransport for RedisTransport {
         text.and_then(|text| ReportAnswer::from_text(life, &text, self.key.as_ref())).into_iter().collect()
     }
 
-    fn is_answered(&self) -> Option<bool> {
-        Some(true)
+    fn reply(&mut self, _question: u32, _body: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn is_connected(&self) -> bool {
+        true
     }
 }
 
@@ -252,7 +256,7 @@ fn envelope(fields: &[Value]) -> Option<(Envelope, Option<u64>)> {
     };
     let number = |name: &str| std::str::from_utf8(field(name)?).ok()?.parse().ok();
     let report = field("report").filter(|report| report.len() <= LONGEST)?.to_vec();
-    Some((Envelope { life: number("life")?, number: number("number")?, report }, number("tag")))
+    Some((Envelope { life: number("life")?, number: number("number")?, flags: flag::JUDGE, report }, number("tag")))
 }
 
 fn list(value: &Value) -> Option<&[Value]> {
@@ -292,7 +296,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_not_ours_is_told_apart_from_an_answer_that_makes_no_sense() {
-        let ours = Envelope { life: 7, number: 3, report: b"x".to_vec() };
+        let ours = Envelope { life: 7, number: 3, flags: flag::JUDGE, report: b"x".to_vec() };
         let fine = entry(&["life", "7", "number", "3", "report", "x"]);
         let strange = entry(&["life", "7", "number", "three", "report", "x"]);
         let long = entry(&[]);

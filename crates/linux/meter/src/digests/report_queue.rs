@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use radar::segment::MeterReport;
 use units::StopFlag;
 
 use super::answer::{CollectorVerdicts, ReceivedAnswer};
+use super::kept::KeptReports;
+use super::question::{NoResponder, QuestionResponder};
 use super::redis::RedisTransport;
 use super::run_length;
 use super::tcp::TcpTransport;
-use super::{CollectorAddress, Envelope};
+use super::{CollectorAddress, Envelope, flag};
 use bus::key::OrderKey;
 use linux::clock::Clock;
 
@@ -37,6 +40,8 @@ pub struct ReportQueue {
     queue: SyncSender<Envelope>,
     life: u64,
     number: u64,
+    /// Reports are sent small where more can be asked for.
+    sends_small: bool,
     shared: Arc<SendShared>,
 }
 
@@ -48,6 +53,7 @@ struct SendShared {
     bytes: AtomicU64,
     dropped: AtomicU64,
     heard: Mutex<AnswerState>,
+    kept: KeptReports,
 }
 
 /// The answers of collectors so far.
@@ -55,7 +61,8 @@ struct SendShared {
 struct AnswerState {
     verdicts: CollectorVerdicts,
     refusal: Option<String>,
-    is_answered: Option<bool>,
+    /// There has been a connection.
+    was_connected: bool,
     problem: Option<String>,
 }
 
@@ -71,8 +78,8 @@ pub struct ReportCounts {
     pub refused: u64,
     /// Reason why the latest of those was refused.
     pub refusal: Option<String>,
-    /// Collectors there say what becomes of reports; `None` if there has been no connection.
-    pub is_answered: Option<bool>,
+    /// There has been a connection to a collector.
+    pub was_connected: bool,
     /// The latest problem on the way to the collector.
     pub problem: Option<String>,
 }
@@ -95,8 +102,10 @@ pub(super) trait ReportTransport {
     /// Answers about the reports of this incarnation since the last call. Does not wait for any.
     fn hear(&mut self, life: u64) -> Vec<ReceivedAnswer>;
 
-    /// True if the other side gives answers at all, if that is known.
-    fn is_answered(&self) -> Option<bool>;
+    /// Replies to a question that was heard; if the connection is gone since then, nobody waits for that.
+    fn reply(&mut self, question: u32, body: &[u8]) -> Result<(), String>;
+
+    fn is_connected(&self) -> bool;
 }
 
 /// Queue of reports and its sender. `life` is the incarnation, a number that no other run of a meter has; with a key, reports
@@ -104,14 +113,28 @@ pub(super) trait ReportTransport {
 pub fn report_queue(place: CollectorAddress, life: u64, key: Option<OrderKey>) -> (ReportQueue, ReportSender) {
     let (queue, waiting) = mpsc::sync_channel(ROOM);
     let shared = Arc::new(SendShared::default());
-    let outlet = ReportQueue { queue, life, number: 0, shared: Arc::clone(&shared) };
+    let sends_small = matches!(place, CollectorAddress::Tcp(_));
+    let outlet = ReportQueue { queue, life, number: 0, sends_small, shared: Arc::clone(&shared) };
     (outlet, ReportSender { place, key, life, queue: waiting, shared })
 }
 
 impl ReportQueue {
+    /// Puts in a report in few cells, and keeps it whole for a while. False if there was no room.
+    pub fn put_report(&mut self, report: &MeterReport) -> bool {
+        if !self.sends_small {
+            return self.put(report.to_bytes());
+        }
+        let small = self.shared.kept.keep(report);
+        self.put_flagged(small.bytes, flag::JUDGE | if small.has_more { flag::HAS_MORE } else { 0 })
+    }
+
     /// False if there was no room: the collector will miss it.
     pub fn put(&mut self, report: Vec<u8>) -> bool {
-        let envelope = Envelope { life: self.life, number: self.number, report };
+        self.put_flagged(report, flag::JUDGE)
+    }
+
+    fn put_flagged(&mut self, report: Vec<u8>, flags: u8) -> bool {
+        let envelope = Envelope { life: self.life, number: self.number, flags, report };
         self.number += 1;
         match self.queue.try_send(envelope) {
             Ok(()) => true,
@@ -140,7 +163,8 @@ impl SendShared {
         let heard = self.heard();
         let (taken, refused) = heard.verdicts.totals(reports);
         let (refusal, problem) = (heard.refusal.clone(), heard.problem.clone());
-        ReportCounts { reports, bytes, dropped, taken, refused, refusal, is_answered: heard.is_answered, problem }
+        let was_connected = heard.was_connected;
+        ReportCounts { reports, bytes, dropped, taken, refused, refusal, was_connected, problem }
     }
 
     fn heard(&self) -> MutexGuard<'_, AnswerState> {
@@ -152,15 +176,26 @@ impl ReportSender {
     /// Runs until the outlet is dropped and the waiting reports are sent or cannot be sent. Calls `tell` when the collector
     /// disappears and when it returns.
     pub fn run(self, tell: &dyn Fn(&str)) -> ReportCounts {
-        match &self.place {
-            CollectorAddress::Tcp(address) => self.carry(&mut TcpTransport::new(address, self.key.clone()), tell),
-            CollectorAddress::Redis(place) => self.carry(&mut RedisTransport::new(&place.0, self.key.clone()), tell),
-        }
+        self.run_with(tell, &NoResponder)
     }
 
-    fn carry(&self, way: &mut dyn ReportTransport, tell: &dyn Fn(&str)) -> ReportCounts {
+    /// The same, with a part of the meter that replies to more kinds of questions.
+    pub fn run_with(self, tell: &dyn Fn(&str), responder: &dyn QuestionResponder) -> ReportCounts {
+        let transport: &mut dyn ReportTransport = match &self.place {
+            CollectorAddress::Tcp(address) => &mut TcpTransport::new(address, self.key.clone()),
+            CollectorAddress::Redis(place) => &mut RedisTransport::new(&place.0, self.key.clone()),
+        };
+        self.carry(transport, tell, responder)
+    }
+
+    fn carry(
+        &self,
+        way: &mut dyn ReportTransport,
+        tell: &dyn Fn(&str),
+        responder: &dyn QuestionResponder,
+    ) -> ReportCounts {
         let mut said = false;
-        let mut listener = AnswerListener::new(self);
+        let mut listener = AnswerListener::new(self, responder);
         loop {
             listener.listen(way, tell);
             let envelope = match self.queue.recv_timeout(LOOK_EVERY) {
@@ -210,24 +245,24 @@ impl ReportSender {
 /// Receives the collector's answers about reports, and reports problems to the user.
 struct AnswerListener<'a> {
     sender: &'a ReportSender,
+    responder: &'a dyn QuestionResponder,
     clock: Clock,
     /// Time at which reports were last acknowledged, or the first was sent; and their number.
     acknowledged: Option<(Duration, u64)>,
     is_unheard: bool,
-    told_older: bool,
     told_unsealed: bool,
     /// Time and count of the refusals that were last told.
     told_refused: Option<(Duration, u64)>,
 }
 
 impl<'a> AnswerListener<'a> {
-    fn new(sender: &'a ReportSender) -> Self {
+    fn new(sender: &'a ReportSender, responder: &'a dyn QuestionResponder) -> Self {
         Self {
             sender,
+            responder,
             clock: Clock::start(),
             acknowledged: None,
             is_unheard: false,
-            told_older: false,
             told_unsealed: false,
             told_refused: None,
         }
@@ -235,7 +270,7 @@ impl<'a> AnswerListener<'a> {
 
     fn listen(&mut self, way: &mut dyn ReportTransport, tell: &dyn Fn(&str)) {
         let (shared, place) = (&self.sender.shared, &self.sender.place);
-        let is_answered = way.is_answered();
+        shared.heard().was_connected |= way.is_connected();
         for heard in way.hear(self.sender.life) {
             match heard {
                 ReceivedAnswer::Sealed(answer) if answer.life == self.sender.life => {
@@ -246,6 +281,11 @@ impl<'a> AnswerListener<'a> {
                     }
                 }
                 ReceivedAnswer::Sealed(_) => {}
+                ReceivedAnswer::Question { number, body } => {
+                    let reply = shared.kept.reply(&body).or_else(|| self.responder.reply(&body));
+                    // A connection that is gone is noticed when the next report is sent.
+                    let _ = reply.map(|reply| way.reply(number, &reply));
+                }
                 ReceivedAnswer::Unsealed => {
                     let why = "what answers has another key, or none: give meter and collector the same --key";
                     shared.heard().problem = Some(why.to_owned());
@@ -254,12 +294,6 @@ impl<'a> AnswerListener<'a> {
                     }
                 }
             }
-        }
-        if is_answered.is_some() {
-            shared.heard().is_answered = is_answered;
-        }
-        if is_answered == Some(false) && !std::mem::replace(&mut self.told_older, true) {
-            tell(&format!("{place}: a collector of an older hitless, which does not say whether it takes reports"));
         }
         let counts = shared.sent();
         self.tell_refused(&counts, tell);
@@ -280,7 +314,7 @@ impl<'a> AnswerListener<'a> {
     }
 
     fn tell_unheard(&mut self, counts: &ReportCounts, tell: &dyn Fn(&str)) {
-        if counts.reports == 0 || counts.is_answered != Some(true) {
+        if counts.reports == 0 || !counts.was_connected {
             return;
         }
         let (now, place) = (self.clock.elapsed(), &self.sender.place);
@@ -310,7 +344,7 @@ impl<'a> AnswerListener<'a> {
         loop {
             self.listen(way, tell);
             let counts = self.sender.shared.sent();
-            let is_complete = counts.taken + counts.refused >= counts.reports || counts.is_answered != Some(true);
+            let is_complete = counts.taken + counts.refused >= counts.reports || !counts.was_connected;
             if is_complete || self.clock.elapsed() >= until {
                 return counts;
             }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use linux::clock::Clock;
 
 use super::answer::ReportAnswers;
+use super::question::QuestionBooks;
 use super::queue::{BudgetShare, CollectorQueue, ReceivedReport};
 use super::run_length;
 use super::{Envelope, RedisCollectorAddress, listen, redis};
@@ -111,6 +112,11 @@ impl ReportGate<'_> {
         self.out.answers()
     }
 
+    /// Questions that meters are to be asked.
+    pub(crate) fn questions(&self) -> &QuestionBooks {
+        self.out.questions()
+    }
+
     /// Room for `bytes` bytes of a report that are about to be read; `None` once it is time to end.
     pub(crate) fn take(&self, bytes: usize) -> Option<BudgetShare> {
         self.out.take(bytes, self.stop)
@@ -118,7 +124,7 @@ impl ReportGate<'_> {
 
     /// False once nobody wants more. Waits for room, and so lets the meter wait.
     pub(crate) fn pass(&self, envelope: Envelope, taken: Option<BudgetShare>) -> bool {
-        let Envelope { life, number, report } = envelope;
+        let Envelope { life, number, flags, report } = envelope;
         if !run_length::is_encoded(&report) {
             self.tell("a report that nobody squeezed like that; ignored");
             self.answers().note(life, Some("a report that nobody squeezed like that"));
@@ -129,8 +135,17 @@ impl ReportGate<'_> {
         let mut lives = self.lives.lock().unwrap_or_else(PoisonError::into_inner);
         match lives.place(life, number) {
             ReportSequence::Repeated => true,
-            ReportSequence::After(missing) => self.out.put(ReceivedReport { life, missing, report }, taken),
+            ReportSequence::After(missing) => {
+                self.out.put(ReceivedReport { life, missing, flags, question: None, report }, taken)
+            }
         }
+    }
+
+    /// Passes a reply on; false once nobody wants more.
+    pub(crate) fn pass_reply(&self, life: u64, question: u32, body: Vec<u8>, taken: Option<BudgetShare>) -> bool {
+        let Some(taken) = taken.or_else(|| self.take(body.len())) else { return false };
+        let reply = ReceivedReport { life, question: Some(question), report: body, ..ReceivedReport::default() };
+        self.out.put(reply, taken)
     }
 }
 

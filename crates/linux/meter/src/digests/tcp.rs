@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::Envelope;
 use super::answer::ReceivedAnswer;
-use super::frame::{self, PeerError};
+use super::frame::{self, MeterMessage, PeerError};
+use super::question::LONGEST_QUESTION;
 use super::report_queue::ReportTransport;
 use super::seal::{NONCE, ReportSession, TAG};
 use bus::key::{OrderKey, nonce};
@@ -26,9 +27,7 @@ pub(crate) struct TcpTransport {
 struct CollectorConnection {
     stream: TcpStream,
     session: Option<ReportSession>,
-    /// True if the collector answers reports.
-    answers: bool,
-    /// Bytes of answers that have arrived.
+    /// Bytes of messages that have arrived.
     inbox: Vec<u8>,
     has_ended: bool,
 }
@@ -79,8 +78,12 @@ impl ReportTransport for TcpTransport {
         connection.listen();
         let mut heard = Vec::new();
         loop {
-            match frame::take_answer(&mut connection.inbox, connection.session.as_mut()) {
-                Ok(Some(answer)) => heard.push(ReceivedAnswer::Sealed(answer)),
+            match frame::take_message(&mut connection.inbox, connection.session.as_mut()) {
+                Ok(Some(MeterMessage::Answer(answer))) => heard.push(ReceivedAnswer::Sealed(answer)),
+                Ok(Some(MeterMessage::Question { number, body })) => {
+                    heard.push(ReceivedAnswer::Question { number, body });
+                }
+                Ok(Some(MeterMessage::Word)) => {}
                 Ok(None) => return heard,
                 // It is no collector of ours, or something was changed on the way.
                 Err(_) => {
@@ -92,8 +95,16 @@ impl ReportTransport for TcpTransport {
         }
     }
 
-    fn is_answered(&self) -> Option<bool> {
-        self.connected.as_ref().map(|connection| connection.answers)
+    fn reply(&mut self, question: u32, body: &[u8]) -> Result<(), String> {
+        let Some(mut connection) = self.connected.take() else { return Ok(()) };
+        let written = frame::write_reply(&mut connection.stream, question, body, connection.session.as_mut());
+        written.map_err(|error| error.to_string())?;
+        self.connected = Some(connection);
+        Ok(())
+    }
+
+    fn is_connected(&self) -> bool {
+        self.connected.is_some()
     }
 }
 
@@ -106,9 +117,7 @@ fn greet(address: &SocketAddr, key: Option<&OrderKey>) -> Result<CollectorConnec
     let mut said = [0; 8];
     stream.read_exact(&mut said)?;
     frame::check_greeting(said, key.is_some())?;
-    let answers = frame::knows_answers(said);
-    let connected =
-        |stream, session| CollectorConnection { stream, session, answers, inbox: Vec::new(), has_ended: false };
+    let connected = |stream, session| CollectorConnection { stream, session, inbox: Vec::new(), has_ended: false };
     let Some(key) = key else { return Ok(connected(stream, None)) };
     let (ours, mut theirs, mut proof) = (nonce()?, [0; NONCE], [0; TAG]);
     stream.read_exact(&mut theirs)?;
@@ -124,7 +133,7 @@ impl CollectorConnection {
     /// vanish.
     fn listen(&mut self) {
         let mut bytes = [0; 4_096];
-        while !self.has_ended && self.inbox.len() < bytes.len() {
+        while !self.has_ended && self.inbox.len() < 2 * LONGEST_QUESTION {
             match self.read_now(&mut bytes) {
                 Ok(0) => self.has_ended = true,
                 Ok(read) => self.inbox.extend_from_slice(&bytes[..read]),
@@ -155,7 +164,10 @@ mod tests {
     use units::StopFlag;
 
     use super::*;
-    use crate::digests::{CollectorAddress, CollectorReports, ReceivedReport, ReportReceiver, queue, report_queue};
+    use crate::digests::question::{MeterQuestion, QuestionResponder};
+    use crate::digests::{
+        CollectorAddress, CollectorReports, ReceivedReport, ReportReceiver, flag, queue, report_queue,
+    };
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -181,7 +193,7 @@ mod tests {
     }
 
     fn came(life: u64, report: &[u8]) -> ReceivedReport {
-        ReceivedReport { life, missing: 0, report: report.to_vec() }
+        ReceivedReport { life, flags: flag::JUDGE, report: report.to_vec(), ..ReceivedReport::default() }
     }
 
     #[test]
@@ -243,7 +255,7 @@ mod tests {
             let _ = liar.read_to_end(&mut Vec::new());
             let mut way = TcpTransport::new(&address.to_string(), None);
             let report = crate::digests::run_length::encode(b"fine");
-            way.send(&Envelope { life: 1, number: 0, report }).unwrap();
+            way.send(&Envelope { life: 1, number: 0, flags: flag::JUDGE, report }).unwrap();
             assert_eq!(next(received), came(1, b"fine"));
         });
         assert!(said.contains("`GET / HT`") && said.contains("announced a report of 4294967295 bytes"), "{said}");
@@ -255,7 +267,7 @@ mod tests {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             listener.local_addr().unwrap().to_string()
         };
-        let envelope = Envelope { life: 1, number: 0, report: Vec::new() };
+        let envelope = Envelope { life: 1, number: 0, flags: flag::JUDGE, report: Vec::new() };
         let refused = TcpTransport::new(&closed, None).send(&envelope).unwrap_err();
         assert!(refused.contains("is `hitless radar collect` running there?"), "{refused}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -298,31 +310,54 @@ mod tests {
     }
 
     #[test]
-    fn a_meter_that_knows_nothing_of_answers_is_sent_none_and_an_older_collector_is_told_apart_from_none() {
-        with_collector(None, |address, received| {
+    fn an_older_end_is_refused_by_its_version() {
+        let said = with_collector(None, |address, _| {
             let mut old = TcpStream::connect(address).unwrap();
             old.set_read_timeout(Some(PATIENCE)).unwrap();
-            let mut greeting = frame::greeting(false);
-            greeting[6] = 0;
-            old.write_all(&greeting).unwrap();
-            old.read_exact(&mut [0; 8]).unwrap();
-            frame::write(&mut old, &fine(), None).unwrap();
-            received.answer(next(received).life, None);
-            old.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-            assert!(is_timeout(&old.read(&mut [0]).unwrap_err()));
+            old.write_all(b"HLRM\x01\0\x01\0").unwrap();
+            let _ = old.read_to_end(&mut Vec::new());
         });
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let place = CollectorAddress::Tcp(listener.local_addr().unwrap().to_string());
-        let (mut outlet, sender) = report_queue(place, 7, None);
-        outlet.put(b"report".to_vec());
-        drop(outlet);
-        thread::scope(|scope| {
-            let sending = scope.spawn(|| sender.run(&|_| ()));
-            let (mut meter, _) = listener.accept().unwrap();
-            meter.write_all(b"HLRM\x01\0\0\0").unwrap();
-            meter.read_to_end(&mut Vec::new()).unwrap();
-            let counts = sending.join().unwrap();
-            assert_eq!((counts.reports, counts.is_answered, counts.taken), (1, Some(false), 0));
+        assert!(said.contains("speaks version 1 and we speak 2: use the same hitless at both ends"), "{said}");
+    }
+
+    /// Doubles what it is asked, unless it begins with 9.
+    struct Doubling;
+
+    impl QuestionResponder for Doubling {
+        fn reply(&self, body: &[u8]) -> Option<Vec<u8>> {
+            (body.first() != Some(&9)).then(|| body.repeat(2))
+        }
+    }
+
+    #[test]
+    fn a_question_reaches_the_meter_and_its_reply_the_collector() {
+        for key in [None, Some(OrderKey::new([7; 16]))] {
+            with_collector(key.clone().as_ref(), |address, received| {
+                let (mut outlet, sender) = report_queue(CollectorAddress::Tcp(address.to_string()), 7, key);
+                thread::scope(|scope| {
+                    scope.spawn(|| sender.run_with(&|line| panic!("{line}"), &Doubling));
+                    outlet.put(b"fine".to_vec());
+                    assert_eq!(next(received), came(7, b"fine"));
+                    for (number, body) in [(1, b"9 is not known"), (2, b"what is thi-s?")] {
+                        assert!(received.ask(MeterQuestion { life: 7, number, body: body.to_vec() }));
+                    }
+                    let reply = next(received);
+                    assert_eq!((reply.life, reply.question), (7, Some(2)));
+                    assert_eq!(reply.report, b"what is thi-s?what is thi-s?");
+                    drop(outlet);
+                });
+            });
+        }
+    }
+
+    #[test]
+    fn a_reply_that_nobody_asked_for_is_not_passed_on() {
+        with_collector(None, |address, received| {
+            let mut way = TcpTransport::new(&address.to_string(), None);
+            way.send(&fine()).unwrap();
+            way.reply(3, b"unasked").unwrap();
+            way.send(&Envelope { number: 1, ..fine() }).unwrap();
+            assert_eq!((next(received), next(received)), (came(1, b"fine"), came(1, b"fine")));
         });
     }
 
@@ -333,21 +368,22 @@ mod tests {
         let mut bytes = Vec::new();
         frame::write_answer(&mut bytes, &answer, Some(&mut session())).unwrap();
         for end in 0..bytes.len() {
-            assert!(frame::take_answer(&mut bytes[..end].to_vec(), Some(&mut session())).unwrap().is_none());
+            assert!(frame::take_message(&mut bytes[..end].to_vec(), Some(&mut session())).unwrap().is_none());
         }
-        assert_eq!(frame::take_answer(&mut bytes.clone(), Some(&mut session())).unwrap(), Some(answer));
+        let whole = frame::take_message(&mut bytes.clone(), Some(&mut session())).unwrap();
+        assert_eq!(whole, Some(MeterMessage::Answer(answer)));
         for at in 4..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            assert!(frame::take_answer(&mut changed, Some(&mut session())).is_err(), "byte {at}");
+            assert!(frame::take_message(&mut changed, Some(&mut session())).is_err(), "byte {at}");
         }
         for wrong in [&[0xff; 8][..], &[0; 8]] {
-            assert!(frame::take_answer(&mut wrong.to_vec(), None).is_err());
+            assert!(frame::take_message(&mut wrong.to_vec(), None).is_err());
         }
     }
 
     fn fine() -> Envelope {
-        Envelope { life: 1, number: 0, report: crate::digests::run_length::encode(b"fine") }
+        Envelope { life: 1, number: 0, flags: flag::JUDGE, report: crate::digests::run_length::encode(b"fine") }
     }
 
     #[test]

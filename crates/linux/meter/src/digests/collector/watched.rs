@@ -7,10 +7,12 @@ use radar::causes::{CauseAnalyzer, CauseCounts as Causes, CauseThresholds, Judge
 use radar::digest::PackedDigest;
 use radar::loss::{Loss, LossCause};
 use radar::packet::Flow;
-use radar::segment::{LostSignature, MeterReport, MeteredSegment, SegmentFinding};
+use radar::segment::{LostSignature, MeterReport, MeteredSegment, MoreReply, MoreWanted, SegmentFinding};
 use radar::signature::Fields;
 
+use super::super::{flag, kept};
 use super::events::UnlistedEvents;
+use super::questions::{OpenQuestion, OpenQuestions, QuestionKind};
 use super::{CollectorEvent, CollectorSummary, EndSummary, LostPacket, SILENCE, UNHEARD};
 
 /// Flows whose losses are kept apart.
@@ -139,6 +141,7 @@ impl CollectedSegment {
         &mut self,
         now: Timestamp,
         missing: u64,
+        flags: u8,
         report: MeterReport<PackedDigest>,
         unlisted: &mut UnlistedEvents,
     ) -> Result<Vec<CollectorEvent>, String> {
@@ -148,10 +151,45 @@ impl CollectedSegment {
         let heard =
             ReportReceipt { now, missing, missed: report.missed, life: report.life, fields: report.out.shape().fields };
         let end = report.end.clone();
-        let finding = self.segment.on_report(report).map_err(|refused| format!("segment {}: {refused}", self.name))?;
+        let finding = self.segment.on_small_report(report, flags & flag::HAS_MORE != 0);
+        let finding = finding.map_err(|refused| format!("segment {}: {refused}", self.name))?;
         let mut news = self.on_heard(end, &heard, unlisted);
         self.length = length;
         self.packets = self.packets.saturating_add(packets.max(0).unsigned_abs());
+        news.extend(self.on_finding(now, &finding, unlisted));
+        Ok(news)
+    }
+
+    /// An end has sent more of a batch.
+    pub(crate) fn on_more(
+        &mut self,
+        now: Timestamp,
+        end: &str,
+        batch: u64,
+        reply: MoreReply,
+        unlisted: &mut UnlistedEvents,
+    ) -> Vec<CollectorEvent> {
+        let finding = self.segment.on_more(end, batch, reply);
+        self.on_finding(now, &finding, unlisted)
+    }
+
+    /// Hands over what the meters are to be asked.
+    pub(crate) fn ask(&mut self, questions: &mut OpenQuestions) {
+        for MoreWanted { end, question } in self.segment.wanted() {
+            let Some(of_end) = self.ends.get(&end) else { continue };
+            let kind = QuestionKind::More { batch: question.batch };
+            let open = OpenQuestion::new(of_end.heard, of_end.life, &self.name, &end, kind);
+            questions.ask(open, [&[kept::MORE], &question.to_bytes()[..]].concat());
+        }
+    }
+
+    fn on_finding(
+        &mut self,
+        now: Timestamp,
+        finding: &SegmentFinding,
+        unlisted: &mut UnlistedEvents,
+    ) -> Vec<CollectorEvent> {
+        let (length, mut news) = (self.length, Vec::new());
         self.lost += finding.losses.iter().map(|lost| u64::from(lost.times)).sum::<u64>();
         let listed = finding.losses.iter().take_while(|_| unlisted.may_list());
         news.extend(listed.map(|lost| CollectorEvent::Lost(Box::new(self.lost_packet(lost, length, now)))));
@@ -165,7 +203,7 @@ impl CollectedSegment {
         self.total.extra = self.total.extra.saturating_add(finding.extra);
         self.total.late = self.total.late.saturating_add(finding.late);
         self.total.skipped = self.total.skipped.saturating_add(finding.skipped);
-        Ok(news)
+        news
     }
 
     /// An end that reports is not taken over: another incarnation is heard when the first has been silent.
