@@ -1,10 +1,12 @@
 //! Arbitrary bytes as digests: no panic, no unbounded memory, no stall.
 //!
-//! Two targets, each a function of bytes that `fuzz/` calls, too. Their corpora are replayed, and then changed at random for a number of rounds;
+//! Three targets, each a function of bytes that `fuzz/` calls, too. Their corpora are replayed, and then changed at random for a number of rounds;
 //! `HITLESS_FUZZ_ROUNDS=10000000 cargo test --release -p hitless-radar --test fuzz` goes on for longer.
 
 #[path = "targets/digest.rs"]
 mod digest;
+#[path = "targets/report.rs"]
+mod report;
 
 use std::path::PathBuf;
 
@@ -22,4 +24,9 @@ fn forms() {
 #[test]
 fn digests_of_arbitrary_cells() {
     fuzz(&corpus("cells"), 2_000, 100_000, digest::cells);
+}
+
+#[test]
+fn reports() {
+    fuzz(&corpus("report"), 2_000, 100_000, report::report);
 }

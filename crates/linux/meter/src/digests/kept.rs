@@ -130,7 +130,8 @@ impl QuestionResponder for KeptReports {
 #[cfg(test)]
 mod tests {
     use radar::digest::Digest;
-    use radar::signature::Fields;
+    use radar::packet::{Flow, Packet, TcpFields};
+    use radar::signature::{Fields, Signature};
 
     use super::*;
 
@@ -163,6 +164,28 @@ mod tests {
         ask(&kept, 11, u32::MAX, 3);
         assert_eq!(cells(&kept.keep(&report(111, 384))), [384, 384]);
         assert_eq!(cells(&kept.keep(&report(112, 384))), [24, 24]);
+    }
+
+    /// Digests of 384 cells in which every cell is full, both ways.
+    #[test]
+    fn a_report_of_a_quiet_busy_link_takes_less_than_three_kilobytes() {
+        let mut busy = report(10, 384);
+        for nth in 0..20_000_u32 {
+            let flow = Flow {
+                src: [10, 0, 0, 1].into(),
+                dst: [10, 0, 0, 2].into(),
+                protocol: 6,
+                src_port: nth as u16,
+                dst_port: 443,
+            };
+            let tcp = Some(TcpFields { seq: nth.wrapping_mul(1_448), len: 1_448, syn: false });
+            let content = u64::from(nth).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let packet = Packet { flow, ip_id: Some(nth as u16), fragment: 0, tcp, ttl: 64, content };
+            [&mut busy.out, &mut busy.came].map(|digest| digest.insert(&Signature::new(&packet, Fields::ALL)));
+        }
+        let kept = KeptReports::default();
+        let [small, whole] = [kept.keep(&busy).bytes, busy.to_bytes()].map(|bytes| run_length::encode(&bytes).len());
+        assert!(small < 3_000 && whole > 10 * small, "{small} of {whole}");
     }
 
     #[test]
