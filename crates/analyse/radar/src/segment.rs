@@ -62,8 +62,8 @@ pub struct SegmentFinding {
     pub unnamed: u64,
     /// Arrived without having been sent: entered in between, or missed upstream.
     pub extra: u64,
-    /// Packets that were reported lost and arrived after all.
-    pub late: u64,
+    /// Packets that were reported lost and arrived after all: each as it was reported, and as often as it came.
+    pub late: Vec<LostSignature>,
     /// Batches that could not be compared because an end did not report them.
     pub skipped: u64,
 }
@@ -136,8 +136,15 @@ impl WaitingReport {
 struct SegmentPath {
     from: Option<usize>,
     rolling: RollingDifference,
-    /// Packets that were recently called lost, each with its batch.
-    called: BTreeMap<Signature, u64>,
+    /// Packets that were recently called lost.
+    called: BTreeMap<Signature, CalledLoss>,
+}
+
+/// Packets that were called lost: the batch in which they were found, and their number.
+#[derive(Clone, Copy, Debug, Default)]
+struct CalledLoss {
+    batch: u64,
+    times: u32,
 }
 
 /// Batches for which it is known what was called lost.
@@ -164,7 +171,7 @@ impl MeteredSegment {
 
     /// Approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
-        let of_way = |way: &SegmentPath| way.rolling.bytes() + map_bytes::<Signature, u64>(way.called.len());
+        let of_way = |way: &SegmentPath| way.rolling.bytes() + map_bytes::<Signature, CalledLoss>(way.called.len());
         let of_end = |end: &SegmentEnd| size_of::<SegmentEnd>() + end.name.len();
         let ways: usize = self.ways.iter().map(of_way).sum();
         let ends: usize = self.ends.iter().map(of_end).sum();
@@ -311,7 +318,7 @@ impl MeteredSegment {
             }
         }
         if let Some(next) = self.next.filter(|_| self.next != first) {
-            self.ways.iter_mut().for_each(|way| way.called.retain(|_, called| *called + REMEMBERED >= next));
+            self.ways.iter_mut().for_each(|way| way.called.retain(|_, called| called.batch + REMEMBERED >= next));
         }
         finding
     }
@@ -391,19 +398,36 @@ impl SegmentPath {
             if in_doubt(batch) {
                 finding.unsure += u64::from(times);
             } else {
-                if self.called.len() < MOST_CALLED {
-                    self.called.insert(signature, batch);
-                }
+                self.remember(signature, times, batch);
                 finding.losses.push(LostSignature { signature, times, batch, from: self.from });
             }
         }
         for PacketDifference { signature, times, .. } in settled.extra {
-            let was_called = self.called.remove(&signature).is_some();
-            *(if was_called { &mut finding.late } else { &mut finding.extra }) += u64::from(times);
+            let late = self.take_back(signature, times);
+            finding.extra += u64::from(times - late.map_or(0, |late| late.times));
+            finding.late.extend(late);
         }
         if let Some(UnnamedDifference { left, since }) = settled.unnamed.filter(|unnamed| unnamed.since >= from) {
             *(if in_doubt(since) { &mut finding.unsure } else { &mut finding.unnamed }) += left.lost;
         }
+    }
+
+    fn remember(&mut self, signature: Signature, times: u32, batch: u64) {
+        if self.called.len() < MOST_CALLED || self.called.contains_key(&signature) {
+            let called = self.called.entry(signature).or_default();
+            *called = CalledLoss { batch, times: called.times.saturating_add(times) };
+        }
+    }
+
+    /// Those of `times` packets that were called lost, which are forgotten.
+    fn take_back(&mut self, signature: Signature, times: u32) -> Option<LostSignature> {
+        let called = self.called.get_mut(&signature)?;
+        let (batch, times) = (called.batch, times.min(called.times));
+        called.times -= times;
+        if called.times == 0 {
+            self.called.remove(&signature);
+        }
+        Some(LostSignature { signature, times, batch, from: self.from })
     }
 }
 

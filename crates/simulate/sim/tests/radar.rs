@@ -162,6 +162,9 @@ fn without_tags_batches_that_clocks_cut_name_what_was_lost_and_nothing_else() {
         assert_eq!(named, lost, "clocks within {error}");
         assert!(lost.len() > 40, "{} losses", lost.len());
         assert_eq!((found.unnamed.len(), found.extra, found.late), (0, 0, 0), "clocks within {error}");
+        // Nothing shows when in its batch a packet was lost.
+        let verdict = found.judge(&fat_tree().topology, &CauseThresholds::default());
+        assert!(verdict.causes.iter().all(|cause| *cause == LossCause::Unknown) && verdict.accused.is_empty());
     }
 }
 

@@ -19,7 +19,7 @@ pub struct LostFlows {
     unknown: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(PartialEq, Deserialize)]
 struct AclLoss {
     src: Option<IpAddr>,
     dst: Option<IpAddr>,
@@ -73,11 +73,21 @@ fn lines(text: &str) -> Result<Vec<AclLoss>, String> {
     let mut lost = Vec::new();
     for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
         let AclLine { kind } = serde_json::from_str(line).map_err(|error| wrong(number, error))?;
-        if kind == "loss" {
-            lost.push(serde_json::from_str(line).map_err(|error| wrong(number, error))?);
+        let packet = || serde_json::from_str::<AclLoss>(line).map_err(|error| wrong(number, error));
+        match kind.as_str() {
+            "loss" => lost.push(packet()?),
+            "late" => take_back(&mut lost, &packet()?),
+            _ => {}
         }
     }
     Ok(lost)
+}
+
+/// A packet came after all: the latest loss of its flow was none.
+fn take_back(lost: &mut Vec<AclLoss>, late: &AclLoss) {
+    if let Some(at) = lost.iter().rposition(|loss| loss == late) {
+        lost.remove(at);
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -160,6 +170,15 @@ mod tests {
         format!(
             r#"{{"kind": "loss", "src": "{src}", "dst": "10.2.0.1", "proto": 6, "src_port": 999, "dst_port": 443{cause}}}"#
         )
+    }
+
+    #[test]
+    fn a_packet_that_came_after_all_suspects_no_rule() {
+        let [loss, other] = ["10.1.0.1", "10.9.0.1"].map(|src| packet(src, ""));
+        let late = loss.replace("\"loss\"", "\"late\"");
+        let lost = LostFlows::parse(&[loss, other, late].join("\n"), false).unwrap();
+        let src: Vec<String> = lost.flows.iter().map(|flow| flow.src.to_string()).collect();
+        assert_eq!(src, ["10.9.0.1"]);
     }
 
     #[test]

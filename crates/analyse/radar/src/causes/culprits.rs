@@ -21,6 +21,12 @@ impl CauseCounts {
         self.0[cause as usize] += times;
     }
 
+    /// Losses of this cause that were none; fewer are never counted than there are.
+    pub fn take_back(&mut self, cause: LossCause, times: u64) {
+        let losses = &mut self.0[cause as usize];
+        *losses = losses.saturating_sub(times);
+    }
+
     pub fn of(&self, cause: LossCause) -> u64 {
         self.0[cause as usize]
     }

@@ -66,7 +66,8 @@ fn a_packet_that_comes_after_it_was_called_lost_is_told() {
     assert_eq!(told(14, &[], &[]).losses.len(), 1);
     told(15, &[], &[1]);
     let finding = told(16, &[], &[]);
-    assert_eq!((finding.late, finding.extra), (1, 0));
+    let taken_back = LostSignature { signature: signature(1), times: 1, batch: 13, from: Some(0) };
+    assert_eq!((finding.late, finding.extra), (vec![taken_back], 0));
 }
 
 #[test]

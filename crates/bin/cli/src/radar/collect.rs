@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use linux::clock::{Clock, time_of_day};
 use linux::poll::{self, Readiness};
-use meter::digests::collector::text::{json_loss, json_summary, json_trouble, loss_line, summary_text};
+use meter::digests::collector::text::{
+    json_late, json_loss, json_summary, json_trouble, late_line, loss_line, summary_text,
+};
 use meter::digests::collector::{CollectorEvent, CollectorSummary};
 use meter::digests::{Collector, CollectorAddress, CollectorReports, ReportReceiver, queue};
 use units::Timestamp;
@@ -130,14 +132,8 @@ impl CollectOutput<'_> {
     fn news(&mut self, news: Vec<CollectorEvent>) -> CommandResult {
         for news in news {
             match news {
-                CollectorEvent::Lost(lost) => {
-                    let json = json_loss(&lost);
-                    if let Some((log, path)) = &mut self.log {
-                        let failed = |error| Failure::Outside(format!("--log {}: {error}", path.display()));
-                        writeln!(log, "{json}").map_err(failed)?;
-                    }
-                    put(&if self.json { json } else { loss_line(&lost) })?;
-                }
+                CollectorEvent::Lost(lost) => self.line(json_loss(&lost), || loss_line(&lost))?,
+                CollectorEvent::Late(late) => self.line(json_late(&late), || late_line(&late))?,
                 CollectorEvent::Heard { segment, end } => say(&format!("{segment}: {end} reports")),
                 CollectorEvent::Silent { segment, end } => self.trouble(&format!("{segment}: {end} is silent"))?,
                 CollectorEvent::Back { segment, end } => self.trouble(&format!("{segment}: {end} reports again"))?,
@@ -145,6 +141,15 @@ impl CollectOutput<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A line about a packet, which the log gets, too.
+    fn line(&mut self, json: String, text: impl FnOnce() -> String) -> CommandResult {
+        if let Some((log, path)) = &mut self.log {
+            let failed = |error| Failure::Outside(format!("--log {}: {error}", path.display()));
+            writeln!(log, "{json}").map_err(failed)?;
+        }
+        put(&if self.json { json } else { text() })
     }
 
     fn trouble(&self, text: &str) -> CommandResult {

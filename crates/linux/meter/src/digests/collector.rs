@@ -1,12 +1,12 @@
 //! Compares the reports of meters, segment by segment: LossRadar's collector and analyzer, li-thesis §5.3, §5.5.
 //!
 //! ```text
-//!   report ──▶ Watched (a segment) ──▶ radar::segment ──▶ losses ──▶ News, at once
-//!                                                           └──▶ radar::causes ──▶ Summary, at the end
+//!   report ──▶ Watched (a segment) ──▶ radar::segment ──▶ losses, and those that came late ──▶ News, at once
+//!                                                           └──▶ counts ──▶ Summary, at the end
 //! ```
 //!
-//! A loss is known by its batch, not by the microsecond. For the analysis, which looks for bursts, the losses of a batch are
-//! spread over it, but for those that follow each other in their flow: they were sent together.
+//! A loss is known by its batch, not by the microsecond, and no time within the batch is made up. Without evidence its
+//! cause is unknown.
 //!
 //! All segments together take the memory that they are given. When it is full the segment that holds most is forgotten, which is
 //! counted and reported: the sender whose reports take most is the first to lose them, and others are not affected. A

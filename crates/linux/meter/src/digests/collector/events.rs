@@ -32,6 +32,8 @@ pub struct LostPacket {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CollectorEvent {
     Lost(Box<LostPacket>),
+    /// A packet that was called lost has come after all.
+    Late(Box<LostPacket>),
     /// An end has reported for the first time.
     Heard {
         segment: String,

@@ -1,4 +1,5 @@
 use radar::digest::{Digest, DigestShape};
+use radar::loss::LossCause;
 use radar::packet::{Packet, TcpFields as Tcp};
 use radar::signature::{Fields, Signature};
 
@@ -74,9 +75,35 @@ fn a_lost_packet_is_told_with_where_and_what_and_counted_by_flow() {
     assert_eq!((lost.flow, lost.tcp_seq, lost.ip_id), (packets[0].flow, Some(0), Some(0)));
     assert_eq!((lost.batch, lost.delay), (at(5), 2 * LENGTH));
     let [summary] = &collector.finish()[..] else { panic!("one segment") };
-    assert_eq!((summary.packets, summary.lost, summary.causes.losses()), (6, 1, 1));
+    assert_eq!((summary.packets, summary.lost), (6, 1));
+    // A digest shows the batch, and nothing of when in it.
+    assert_eq!(summary.causes.of(LossCause::Unknown), 1);
     assert_eq!(summary.flows.len(), 1);
     assert_eq!(summary.ends.iter().map(|end| end.reports).collect::<Vec<_>>(), [12, 12]);
+}
+
+/// One packet of three that are alike is still on its way when they are called lost.
+#[test]
+fn a_packet_that_comes_after_all_is_taken_back_and_no_longer_counted() {
+    let mut collector = Collector::new(2, 1, MEMORY);
+    let alike = vec![packet(3, "10.0.0.1"); 3];
+    let none = || digest(&[], Fields::ALL);
+    let mut news = Vec::new();
+    for batch in 0..16 {
+        let sent = if batch == 5 { &alike[..] } else { &[] };
+        let came = if batch == 9 { &alike[..1] } else { &[] };
+        let (sent, came) = (digest(sent, Fields::ALL), digest(came, Fields::ALL));
+        news.extend(collector.on_report(at(batch + 1), 0, &report("a", batch, sent, none())));
+        news.extend(collector.on_report(at(batch + 1), 0, &report("b", batch, none(), came)));
+    }
+    let [_, _, CollectorEvent::Lost(lost), CollectorEvent::Late(late)] = &news[..] else { panic!("{news:?}") };
+    assert_eq!((lost.times, late.times, late.batch), (3, 1, lost.batch));
+    assert_eq!((&late.from, &late.to, late.flow), (&lost.from, &lost.to, lost.flow));
+    let text = collector.look(at(16)).into_iter().map(|news| format!("{news:?}")).collect::<String>();
+    assert!(text.contains("1 packets that were called lost came after all"), "{text}");
+    let summary = &collector.finish()[0];
+    assert_eq!((summary.lost, summary.late, summary.extra), (2, 1, 0));
+    assert_eq!((summary.causes.losses(), summary.flows[0].1.losses()), (2, 2));
 }
 
 #[test]

@@ -82,11 +82,20 @@ struct JsonEnd<'a> {
 }
 
 pub fn json_loss(lost: &LostPacket) -> String {
+    json_packet("loss", lost)
+}
+
+/// A packet that was called lost and came after all.
+pub fn json_late(late: &LostPacket) -> String {
+    json_packet("late", late)
+}
+
+fn json_packet(kind: &'static str, lost: &LostPacket) -> String {
     let Flow { src, dst, protocol, src_port, dst_port } = lost.flow;
     let source = lost.fields.source;
     let destination = lost.fields.destination;
     to_json(&JsonLoss {
-        kind: "loss",
+        kind,
         time: lost.batch.0,
         segment: &lost.segment,
         from: lost.from.as_deref(),
@@ -147,6 +156,11 @@ fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
+/// A packet that was called lost and came after all.
+pub fn late_line(late: &LostPacket) -> String {
+    format!("{}: not lost, it came late", loss_line(late))
+}
+
 /// One lost packet.
 pub fn loss_line(lost: &LostPacket) -> String {
     let way = match (&lost.from, &lost.to) {
@@ -186,7 +200,7 @@ pub fn summary_text(summary: &CollectorSummary, top: usize) -> String {
     for (count, what) in [
         (*unnamed, "of them without a name: too many at once for the meters' cells"),
         (*unsure, "more are missing, but perhaps only to a meter that missed packets"),
-        (*late, "of them came after all, later than --patience has it"),
+        (*late, "more were called lost and came after all, later than --patience has it"),
         (*extra, "came out that were not seen to go in"),
         (*skipped, "batches could not be compared, because an end did not report them"),
         (summary.other_flows, "losses of flows beyond those listed"),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use units::Timestamp;
 
-use radar::causes::{CauseAnalyzer, CauseCounts as Causes, CauseThresholds, JudgedLoss};
+use radar::causes::CauseCounts as Causes;
 use radar::digest::PackedDigest;
-use radar::loss::{Loss, LossCause};
+use radar::loss::LossCause;
 use radar::packet::Flow;
 use radar::segment::{LostSignature, MeterReport, MeteredSegment, MoreReply, MoreWanted, SegmentFinding};
 use radar::signature::Fields;
@@ -17,9 +17,6 @@ use super::{CollectorEvent, CollectorSummary, EndSummary, LostPacket, SILENCE, U
 
 /// Flows whose losses are kept apart.
 const MOST_FLOWS: usize = 1 << 16;
-/// Losses of one report that are judged by their pattern; a digest of honest meters never has as many. The cause of more is
-/// unknown.
-const MOST_JUDGED: usize = 1 << 14;
 
 #[derive(Debug)]
 pub(crate) struct CollectedSegment {
@@ -27,8 +24,6 @@ pub(crate) struct CollectedSegment {
     pub accounted: usize,
     name: String,
     segment: MeteredSegment,
-    /// One for each end by which packets enter, and one for a black box.
-    analyzers: BTreeMap<Option<usize>, CauseAnalyzer>,
     ends: BTreeMap<String, CollectorEnd>,
     /// Time of its first report.
     began: Option<Timestamp>,
@@ -44,6 +39,9 @@ pub(crate) struct CollectedSegment {
     /// The part of `total` that has been reported.
     told: SegmentFinding,
     lost: u64,
+    /// Called lost too early, and how many of these have been reported.
+    late: u64,
+    told_late: u64,
     causes: Causes,
     flows: BTreeMap<Flow, Causes>,
     other_flows: u64,
@@ -73,7 +71,6 @@ impl CollectedSegment {
             accounted: 0,
             name,
             segment: MeteredSegment::new(expected, patience),
-            analyzers: BTreeMap::new(),
             ends: BTreeMap::new(),
             began: None,
             told_lacking: false,
@@ -85,6 +82,8 @@ impl CollectedSegment {
             total: SegmentFinding::default(),
             told: SegmentFinding::default(),
             lost: 0,
+            late: 0,
+            told_late: 0,
             causes: Causes::default(),
             flows: BTreeMap::new(),
             other_flows: 0,
@@ -96,10 +95,8 @@ impl CollectedSegment {
         let of_end =
             |(name, _): (&String, &CollectorEnd)| 2 * (size_of::<CollectorEnd>() + size_of::<String>() + name.len());
         let ends: usize = self.ends.iter().map(of_end).sum();
-        let analyzers: usize =
-            self.analyzers.values().map(|analyzer| size_of::<CauseAnalyzer>() + analyzer.bytes()).sum();
         let flows = 2 * self.flows.len() * size_of::<(Flow, Causes)>();
-        2 * (size_of::<Self>() + self.name.len()) + self.segment.bytes() + ends + analyzers + flows
+        2 * (size_of::<Self>() + self.name.len()) + self.segment.bytes() + ends + flows
     }
 
     /// Every end has reported.
@@ -190,18 +187,19 @@ impl CollectedSegment {
         unlisted: &mut UnlistedEvents,
     ) -> Vec<CollectorEvent> {
         let (length, mut news) = (self.length, Vec::new());
-        self.lost += finding.losses.iter().map(|lost| u64::from(lost.times)).sum::<u64>();
         let listed = finding.losses.iter().take_while(|_| unlisted.may_list());
         news.extend(listed.map(|lost| CollectorEvent::Lost(Box::new(self.lost_packet(lost, length, now)))));
+        let listed = finding.late.iter().take_while(|_| unlisted.may_list());
+        news.extend(listed.map(|late| CollectorEvent::Late(Box::new(self.lost_packet(late, length, now)))));
         // No loss of an earlier batch can come any more.
         let compared = self.segment.ends().map(|(_, latest)| latest).min().unwrap_or(0);
         self.until = Timestamp(compared.saturating_sub(2 * self.patience + 1) * length);
-        let judged = self.judge(&finding.losses, length);
-        judged.iter().for_each(|judged| self.count(judged));
+        finding.losses.iter().for_each(|lost| self.count(lost));
+        finding.late.iter().for_each(|late| self.take_back(late));
         self.total.unsure = self.total.unsure.saturating_add(finding.unsure);
         self.total.unnamed = self.total.unnamed.saturating_add(finding.unnamed);
         self.total.extra = self.total.extra.saturating_add(finding.extra);
-        self.total.late = self.total.late.saturating_add(finding.late);
+        self.late = self.late.saturating_add(finding.late.iter().map(|late| u64::from(late.times)).sum());
         self.total.skipped = self.total.skipped.saturating_add(finding.skipped);
         news
     }
@@ -250,7 +248,8 @@ impl CollectedSegment {
         let told = std::mem::replace(&mut self.told, self.total.clone());
         let more = |of: fn(&SegmentFinding) -> u64| of(&self.total) - of(&told);
         let (unsure, unnamed) = (more(|all| all.unsure), more(|all| all.unnamed));
-        let (extra, late, skipped) = (more(|all| all.extra), more(|all| all.late), more(|all| all.skipped));
+        let (extra, skipped) = (more(|all| all.extra), more(|all| all.skipped));
+        let late = self.late - std::mem::replace(&mut self.told_late, self.late);
         let mut say = |text: String| news.push(CollectorEvent::Trouble(format!("segment {}: {text}", self.name)));
         if unsure > 0 {
             say(format!("{unsure} packets are missing, but a meter missed some too: not called lost"));
@@ -275,10 +274,7 @@ impl CollectedSegment {
         news
     }
 
-    pub(crate) fn finish(mut self) -> CollectorSummary {
-        for analyzer in std::mem::take(&mut self.analyzers).into_values() {
-            analyzer.finish().iter().for_each(|judged| self.count(judged));
-        }
+    pub(crate) fn finish(self) -> CollectorSummary {
         let mut flows: Vec<(Flow, Causes)> = self.flows.into_iter().collect();
         flows.sort_by_key(|(_, causes)| std::cmp::Reverse(causes.losses()));
         CollectorSummary {
@@ -290,7 +286,7 @@ impl CollectedSegment {
             unnamed: self.total.unnamed,
             unsure: self.total.unsure,
             extra: self.total.extra,
-            late: self.total.late,
+            late: self.late,
             skipped: self.total.skipped,
             causes: self.causes,
             flows,
@@ -298,35 +294,31 @@ impl CollectedSegment {
         }
     }
 
-    fn count(&mut self, judged: &JudgedLoss) {
-        self.causes.add(judged.cause);
-        if self.flows.len() < MOST_FLOWS || self.flows.contains_key(&judged.loss.flow) {
-            self.flows.entry(judged.loss.flow).or_default().add(judged.cause);
+    /// Counts a loss. Digests do not show when in its batch a packet passed: the cause is unknown.
+    fn count(&mut self, lost: &LostSignature) {
+        let (flow, times) = (lost.signature.flow(), u64::from(lost.times));
+        self.lost += times;
+        self.causes.add_times(LossCause::Unknown, times);
+        if self.flows.len() < MOST_FLOWS || self.flows.contains_key(&flow) {
+            self.flows.entry(flow).or_default().add_times(LossCause::Unknown, times);
         } else {
-            self.other_flows += 1;
+            self.other_flows += times;
         }
     }
 
-    fn judge(&mut self, losses: &[LostSignature], length: u64) -> Vec<JudgedLoss> {
-        let mut by_end: BTreeMap<Option<usize>, Vec<LostSignature>> = BTreeMap::new();
-        let mut rest = MOST_JUDGED;
-        for lost in losses {
-            let times = rest.min(lost.times as usize);
-            rest -= times;
-            if times > 0 {
-                by_end.entry(lost.from).or_default().push(LostSignature { times: times as u32, ..*lost });
-            }
-            self.causes.add_times(LossCause::Unknown, (lost.times as usize - times) as u64);
+    /// Counts a packet no longer that was called lost and came after all.
+    fn take_back(&mut self, late: &LostSignature) {
+        let (flow, times) = (late.signature.flow(), u64::from(late.times));
+        self.lost = self.lost.saturating_sub(times);
+        self.causes.take_back(LossCause::Unknown, times);
+        let Some(causes) = self.flows.get_mut(&flow) else {
+            self.other_flows = self.other_flows.saturating_sub(times);
+            return;
+        };
+        causes.take_back(LossCause::Unknown, times);
+        if causes.losses() == 0 {
+            self.flows.remove(&flow);
         }
-        for from in by_end.keys() {
-            self.analyzers.entry(*from).or_insert_with(|| CauseAnalyzer::new(CauseThresholds::default()));
-        }
-        let mut judged = Vec::new();
-        for (from, analyzer) in &mut self.analyzers {
-            let losses = by_end.remove(from).map(|lost| spread(lost, length)).unwrap_or_default();
-            judged.extend(analyzer.feed(&losses, self.until));
-        }
-        judged
     }
 
     fn lost_packet(&self, lost: &LostSignature, length: u64, now: Timestamp) -> LostPacket {
@@ -349,23 +341,4 @@ impl CollectedSegment {
             fields,
         }
     }
-}
-
-/// Gives each loss a time within its batch: the same to those that follow each other in their flow.
-fn spread(mut losses: Vec<LostSignature>, length: u64) -> Vec<Loss> {
-    losses.sort_by_key(|lost| (lost.batch, lost.signature));
-    let step = length / (losses.len() as u64 + 1);
-    let mut out: Vec<Loss> = Vec::new();
-    let mut at = 0;
-    for lost in losses {
-        let loss = lost.signature.loss(Some(Timestamp::default()));
-        let together = out.last().is_some_and(|before| {
-            let next = before.tcp.map(|tcp| tcp.seq.wrapping_add(u32::from(tcp.len)));
-            before.flow == loss.flow && next.is_some() && next == loss.tcp.map(|tcp| tcp.seq)
-        });
-        at += if together { 0 } else { step };
-        let loss = Loss { at: Timestamp(lost.batch * length + at % length), ..loss };
-        out.extend((0..lost.times).map(|_| loss));
-    }
-    out
 }

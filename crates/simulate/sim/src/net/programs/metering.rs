@@ -94,6 +94,8 @@ impl Default for MeteringConfig {
 pub struct MeteringResult {
     /// Losses by batch, then by segment, then by time.
     pub losses: Vec<SegmentLoss>,
+    /// Packets carried no time: that of a loss is the beginning of its batch, and shows nothing of its cause.
+    pub is_untimed: bool,
     /// Digests that could not be decoded to the end.
     pub unnamed: Vec<UnnamedLosses>,
     /// Packets that passed upstream meters, each at every one.
@@ -175,7 +177,8 @@ impl Metering {
         let digests = |link| (carries && placement.has_upstream(link)).then(|| [0; 2].map(|_| Digest::new(shape)));
         let black = |node: NodeId| config.black_boxes.contains(&node);
         let meters = placement.meters() as u64;
-        let found = MeteringResult { meters, cells: shape.cells() as u64, ..MeteringResult::default() };
+        let found =
+            MeteringResult { meters, cells: shape.cells() as u64, is_untimed: !carries, ..MeteringResult::default() };
         Self {
             batch: config.batch.as_ps() / 1_000,
             differences: topology.directed().map(digests).collect(),
