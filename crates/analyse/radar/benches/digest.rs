@@ -5,7 +5,9 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use radar::digest::{Digest, DigestShape};
 use radar::packet::{Flow, Packet, TcpFields};
 use radar::read;
+use radar::rounds::RoundTable;
 use radar::signature::{Fields, Signature};
+use radar::trail::{Trail, trail_hash};
 use std::hint::black_box;
 
 const PACKETS: u32 = 4_096;
@@ -46,6 +48,21 @@ fn insertion(c: &mut Criterion) {
             for frame in &frames {
                 let Some(packet) = read::packet(black_box(frame), LinkType::Ethernet, read::DEPTH) else { continue };
                 digest.insert(&Signature::new(&packet, Fields::ALL));
+            }
+        });
+    });
+    let (mut digest, mut nth) = (Digest::new(DigestShape::new(1_536, 1, Fields::ALL)), 0);
+    let (mut trail, mut rounds) = (Trail::new(8 << 20), RoundTable::default());
+    group.bench_function("from a frame, with a trail", |b| {
+        b.iter(|| {
+            for frame in &frames {
+                let Some(packet) = read::packet(black_box(frame), LinkType::Ethernet, read::DEPTH) else { continue };
+                let signature = Signature::new(&packet, Fields::ALL);
+                let hash = trail_hash(&signature);
+                rounds.on_packet(0, hash, packet.ttl, &packet.flow);
+                trail.record(nth >> 13, nth * 1_000, hash, &packet.flow, packet.ttl);
+                digest.insert(&signature);
+                nth += 1;
             }
         });
     });

@@ -23,6 +23,7 @@ mod details;
 pub(crate) mod difference;
 mod direction;
 mod edges;
+mod evidence;
 mod merge;
 mod refusal;
 pub mod report;
@@ -40,6 +41,7 @@ use crate::signature::Fields;
 use capture::{CaptureError, CaptureReader, CaptureRecord};
 use cutting::{CutForm, CutMisfits};
 use details::LossDetails;
+pub use evidence::CaptureEvidence;
 use merge::MergeResult;
 pub use refusal::CompareError;
 use refusal::{judged, refusal};
@@ -204,6 +206,8 @@ pub struct Comparison {
     pub misfits: u64,
     /// Identifications were not compared, because super-frames do not say those of their packets.
     pub without_ids: bool,
+    /// Evidence of both captures about each lost packet.
+    pub evidence: CaptureEvidence,
 }
 
 impl Comparison {
@@ -250,7 +254,9 @@ pub fn compare<'a>(
         match session.attempt(depth, with_digest) {
             Ok((comparison, misfits)) => {
                 if !session.refine(&comparison, &misfits)? {
-                    return judged(comparison, options);
+                    let comparison = judged(comparison, options)?;
+                    let evidence = session.evidence(&comparison).map_err(refusal)?;
+                    return Ok(Comparison { evidence, ..comparison });
                 }
             }
             Err(AttemptStop::SuperFrames) => session.form.cut(session.surveyed()?),
@@ -345,6 +351,7 @@ impl<'a> ComparisonContext<'a> {
             lost,
             misfits: 0,
             without_ids: self.form.is_without_ids(),
+            evidence: CaptureEvidence::default(),
         }
     }
 

@@ -11,8 +11,11 @@
 //! | [`meter`] | batches, two of them open | §5.3.4 |
 //! | [`clock_slack`] | batches that clocks cut: the slack for packets on their way | §5.8 |
 //! | `rolling`, [`segment`] | what meters disagree about, batch by batch: losses of links and black boxes | §5.4.2, §5.8 |
+//! | [`trail`] | a meter's latest packets, and what a collector may ask of them | |
+//! | [`rounds`] | packets that come round, also where nothing is lost | |
 //! | [`loss`] | a lost packet, and the causes there are | §5.5 |
 //! | [`causes`] | why packets were lost, from the pattern of losses; what is broken | §5.5.1 |
+//! | [`rule`] | why packets were lost, from evidence about each, with a stated error | |
 //! | [`acl`] | access lists, and which of their rules may be corrupted | §5.5.2 |
 //! | [`compare::report`], [`delay::report`], [`acl::report`] | the answers as JSON, text and pages | |
 //! | [`slots`] | flows and their packets, slot by slot | §4.4.1 |
@@ -31,8 +34,11 @@ pub mod meter;
 pub mod packet;
 pub mod read;
 pub mod rolling;
+pub mod rounds;
+pub mod rule;
 mod scope;
 pub mod segment;
 pub mod signature;
 pub mod slots;
 mod superframe;
+pub mod trail;

@@ -23,6 +23,22 @@ pub fn packet(frame: &[u8], link: LinkType, depth: usize) -> Option<Packet> {
     IpLayer::of(bytes, 0).map(|ip| look(&ip, bytes, depth))
 }
 
+/// Flow of the packet that has expired, in a router's message that says so (ICMP time exceeded in transit).
+pub fn expired_flow(frame: &[u8], link: LinkType) -> Option<Flow> {
+    const QUOTED: usize = 8;
+    let bytes = link.inside(frame)?;
+    let ip = IpLayer::of(bytes, 0)?;
+    let head: &[u8; 2] = bytes.get(ip.transport..)?.first_chunk()?;
+    let is_told = match ip.protocol {
+        ip::ICMP => *head == [11, 0],
+        ip::ICMP_V6 => *head == [3, 0],
+        _ => false,
+    };
+    let quoted = bytes.get(ip.transport + QUOTED..).filter(|_| is_told && !ip.is_later_fragment())?;
+    let inner = IpLayer::of(quoted, 0)?;
+    Some(look(&inner, quoted, DEPTH).flow)
+}
+
 /// Reads a packet without its payload, for captures that kept only headers.
 pub(crate) fn packet_of_headers(frame: &[u8], link: LinkType, depth: usize) -> Option<Packet> {
     let bytes = link.inside(frame)?;

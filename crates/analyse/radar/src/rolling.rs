@@ -137,7 +137,7 @@ impl RollingDifference {
 }
 
 /// Approximate bytes of a map of `entries` entries: its nodes are half full at least.
-pub(crate) fn map_bytes<K, V>(entries: usize) -> usize {
+pub fn map_bytes<K, V>(entries: usize) -> usize {
     entries * 2 * (size_of::<K>() + size_of::<V>())
 }
 

@@ -9,6 +9,7 @@
 //! called lost. Memory is what [`MeteredSegment::bytes`] says. Reports are kept as they were sent until they are
 //! compared, and a gap between two of them costs the same at any length.
 
+mod facts;
 mod form;
 mod more;
 mod refused;
@@ -19,6 +20,7 @@ use crate::digest::{Digest, DigestMismatch, DigestShape, PackedDigest};
 use crate::rolling::{PacketDifference, RollingDifference, SettledDifference, UnnamedDifference, map_bytes};
 use crate::signature::Signature;
 
+pub use facts::ReportFacts;
 pub use form::ReportError;
 pub use more::{MoreQuestion, MoreReply, MoreWanted};
 pub use refused::ReportRefusal;
@@ -42,13 +44,15 @@ pub struct MeterReport<D = Digest> {
     /// Packets that arrived by this end.
     pub came: D,
     pub came_number: Option<u32>,
+    pub facts: ReportFacts,
 }
 
 impl From<MeterReport> for MeterReport<PackedDigest> {
     fn from(report: MeterReport) -> Self {
-        let MeterReport { segment, end, life, batch, length, missed, out, out_number, came, came_number } = report;
+        let MeterReport { segment, end, life, batch, length, missed, out, out_number, came, came_number, facts } =
+            report;
         let (out, came) = (PackedDigest::from(&out), PackedDigest::from(&came));
-        Self { segment, end, life, batch, length, missed, out, out_number, came, came_number }
+        Self { segment, end, life, batch, length, missed, out, out_number, came, came_number, facts }
     }
 }
 

@@ -1,12 +1,14 @@
-//! Arbitrary bytes as digests: no panic, no unbounded memory, no stall.
+//! Arbitrary bytes as digests, reports and answers of trails: no panic, no unbounded memory, no stall.
 //!
-//! Three targets, each a function of bytes that `fuzz/` calls, too. Their corpora are replayed, and then changed at random for a number of rounds;
+//! Targets, each a function of bytes that `fuzz/` calls, too. Their corpora are replayed, and then changed at random for a number of rounds;
 //! `HITLESS_FUZZ_ROUNDS=10000000 cargo test --release -p hitless-radar --test fuzz` goes on for longer.
 
 #[path = "targets/digest.rs"]
 mod digest;
 #[path = "targets/report.rs"]
 mod report;
+#[path = "targets/trail.rs"]
+mod trail;
 
 use std::path::PathBuf;
 
@@ -29,4 +31,9 @@ fn digests_of_arbitrary_cells() {
 #[test]
 fn reports() {
     fuzz(&corpus("report"), 2_000, 100_000, report::report);
+}
+
+#[test]
+fn answers_of_trails() {
+    fuzz(&corpus("trail"), 2_000, 100_000, trail::answer);
 }

@@ -384,10 +384,31 @@ fn packets_without_time_to_live_are_in_a_loop() {
     let up = sent(100, dying);
     let down = arriving(&up, &[40, 70]);
     let (up, down) = (folder.file("up", &pcap(&up, 65_535)), folder.file("down", &pcap(&down, 65_535)));
-    let causes: Vec<Value> =
-        json(&[&up, &down])["lost"].as_array().unwrap().iter().map(|lost| lost["cause"].clone()).collect();
-    assert_eq!(causes, ["loop", "unknown"]);
-    assert_eq!(json(&[&up, &down, "--ttl", "0"])["lost"][0]["cause"], "unknown");
+    let causes = |options: &[&str]| -> Vec<Value> {
+        let answer = json(&[&[&*up, &down], options].concat());
+        answer["lost"].as_array().unwrap().iter().map(|lost| lost["cause"].clone()).collect()
+    };
+    assert_eq!(causes(&["--rule", "thesis"]), ["loop", "unknown"]);
+    assert_eq!(causes(&["--rule", "thesis", "--ttl", "0"])[0], "unknown");
+    // A packet that expired where a router is, as traceroute sends them, shows no loop by itself.
+    assert_eq!(causes(&["--hops", "2"]), ["unknown", "unknown"]);
+    let answer = json(&[&*up, &down, "--hops", "2"]);
+    let why: Vec<&Value> = answer["intervals"].as_array().unwrap().iter().map(|line| &line["why"]).collect();
+    assert_eq!(why, ["expired", "few"]);
+}
+
+#[test]
+fn settings_of_causes_that_make_no_sense_are_refused() {
+    let folder = Folder::new("settings");
+    let up = folder.file("up", &pcap(&sent(10, udp), 65_535));
+    for (options, said) in [
+        (["--error", "0"], "from 1e-9 to 0.05"),
+        (["--hops", "300"], "300"),
+        (["--interval", "1ms"], "between 100 ms and 1 h"),
+    ] {
+        let told = refused(&[&[&*up, &*up], &options[..]].concat());
+        assert!(told.contains(said), "{options:?}: {told}");
+    }
 }
 
 /// MLD report, router solicitation, OSPF hello and mDNS: nothing of it is forwarded.

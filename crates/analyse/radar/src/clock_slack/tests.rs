@@ -67,6 +67,7 @@ impl Crossing<'_> {
                     out_number: None,
                     came,
                     came_number: None,
+                    facts: crate::segment::ReportFacts::default(),
                 };
                 let finding = segment.on_report(report).unwrap();
                 verdicts.called.extend(finding.losses.iter().map(|lost| lost.signature));

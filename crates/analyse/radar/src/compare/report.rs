@@ -13,6 +13,7 @@ use clock::offset::OffsetBand;
 
 use crate::compare::Comparison;
 use crate::loss::LossCause;
+use crate::rule::CauseLine;
 
 /// The two captures as a user named them, and what the user said about them.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +42,7 @@ pub struct LossReport {
     captures: Captures,
     comparison: Comparison,
     causes: Vec<LossCause>,
+    intervals: Vec<CauseLine>,
     notes: Vec<String>,
     seconds: f64,
     clock: Option<OtherClock>,
@@ -50,7 +52,13 @@ impl LossReport {
     /// A report with a cause for each loss, and the seconds that the comparison took.
     pub fn new(captures: Captures, comparison: Comparison, causes: Vec<LossCause>, seconds: f64) -> Self {
         let notes = notes::notes(&comparison, &captures);
-        Self { captures, comparison, causes, notes, seconds, clock: None }
+        Self { captures, comparison, causes, intervals: Vec::new(), notes, seconds, clock: None }
+    }
+
+    /// With the causes of intervals, and what they rest on.
+    #[must_use]
+    pub fn with_intervals(self, intervals: Vec<CauseLine>) -> Self {
+        Self { intervals, ..self }
     }
 
     /// Adds DOWN's clock, so that both captures have one axis of time.

@@ -1,19 +1,19 @@
 //! A report as bytes.
 //!
 //! ```text
-//!   "HLRR"  version:8  segment  end  life:64  batch:64  length:64  missed:64  out number:32  came number:32  out  came
+//!   "HLRR"  version:8  segment  end  life:64  batch:64  length:64  missed:64  out number:32  came number:32  out  came  facts …
 //! ```
 //!
 //! A name is a byte for its length and then itself; a digest is four bytes for its length and then its own form, which has
-//! its own checksum. Numbers are little-endian; a number of the link's that is not there is all ones.
+//! its own checksum; facts are in `facts`. Numbers are little-endian; a number of the link's that is not there is all ones.
 
 use std::fmt;
 
-use super::MeterReport;
+use super::{MeterReport, ReportFacts};
 use crate::digest::{Digest, FormError, PackedDigest};
 
 const MAGIC: [u8; 4] = *b"HLRR";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Bytes that are no report of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,7 @@ impl MeterReport {
             out.extend((bytes.len() as u32).to_le_bytes());
             out.extend(bytes);
         }
+        self.facts.put(&mut out);
         out
     }
 
@@ -77,7 +78,7 @@ impl MeterReport<PackedDigest> {
 
 impl<D> MeterReport<D> {
     fn read(bytes: &[u8], digest: impl Fn(&[u8]) -> Result<D, FormError>) -> Result<Self, ReportError> {
-        let mut rest = ByteReader(bytes);
+        let mut rest = ByteReader::new(bytes);
         if rest.array::<4>().map_err(|_| ReportError::Foreign)? != MAGIC {
             return Err(ReportError::Foreign);
         }
@@ -92,23 +93,32 @@ impl<D> MeterReport<D> {
         let [out_number, came_number] = [rest.array()?, rest.array()?].map(number);
         let mut next = || digest(rest.digest()?).map_err(ReportError::Digest);
         let (out, came) = (next()?, next()?);
-        if !rest.0.is_empty() || length == 0 {
+        let facts = ReportFacts::read(&mut rest)?;
+        if length == 0 {
             return Err(ReportError::Malformed);
         }
-        Ok(Self { segment, end, life, batch, length, missed, out, out_number, came, came_number })
+        Ok(Self { segment, end, life, batch, length, missed, out, out_number, came, came_number, facts })
     }
 }
 
-struct ByteReader<'a>(&'a [u8]);
+pub(super) struct ByteReader<'a>(&'a [u8]);
 
 impl<'a> ByteReader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], ReportError> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], ReportError> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(ReportError::Malformed)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], ReportError> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], ReportError> {
         self.take(N)?.try_into().map_err(|_| ReportError::Malformed)
     }
 

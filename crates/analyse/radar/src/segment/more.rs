@@ -318,6 +318,7 @@ mod tests {
             out_number: None,
             came: digest(came),
             came_number: None,
+            facts: crate::segment::ReportFacts::default(),
         }
     }
 

@@ -26,6 +26,7 @@ fn report(end: &str, batch: u64, out: &[u32], came: &[u32]) -> MeterReport {
         out_number: None,
         came: digest(came),
         came_number: None,
+        facts: ReportFacts::default(),
     }
 }
 

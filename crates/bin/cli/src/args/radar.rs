@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use radar::causes::{CauseThresholds, ThresholdError};
+use radar::rule::{CauseRule, EvidenceRule};
 use units::{Bytes, Count, Prob, Span, whole_within};
 
 #[derive(Debug, Subcommand)]
@@ -149,7 +150,7 @@ pub(crate) struct LossesArgs {
     #[arg(long)]
     pub whole: bool,
 
-    /// A lost packet with so little time to live left counts as expired, as in a loop.
+    /// A lost packet with so little time to live left counts as expired, as in a loop (--rule thesis; else --hops).
     #[arg(long, value_name = "HOPS", default_value_t = 1)]
     pub ttl: u8,
 
@@ -225,53 +226,82 @@ pub(crate) struct DelayArgs {
     pub clocks: ClockArgs,
 }
 
+/// Rule by which losses get their cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RuleArg {
+    /// Facts, the queue that neighbours met, and the order of packets, with a stated error.
+    Evidence,
+    /// Algorithms 10 and 11 of LossRadar's thesis, from times.
+    Thesis,
+}
+
 /// Conditions on the pattern of losses for a cause.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Causes")]
 pub(crate) struct CauseArgs {
-    /// Losses closer than this belong to one burst.
-    #[arg(long, value_name = "TIME", default_value = "20us")]
-    pub burst_gap: Span,
+    /// Rule by which losses get their cause.
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = RuleArg::Evidence)]
+    pub rule: RuleArg,
 
-    /// Number of losses that make a burst: congestion, unless one flow lost all.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole_within::<usize>(..))]
-    pub burst: usize,
+    /// Chance of a wrong accusation in an interval.
+    #[arg(long, value_name = "PROB", default_value = "1e-3")]
+    pub error: Prob,
 
-    /// A flow that loses more than N in a row within a burst is in a blackhole.
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole_within::<usize>(..))]
-    pub bursty_blackhole: usize,
+    /// Routers between the two ends: a lost packet with no more time to live expired there; 0 on a cable.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole_within::<u8>(..=254))]
+    pub hops: u8,
 
-    /// A flow that loses N in a row outside of bursts is in a blackhole.
+    /// A flow that loses N in a row, and all it sends meanwhile, is in a blackhole.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole_within::<usize>(..))]
     pub blackhole: usize,
 
-    /// A share of SYNs above this is a blackhole too.
+    /// A flow that loses more than N in a row is in a blackhole even if that took no longer than a burst.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = whole_within::<usize>(..))]
+    pub bursty_blackhole: usize,
+
+    /// Shortest interval that is judged [default: 1s; 100ms with --rule thesis].
+    #[arg(long, value_name = "TIME")]
+    pub interval: Option<Span>,
+
+    /// Losses closer than this belong to one burst (--rule thesis).
+    #[arg(long, value_name = "TIME", default_value = "20us")]
+    pub burst_gap: Span,
+
+    /// Number of losses that make a burst: congestion, unless one flow lost all (--rule thesis).
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole_within::<usize>(..))]
+    pub burst: usize,
+
+    /// A share of SYNs above this is a blackhole too (--rule thesis).
     #[arg(long, value_name = "SHARE", default_value = "0.9")]
     pub syn: Prob,
 
-    /// Losses are random if more than this share of intervals, as many as losses, has one.
+    /// Losses are random if more than this share of intervals, as many as losses, has one (--rule thesis).
     #[arg(long, value_name = "SHARE", default_value = "0.5")]
     pub random: Prob,
-
-    /// Interval at which losses outside of bursts are judged.
-    #[arg(long, value_name = "TIME", default_value = "100ms")]
-    pub interval: Span,
 }
 
 impl CauseArgs {
-    pub(crate) fn thresholds(&self) -> Result<CauseThresholds, ThresholdError> {
-        let Self { burst_gap, burst, bursty_blackhole, blackhole, syn, random, interval } = *self;
-        CauseThresholds {
-            gap: burst_gap,
-            burst,
+    /// The rule; by that of the thesis a lost packet with at most `ttl` left has expired.
+    pub(crate) fn rule(&self, ttl: u8) -> Result<CauseRule, ThresholdError> {
+        let Self { blackhole, bursty_blackhole, .. } = *self;
+        let thesis = CauseThresholds::default();
+        let thresholds = CauseThresholds {
+            gap: self.burst_gap,
+            burst: self.burst,
             bursty_blackhole,
             blackhole,
-            syn,
-            random,
-            interval,
-            ..CauseThresholds::default()
+            syn: self.syn,
+            random: self.random,
+            interval: self.interval.unwrap_or(thesis.interval),
+            ..thesis
+        };
+        if self.rule == RuleArg::Thesis {
+            return Ok(CauseRule::Thesis(thresholds.checked()?, ttl));
         }
-        .checked()
+        let usual = EvidenceRule::default();
+        let interval = self.interval.unwrap_or(usual.interval);
+        let (error, hops) = (self.error.get(), self.hops);
+        Ok(CauseRule::Evidence(EvidenceRule { error, hops, blackhole, bursty_blackhole, interval, ..usual }.checked()?))
     }
 }
 
@@ -342,6 +372,11 @@ pub(crate) struct MeterArgs {
     /// Also frames that are for other hosts.
     #[arg(long)]
     pub promiscuous: bool,
+
+    /// Memory for the latest packets, 16 bytes each, of which the collector asks when lost ones passed; 0 for none, and no
+    /// cause is known then.
+    #[arg(long, value_name = "BYTES", default_value = "16MB")]
+    pub trail: Bytes,
 }
 
 #[derive(Debug, Args)]
@@ -386,4 +421,7 @@ pub(crate) struct CollectArgs {
     /// Flows to list at most at the end; --json has all.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole_within::<usize>(..))]
     pub top: usize,
+
+    #[command(flatten)]
+    pub causes: CauseArgs,
 }

@@ -8,7 +8,8 @@ use radar::compare::report::{Captures, LossReport, OtherClock, refusal};
 use radar::compare::{self, CaptureInput, CompareError, CompareOptions, Comparison};
 use radar::delay::report::DelayQuestion;
 use radar::delay::{self, DelayError};
-use radar::loss::Loss;
+use radar::loss::{Loss, LossCause};
+use radar::rule::{CauseLine, CauseRule};
 use radar::signature::Fields;
 use units::Progress;
 
@@ -19,12 +20,12 @@ use crate::output::{CommandResult, Failure, print};
 use crate::results::write_file;
 
 pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
-    let thresholds = args.causes.thresholds().map_err(|error| Failure::Usage(error.to_string()))?;
+    let rule = args.causes.rule(args.ttl).map_err(|error| Failure::Usage(error.to_string()))?;
     let options = options(args)?;
     check_outputs(args)?;
     let progress = ReadProgress::new();
     let [up, down] = sources([&args.up, &args.down], &progress)?;
-    progress.expect(2 * up.len() + down.len());
+    progress.expect(3 * up.len() + 2 * down.len());
     let (open_up, open_down) = (|| up.open(), || down.open());
     let inputs = [CaptureInput { open: &open_up }, CaptureInput { open: &open_down }];
     let compared = compare::compare(inputs[0], inputs[1], &options, &progress);
@@ -32,9 +33,9 @@ pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
     progress.finish();
     let comparison = compared.map_err(|error| failure(error, args))?;
     let clock = clock_band(args, &options, inputs, &comparison, &progress)?;
-    let losses: Vec<Loss> = comparison.lost.iter().map(|lost| lost.loss).collect();
-    let causes = classify(&losses, &thresholds);
-    let report = LossReport::new(captures(args), comparison, causes, seconds).with_clock(clock);
+    let (causes, intervals) = causes(&comparison, &rule);
+    let report = LossReport::new(captures(args), comparison, causes, seconds);
+    let report = report.with_intervals(intervals).with_clock(clock);
     if let Some(path) = &args.write {
         write(path, inputs[0], report.comparison(), &progress)?;
     }
@@ -43,6 +44,17 @@ pub(super) fn run(args: &LossesArgs, json: bool) -> CommandResult {
         write_file("--html", path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
     }
     print(json, &report.answer(), || report.text(args.top))
+}
+
+/// Cause of each loss, and of each interval by our rule. That of the thesis looks at all losses at once.
+fn causes(comparison: &Comparison, rule: &CauseRule) -> (Vec<LossCause>, Vec<CauseLine>) {
+    match rule {
+        CauseRule::Evidence(_) => comparison.evidence.judge(rule),
+        CauseRule::Thesis(thresholds, _) => {
+            let losses: Vec<Loss> = comparison.lost.iter().map(|lost| lost.loss).collect();
+            (classify(&losses, thresholds), Vec::new())
+        }
+    }
 }
 
 /// Offset of DOWN's clock from UP's, if a timeline is drawn or options ask for it.

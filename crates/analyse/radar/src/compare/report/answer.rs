@@ -9,6 +9,7 @@ use super::LossReport;
 use crate::compare::{FlowLosses, OutsideCounts};
 use crate::loss::{Loss, LossCause};
 use crate::packet::Flow;
+use crate::rule::CauseLine;
 
 #[derive(Debug, Serialize)]
 pub struct LossAnswer {
@@ -26,6 +27,8 @@ pub struct LossAnswer {
     /// Packets that no router forwards: neither compared nor judged.
     link_local: PerCapture<u64>,
     causes: BTreeMap<LossCause, u64>,
+    /// Causes by interval, and what they rest on.
+    intervals: Vec<CauseLine>,
     flows: Vec<FlowLossLine>,
     /// Packets of UP before DOWN's capture began and after it ended: not judged.
     outside: OutsidePackets,
@@ -133,7 +136,7 @@ impl FlowLossLine {
 
 impl LossAnswer {
     pub fn of(report: &LossReport) -> Self {
-        let LossReport { captures, comparison, causes, notes, seconds, clock: _ } = report;
+        let LossReport { captures, comparison, causes, intervals, notes, seconds, clock: _ } = report;
         let mut by_cause = BTreeMap::new();
         causes.iter().for_each(|cause| *by_cause.entry(*cause).or_default() += 1);
         let lost = comparison.lost.iter().zip(causes);
@@ -148,6 +151,7 @@ impl LossAnswer {
             other_direction: comparison.other_way,
             link_local: PerCapture { up: comparison.up.link_local, down: comparison.down.link_local },
             causes: by_cause,
+            intervals: intervals.clone(),
             flows: comparison.flows.iter().map(FlowLossLine::new).collect(),
             outside: comparison.outside.into(),
             only_down: comparison.only_down,

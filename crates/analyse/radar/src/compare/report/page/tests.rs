@@ -20,7 +20,8 @@ fn a_page_shows_losses_by_cause_and_flow_and_is_whole() {
     let causes = vec![LossCause::Random, LossCause::Congestion];
     let captures = Captures { up: "up<.pcap".into(), down: "down.pcap".into(), ..Captures::default() };
     let notes = vec!["a & b".into()];
-    let report = LossReport { captures, comparison, causes, notes, seconds: 1.0, clock: None };
+    let intervals = Vec::new();
+    let report = LossReport { captures, comparison, causes, intervals, notes, seconds: 1.0, clock: None };
     let html = page(&report);
     for part in
         ["random (1)", "congestion (1)", "udp 10.0.0.1:53 &gt; 10.0.0.2:5353", "a &amp; b", "up&lt;.pcap", "</html>"]
