@@ -86,3 +86,21 @@ fn losses_of_the_example_are_these() {
     }
     assert_eq!(seen, std::fs::read_to_string(file).unwrap());
 }
+
+/// Meters whose clocks cut the batches recall when a lost packet passed: the same links are accused as by what packets carry.
+#[test]
+fn without_tags_the_same_links_are_accused() {
+    let accused = |sets: &[&str]| {
+        let scenario = parse(LOSSES, &[&["run.until=220ms"], sets].concat()).unwrap();
+        let point = &scenario.points[0];
+        let found = net::run(point.setup(1), &Unwatched).unwrap().radar.unwrap();
+        let untimed = found.losses.iter().filter(|lost| lost.is_untimed).count();
+        assert!(untimed * 100 <= found.losses.len(), "{untimed} of {} losses have no time", found.losses.len());
+        let verdict = found.judge(point.topology(), &CauseThresholds { again: 1, ..CauseThresholds::default() });
+        let names = verdict.accused.iter().map(|culprit| (name(point.topology(), culprit.segment), culprit.cause));
+        names.collect::<Vec<_>>()
+    };
+    let tagged = accused(&[]);
+    assert!(tagged.len() >= 3, "{tagged:?}");
+    assert_eq!(accused(&["radar.clock_error=\"1us\""]), tagged);
+}

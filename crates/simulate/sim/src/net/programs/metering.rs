@@ -18,7 +18,8 @@
 //! A collector subtracts the digests of downstream meters from that of their upstream meter. Sums do not mind the order, so here
 //! each packet is taken out of the upstream digest when it passes a downstream meter: the same cells, and half the memory.
 //!
-//! Instead of by what packets carry, batches may be cut by the meters' own clocks (`clock_error`; `clocked`).
+//! Instead of by what packets carry, batches may be cut by the meters' own clocks (`clock_error`; `clocked`). Meters then keep
+//! their latest packets, and say when a lost one passed.
 //!
 //! Links under a link protocol are segments like any others: copies carry the tags of their originals, and only what a
 //! link gives up is lost.
@@ -94,8 +95,6 @@ impl Default for MeteringConfig {
 pub struct MeteringResult {
     /// Losses by batch, then by segment, then by time.
     pub losses: Vec<SegmentLoss>,
-    /// Packets carried no time: that of a loss is the beginning of its batch, and shows nothing of its cause.
-    pub is_untimed: bool,
     /// Digests that could not be decoded to the end.
     pub unnamed: Vec<UnnamedLosses>,
     /// Packets that passed upstream meters, each at every one.
@@ -121,6 +120,8 @@ pub struct SegmentLoss {
     pub segment: u32,
     pub batch: u64,
     pub loss: Loss,
+    /// Nobody knows when it passed the upstream meter: its time is the beginning of its batch, and shows nothing of its cause.
+    pub is_untimed: bool,
 }
 
 /// A digest with more losses than can be named.
@@ -177,8 +178,7 @@ impl Metering {
         let digests = |link| (carries && placement.has_upstream(link)).then(|| [0; 2].map(|_| Digest::new(shape)));
         let black = |node: NodeId| config.black_boxes.contains(&node);
         let meters = placement.meters() as u64;
-        let found =
-            MeteringResult { meters, cells: shape.cells() as u64, is_untimed: !carries, ..MeteringResult::default() };
+        let found = MeteringResult { meters, cells: shape.cells() as u64, ..MeteringResult::default() };
         Self {
             batch: config.batch.as_ps() / 1_000,
             differences: topology.directed().map(digests).collect(),

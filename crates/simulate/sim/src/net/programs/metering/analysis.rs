@@ -21,11 +21,11 @@ pub struct LossAnalysis {
 
 impl MeteringResult {
     /// Judges each segment. Its losses mostly have one reason (li-thesis §5.5.1), so it is accused of the one that cost it
-    /// most: the rest of a blackhole's losses, spread out as retransmissions are, would pass for random drops. Where packets
-    /// carried no time, no cause is known.
+    /// most: the rest of a blackhole's losses, spread out as retransmissions are, would pass for random drops. A loss without a time
+    /// has no cause.
     pub fn judge(&self, topology: &Topology, thresholds: &CauseThresholds) -> LossAnalysis {
         let mut segments: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        let timed = self.losses.iter().enumerate().filter(|_| !self.is_untimed);
+        let timed = self.losses.iter().enumerate().filter(|(_, lost)| !lost.is_untimed);
         for (at, lost) in timed {
             segments.entry(lost.segment).or_default().push(at);
         }

@@ -3,7 +3,8 @@
 //! Each node has a clock that is wrong by up to ε, and puts a packet into the batch that its clock shows. So a packet may be in one
 //! batch upstream and in another downstream; the difference rolls on from batch to batch ([`RollingDifference`]), and a packet is
 //! lost when it has been missing for as many batches as clocks and way allow ([`ClockSlack::patience`]). A meter knows the
-//! segment by the port that a packet came by; packets carry nothing, and nothing tells when in its batch a lost one passed.
+//! segment by the port that a packet came by; packets carry nothing. Upstream meters keep a trail of what passed in the batches in
+//! which a loss may still be found, as `radar::trail` does, and say when by their clocks a lost packet passed.
 //!
 //! Invariant: if no packet takes longer than `timeout` from meter to meter, none that arrives is called lost.
 
@@ -13,6 +14,8 @@ use radar::digest::{Digest, DigestShape};
 use radar::loss::Loss;
 use radar::rolling::{PacketDifference, RollingDifference};
 use radar::signature::Signature;
+use radar::trail::trail_hash;
+use std::collections::VecDeque;
 use units::Timestamp;
 use units::{Span, Time};
 
@@ -40,7 +43,12 @@ pub(super) struct ClockedMeters {
 struct ClockedSegment {
     open: [Digest; OPEN],
     rolling: RollingDifference,
+    trail: SimTrail,
 }
+
+/// Packets that passed an upstream meter: hashes and times, in order.
+#[derive(Debug, Default)]
+struct SimTrail(VecDeque<(u64, u64)>);
 
 /// Meter of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +72,7 @@ impl ClockedMeters {
             placement.has_upstream(link).then(|| ClockedSegment {
                 open: [0; OPEN].map(|_| Digest::new(shape)),
                 rolling: RollingDifference::new(shape),
+                trail: SimTrail::default(),
             })
         };
         let slack = ClockSlack { clock_error: error, way: config.timeout, batch: config.batch };
@@ -88,12 +97,16 @@ impl ClockedMeters {
     /// Counts a packet at one end of a segment; the batch that it is in there.
     pub(super) fn pass(&mut self, now: Time, link: u32, end: MeterEnd, signature: &Signature) -> u64 {
         let ahead = self.ahead[link as usize][end as usize];
-        let batch = (now.as_ps() / 1_000).saturating_add_signed(ahead) / self.batch;
+        let at = (now.as_ps() / 1_000).saturating_add_signed(ahead);
+        let batch = at / self.batch;
         debug_assert!(batch >= self.next && batch < self.next + OPEN as u64, "batch {batch}, {} is next", self.next);
         if let Some(segment) = &mut self.segments[link as usize] {
             let digest = &mut segment.open[batch as usize % OPEN];
             match end {
-                MeterEnd::Upstream => digest.insert(signature),
+                MeterEnd::Upstream => {
+                    digest.insert(signature);
+                    segment.trail.0.push_back((trail_hash(signature), at));
+                }
                 MeterEnd::Downstream => digest.remove(signature),
             }
         }
@@ -112,6 +125,8 @@ impl ClockedMeters {
                 let losses = found.losses.len();
                 segment.close(batch);
                 segment.settle(number as u32, over, length, found);
+                // Losses of these batches were found before.
+                segment.trail.forget(over.saturating_sub(1) * length);
                 found.batches += 1;
                 found.lossy_batches += u64::from(found.losses.len() > losses);
             }
@@ -137,13 +152,28 @@ impl ClockedSegment {
     fn settle(&mut self, segment: u32, over: u64, length: u64, found: &mut MeteringResult) {
         let settled = self.rolling.settle(over, over);
         for PacketDifference { signature, times, since } in settled.lost {
-            let loss = Loss { at: Timestamp(since * length), ..signature.loss(None) };
-            found.losses.extend((0..times).map(|_| SegmentLoss { segment, batch: since, loss }));
+            let at = self.trail.time_of(&signature).filter(|_| times == 1);
+            let loss = Loss { at: Timestamp(at.unwrap_or(since * length)), ..signature.loss(None) };
+            let lost = SegmentLoss { segment, batch: since, loss, is_untimed: at.is_none() };
+            found.losses.extend((0..times).map(|_| lost));
         }
         found.extra += settled.extra.iter().map(|extra| u64::from(extra.times)).sum::<u64>();
         let unnamed =
             settled.unnamed.map(|unnamed| UnnamedLosses { segment, batch: unnamed.since, left: unnamed.left });
         found.unnamed.extend(unnamed);
+    }
+}
+
+impl SimTrail {
+    fn forget(&mut self, before: u64) {
+        while self.0.pop_front_if(|(_, at)| *at < before).is_some() {}
+    }
+
+    /// Time of the only packet with this signature.
+    fn time_of(&self, signature: &Signature) -> Option<u64> {
+        let hash = trail_hash(signature);
+        let mut found = self.0.iter().filter(|(known, _)| *known == hash).map(|(_, at)| *at);
+        found.next().filter(|_| found.next().is_none())
     }
 }
 

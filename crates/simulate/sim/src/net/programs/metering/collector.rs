@@ -41,7 +41,7 @@ impl Metering {
         lost.sort_unstable_by_key(|(signature, _)| (signature.loss(None).at, *signature));
         let each = |(signature, times): (Signature, u32)| {
             let loss = signature.loss(None);
-            (0..times).map(move |_| SegmentLoss { segment, batch, loss })
+            (0..times).map(move |_| SegmentLoss { segment, batch, loss, is_untimed: false })
         };
         self.found.losses.extend(lost.into_iter().flat_map(each));
     }
