@@ -21,6 +21,7 @@ pub mod cost;
 mod cut;
 #[forbid(unsafe_code)]
 pub mod digests;
+mod recall;
 mod tag;
 
 use capture::LinkType;
@@ -30,10 +31,12 @@ use std::time::Duration;
 
 use radar::digest::{Digest, DigestShape};
 use radar::meter::Meter;
-use radar::packet::Packet;
+use radar::packet::{Flow, Packet};
 use radar::read;
-use radar::segment::MeterReport;
+use radar::rounds::RoundTable;
+use radar::segment::{MeterReport, ReportFacts};
 use radar::signature::Signature;
+use radar::trail::trail_hash;
 
 use cut::SegmentCutter;
 use linux::SystemError;
@@ -42,6 +45,10 @@ use linux::net::{Netlink, Offload};
 use linux::packet::{PacketSocket, PacketSocketOptions, RingFrame};
 use linux::poll;
 use wire::ethernet::{ETHERNET, TAG};
+use wire::ip;
+
+pub use recall::MeterTrail;
+use recall::TrailWriter;
 
 /// Time between two looks at a ring that has something in it.
 const NAP: Duration = Duration::from_millis(2);
@@ -71,6 +78,8 @@ pub struct MeterConfig {
     pub promiscuous: bool,
     /// A number that no other run of a meter has.
     pub life: u64,
+    /// Bytes for the latest packets; none are kept with zero.
+    pub trail: usize,
 }
 
 /// Counters of a meter.
@@ -97,6 +106,7 @@ pub struct LiveMeter {
     /// Super-frames come: whole frames are needed.
     whole: bool,
     state: MeterState,
+    trail: MeterTrail,
 }
 
 impl std::fmt::Debug for LiveMeter {
@@ -120,6 +130,8 @@ struct MeterState {
     /// Batches up to this one may miss packets.
     doubted: u64,
     cut: SegmentCutter,
+    /// Packets that come round, each way.
+    rounds: [RoundTable; 2],
     seen: MeterCounters,
 }
 
@@ -157,9 +169,11 @@ impl LiveMeter {
             untold: 0,
             doubted: 0,
             cut: SegmentCutter::default(),
+            rounds: [RoundTable::default(), RoundTable::default()],
             seen: MeterCounters::default(),
         };
-        Ok(Self { config, index: link.index, mtu: link.mtu, socket, whole, state })
+        let trail = MeterTrail::new(config.trail, length);
+        Ok(Self { config, index: link.index, mtu: link.mtu, socket, whole, state, trail })
     }
 
     /// True if super-frames were to be expected when it was opened.
@@ -169,6 +183,11 @@ impl LiveMeter {
 
     pub fn seen(&self) -> MeterCounters {
         self.state.seen
+    }
+
+    /// The latest packets, for a collector's questions.
+    pub fn trail(&self) -> MeterTrail {
+        self.trail.clone()
     }
 
     pub fn mtu(&self) -> u32 {
@@ -203,15 +222,16 @@ impl LiveMeter {
 
     /// Takes what is in the ring, or much of it; how many frames that was.
     fn look(&mut self, report: &mut dyn FnMut(&MeterReport)) -> usize {
-        let Self { config, socket, state, .. } = self;
+        let Self { config, socket, state, trail, .. } = self;
         state.note_missed(socket.overflowed());
+        let mut trail = trail.writer();
         socket.receive(AT_A_TIME, |frame| {
             let batch = (frame.at.as_nanos() as u64 / state.length).max(state.next);
             // Only the two latest batches are open; time closes them, unless this program was held up.
             while batch >= state.next + 2 && batch - state.next < clock_was_set(state.length) {
                 state.over(config, report);
             }
-            state.on_frame(batch.min(state.next + 1), &frame);
+            state.on_frame(batch.min(state.next + 1), &frame, &mut trail);
         })
     }
 
@@ -222,6 +242,7 @@ impl LiveMeter {
         if batch.abs_diff(self.state.next) > clock_was_set(self.state.length) {
             self.config.life = self.config.life.wrapping_add(1);
             self.state.begin(batch);
+            self.trail.writer().forget();
             return true;
         }
         while self.state.next < batch {
@@ -281,6 +302,14 @@ fn read_packet(frame: &[u8], tagged: Option<&tag::TaggedFrame<'_>>) -> Option<Pa
     }
 }
 
+/// Flow of the packet that a router says has expired, in a frame of ICMP.
+fn read_expired(frame: &[u8], tagged: Option<&tag::TaggedFrame<'_>>) -> Option<Flow> {
+    match tagged {
+        None => read::expired_flow(frame, LinkType::Ethernet),
+        Some(tagged) => read::expired_flow(tagged.packet?, LinkType::Ip),
+    }
+}
+
 /// Batches that a clock may be off before it must have been set.
 fn clock_was_set(length: u64) -> u64 {
     (CLOCK_WAS_SET / length).max(2)
@@ -312,39 +341,49 @@ fn open_socket(config: &MeterConfig, index: u32, whole: bool) -> Result<PacketSo
 }
 
 impl MeterState {
-    fn on_frame(&mut self, batch: u64, frame: &RingFrame<'_>) {
+    fn on_frame(&mut self, batch: u64, frame: &RingFrame<'_>, trail: &mut TrailWriter<'_>) {
         let way = usize::from(!frame.outgoing);
+        trail.at = frame.at.as_nanos() as u64;
         if !SegmentCutter::is_super_frame(frame, self.longest) {
-            return self.on_bytes(batch, way, frame.bytes, frame.len);
+            return self.on_bytes(batch, way, frame.bytes, frame.len, trail);
         }
         self.seen.super_frames += 1;
         let mut cut = std::mem::take(&mut self.cut);
         match cut.cut(frame, self.shapes[way].fields.ip_id) {
-            Some(pieces) => pieces.for_each(|piece| self.on_bytes(batch, way, piece, piece.len())),
+            Some(pieces) => pieces.for_each(|piece| self.on_bytes(batch, way, piece, piece.len(), trail)),
             None => self.note_missed(1),
         }
         self.cut = cut;
     }
 
-    fn on_bytes(&mut self, batch: u64, way: usize, bytes: &[u8], len: usize) {
+    fn on_bytes(&mut self, batch: u64, way: usize, bytes: &[u8], len: usize, trail: &mut TrailWriter<'_>) {
         let tagged = tag::inside(bytes, len);
         let packet = read_packet(bytes, tagged.as_ref());
         self.seen.tagged += u64::from(tagged.is_some());
-        let number = tagged.and_then(|tagged| tagged.number);
+        let number = tagged.as_ref().and_then(|tagged| tagged.number);
         match (number, &packet) {
             (Some(number), _) => self.numbers[way].of(batch > self.next).on_number(number),
             (None, Some(_)) => self.numbers[way].of(batch > self.next).on_other(),
             (None, None) => {}
         }
         match packet {
-            Some(packet) => self.on_packet(batch, way, &packet),
+            Some(packet) => {
+                let is_told = way == 1 && matches!(packet.flow.protocol, ip::ICMP | ip::ICMP_V6);
+                if is_told && let Some(flow) = read_expired(bytes, tagged.as_ref()) {
+                    trail.tell_expired(&flow);
+                }
+                self.on_packet(batch, way, &packet, trail);
+            }
             None => self.seen.other += 1,
         }
     }
 
-    fn on_packet(&mut self, batch: u64, way: usize, packet: &Packet) {
+    fn on_packet(&mut self, batch: u64, way: usize, packet: &Packet, trail: &mut TrailWriter<'_>) {
         self.seen.packets[way] += 1;
         let signature = Signature::new(packet, self.shapes[way].fields);
+        let hash = trail_hash(&signature);
+        self.rounds[way].on_packet(way as u8, hash, packet.ttl, &packet.flow);
+        trail.record(way, batch, hash, packet);
         let over = self.meters[way].insert(batch, &signature);
         debug_assert!(over.is_none(), "there are never three batches");
     }
@@ -382,6 +421,7 @@ impl MeterState {
             out_number: self.numbers[0].over(),
             came,
             came_number: self.numbers[1].over(),
+            facts: ReportFacts { rounds: self.rounds.iter_mut().filter_map(RoundTable::take).collect() },
         };
         report(&told);
         for (meter, digest) in self.meters.iter_mut().zip([told.out, told.came]) {

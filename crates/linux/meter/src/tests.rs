@@ -18,6 +18,7 @@ fn config(interface: &str) -> MeterConfig {
         batch: Duration::from_millis(10),
         shapes: [DigestShape::new(600, 1, Fields::ALL); 2],
         promiscuous: false,
+        trail: 1 << 20,
         life: 1,
     }
 }

@@ -27,7 +27,7 @@ fn next(received: &CollectorReports) -> ReceivedReport {
 }
 
 fn came(report: &[u8]) -> ReceivedReport {
-    ReceivedReport { life: 7, missing: 0, report: report.to_vec() }
+    ReceivedReport { life: 7, missing: 0, flags: 1, question: None, report: report.to_vec() }
 }
 
 /// The stream has to be looked at once before reports are sent: what was there before is not read.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use linux::clock::{Clock, time_of_day};
 use linux::poll::{self, Readiness};
 use meter::digests::collector::text::{
-    json_late, json_loss, json_summary, json_trouble, late_line, loss_line, summary_text,
+    cause_line, json_cause, json_late, json_loss, json_summary, json_trouble, late_line, loss_line, summary_text,
 };
 use meter::digests::collector::{CollectorEvent, CollectorSummary};
 use meter::digests::{Collector, CollectorAddress, CollectorReports, ReportReceiver, queue};
@@ -22,6 +22,8 @@ use crate::output::{CommandResult, Failure, put, say};
 
 /// Least memory; with less, a few meters with many cells would find no room.
 const LEAST_MEMORY: Bytes = Bytes::new(64_000_000);
+/// By the thesis's rule a lost packet with so little time to live has expired.
+const EXPIRED: u8 = 1;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Interval at which the collector checks whether it is time to end.
 const TICK: Duration = Duration::from_millis(20);
@@ -30,6 +32,7 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
     let until = super::seconds(args.seconds)?;
     let key = super::key(args.key.as_deref())?;
     let memory = memory(args)?;
+    let rule = args.causes.rule(EXPIRED).map_err(|error| Failure::Usage(error.to_string()))?;
     let inlet = inlet(args)?;
     let log = args.log.as_ref().map(|path| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
@@ -43,7 +46,7 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
     let (put, received) = queue(memory / 4);
     let summaries = std::thread::scope(|scope| {
         let taking = scope.spawn(|| inlet.run(key.as_ref(), &put, &ending, &say));
-        let collector = Collector::new(args.ends as usize, u64::from(args.patience), memory / 2);
+        let collector = Collector::new(args.ends as usize, u64::from(args.patience), memory / 2).with_rule(rule);
         let summaries = compare(collector, &received, &stop, until, &mut out);
         ending.stop();
         let ended = taking.join().unwrap_or(Ok(()));
@@ -98,12 +101,17 @@ fn compare(
                 if report.question.is_none() {
                     received.answer(report.life, collector.refusal());
                 }
-                // Where too many questions wait already, a batch is compared as it is.
-                collector.questions().into_iter().for_each(|question| drop(received.ask(question)));
+                for question in collector.questions() {
+                    // A question that finds no room is not asked: the collector goes on without.
+                    let _ = received.ask(question);
+                }
                 out.news(news)?;
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(collector.finish()),
+            Err(RecvTimeoutError::Disconnected) => {
+                out.news(collector.end())?;
+                return Ok(collector.finish());
+            }
         }
         if clock.elapsed() >= next_look {
             next_look = clock.elapsed() + LOOK_EVERY;
@@ -113,6 +121,7 @@ fn compare(
         let stopped = stopped.map_err(|error| Failure::Outside(error.to_string()))?;
         if stopped != [Readiness::Nothing] || until.is_some_and(|until| clock.elapsed() >= until) {
             out.news(collector.look(now()))?;
+            out.news(collector.end())?;
             return Ok(collector.finish());
         }
     }
@@ -134,6 +143,7 @@ impl CollectOutput<'_> {
             match news {
                 CollectorEvent::Lost(lost) => self.line(json_loss(&lost), || loss_line(&lost))?,
                 CollectorEvent::Late(late) => self.line(json_late(&late), || late_line(&late))?,
+                CollectorEvent::Cause(cause) => self.line(json_cause(&cause), || cause_line(&cause))?,
                 CollectorEvent::Heard { segment, end } => say(&format!("{segment}: {end} reports")),
                 CollectorEvent::Silent { segment, end } => self.trouble(&format!("{segment}: {end} is silent"))?,
                 CollectorEvent::Back { segment, end } => self.trouble(&format!("{segment}: {end} reports again"))?,

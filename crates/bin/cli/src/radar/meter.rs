@@ -11,7 +11,7 @@ use radar::clock_slack::ClockSlack;
 use radar::digest::DigestShape;
 use radar::signature::Fields;
 use serde::Serialize;
-use units::{Prob, Span};
+use units::{Bytes, Prob, Span};
 
 use crate::args::{FieldArg, MeterArgs, NatArg};
 use crate::output::{CommandResult, Failure, print, say};
@@ -20,6 +20,8 @@ use crate::output::{CommandResult, Failure, print, say};
 const SEED: u64 = 0x6869_746c_6573_7301;
 const SHORTEST_BATCH: Span = Span::from_ms(1);
 const LONGEST_BATCH: Span = Span::from_ms(60_000);
+/// Most memory for the latest packets: a minute of a million packets a second.
+const MOST_TRAIL: Bytes = Bytes::new(1_000_000_000);
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Serialize)]
@@ -59,10 +61,11 @@ pub(super) fn run(args: &MeterArgs, json: bool) -> CommandResult {
     if meter.expects_super_frames() {
         say(&advice(&config.interface, "may come, because segmentation or receive offload is on"));
     }
+    let trail = meter.trail();
     let (outlet, sender) = digests::report_queue(place.clone(), config.life, key);
     let clock = Clock::start();
     let (seen, sent) = std::thread::scope(|scope| {
-        let sending = scope.spawn(|| sender.run(&say));
+        let sending = scope.spawn(|| sender.run_with(&say, &trail));
         let seen = watch(&mut meter, outlet, &config, &stop, until, &clock);
         (seen, sending.join().unwrap_or_default())
     });
@@ -169,6 +172,9 @@ fn config(args: &MeterArgs) -> Result<MeterConfig, Failure> {
             return Err(Failure::Usage(format!("{option} {name:?}: expected a name of 1 to 255 characters")));
         }
     }
+    if args.trail > MOST_TRAIL {
+        return Err(Failure::Usage(format!("--trail {}: expected {MOST_TRAIL} at most, 0 for none", args.trail)));
+    }
     let cells = cells(args)?;
     let shape = |fields| DigestShape::new(cells, SEED, fields).foldable();
     Ok(MeterConfig {
@@ -178,6 +184,7 @@ fn config(args: &MeterArgs) -> Result<MeterConfig, Failure> {
         batch: Duration::from_nanos(args.batch.as_ps() / 1_000),
         shapes: fields(args.nat, &args.fields).map(shape),
         promiscuous: args.promiscuous,
+        trail: usize::try_from(args.trail.get()).unwrap_or(usize::MAX),
         life: u64::from(instance()) << 32 | u64::from(instance()),
     })
 }

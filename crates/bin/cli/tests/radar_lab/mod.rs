@@ -209,7 +209,7 @@ pub fn plug(end: usize) -> &'static str {
 }
 
 /// Two interfaces joined, each in its namespace, without offloads, up.
-fn cable(near: (&Namespace, &str), far: (&Namespace, &str)) {
+pub fn cable(near: (&Namespace, &str), far: (&Namespace, &str)) {
     near.0
         .with(|| {
             let netlink = Netlink::open().unwrap();

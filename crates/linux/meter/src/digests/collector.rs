@@ -1,12 +1,12 @@
 //! Compares the reports of meters, segment by segment: LossRadar's collector and analyzer, li-thesis §5.3, §5.5.
 //!
 //! ```text
-//!   report ──▶ Watched (a segment) ──▶ radar::segment ──▶ losses, and those that came late ──▶ News, at once
-//!                                                           └──▶ counts ──▶ Summary, at the end
+//!   report ──▶ Watched (a segment) ──▶ radar::segment ──▶ losses, and those that came late ──▶ lines
+//!   reply ────────▶ `recall` ──▶ times, places, neighbours ──▶ radar::rule ──▶ causes ──▶ lines, Summary at the end
 //! ```
 //!
-//! A loss is known by its batch, not by the microsecond, and no time within the batch is made up. Without evidence its
-//! cause is unknown.
+//! A digest shows the batch of a loss. When in it, and among which packets, its meters are asked; no time is made up. Without
+//! evidence the cause is unknown.
 //!
 //! All segments together take the memory that they are given. When it is full the segment that holds most is forgotten, which is
 //! counted and reported: the sender whose reports take most is the first to lose them, and others are not affected. A
@@ -17,7 +17,9 @@
 //! reported as unsure.
 
 mod events;
+mod evidence;
 mod questions;
+mod recall;
 pub mod text;
 mod watched;
 
@@ -27,10 +29,11 @@ use units::Timestamp;
 use radar::causes::CauseCounts as Causes;
 use radar::digest::PackedDigest;
 use radar::packet::Flow;
+use radar::rule::{CauseRule, EvidenceRule};
 use radar::segment::{MeterReport, MoreReply, ReportError};
 
 use events::UnlistedEvents;
-pub use events::{CollectorEvent, LostPacket};
+pub use events::{CollectorEvent, JudgedCause, LostPacket};
 use questions::{OpenQuestions, QuestionKind};
 use watched::CollectedSegment;
 
@@ -95,6 +98,7 @@ pub struct Collector {
     ends: usize,
     /// Batches that a packet may take.
     patience: u64,
+    rule: CauseRule,
     /// Bytes that all segments may take together.
     memory: usize,
     segments: BTreeMap<String, CollectedSegment>,
@@ -120,6 +124,7 @@ impl Collector {
         Self {
             ends,
             patience,
+            rule: CauseRule::Evidence(EvidenceRule::default()),
             memory,
             segments: BTreeMap::new(),
             held: 0,
@@ -132,6 +137,12 @@ impl Collector {
             unlisted: UnlistedEvents::default(),
             questions: OpenQuestions::default(),
         }
+    }
+
+    /// Judges losses by this rule instead of the usual one.
+    #[must_use]
+    pub fn with_rule(self, rule: CauseRule) -> Self {
+        Self { rule, ..self }
     }
 
     /// Bytes that all segments take, about: never more than was given.
@@ -166,10 +177,17 @@ impl Collector {
     fn on_reply(&mut self, now: Timestamp, life: u64, number: u32, body: &[u8]) -> Vec<CollectorEvent> {
         self.refusal = None;
         let Some(open) = self.questions.answered(life, number) else { return Vec::new() };
-        let QuestionKind::More { batch } = open.kind;
-        // What cannot be read is as good as gone.
-        let reply = run_length::decode(body).and_then(|body| MoreReply::parse(&body).ok()).unwrap_or(MoreReply::Gone);
-        self.watch(&open.segment, |watched, unlisted| watched.on_more(now, &open.end, batch, reply, unlisted))
+        match open.kind {
+            QuestionKind::More { batch } => {
+                // What cannot be read is as good as gone.
+                let reply = run_length::decode(body).and_then(|body| MoreReply::parse(&body).ok());
+                let reply = reply.unwrap_or(MoreReply::Gone);
+                self.watch(&open.segment, |watched, unlisted| watched.on_more(now, &open.end, batch, reply, unlisted))
+            }
+            QuestionKind::Recall { token } => {
+                self.watch(&open.segment, |watched, unlisted| watched.on_recalled(now, token, body, unlisted))
+            }
+        }
     }
 
     /// Lets a segment take something in, and counts its memory and its questions.
@@ -201,7 +219,7 @@ impl Collector {
         if !self.segments.contains_key(&name) && !self.make_room(now) {
             return self.refuse(&format!("segment {name}: {MOST_SEGMENTS} others are watched already"));
         }
-        let new = || CollectedSegment::new(name.clone(), self.ends, self.patience);
+        let new = || CollectedSegment::new(name.clone(), self.ends, self.patience, self.rule);
         self.segments.entry(name.clone()).or_insert_with(new);
         let outcome =
             self.watch(&name, |watched, unlisted| Some(watched.on_report(now, missing, flags, report, unlisted)));
@@ -221,7 +239,9 @@ impl Collector {
     /// then.
     pub fn look(&mut self, now: Timestamp) -> Vec<CollectorEvent> {
         self.questions.forget_old(now);
-        let mut news: Vec<CollectorEvent> = self.segments.values_mut().flat_map(|watched| watched.look(now)).collect();
+        let unlisted = &mut self.unlisted;
+        let mut news: Vec<CollectorEvent> =
+            self.segments.values_mut().flat_map(|watched| watched.look(now, unlisted)).collect();
         if let Some((bytes, segment)) = self.largest.take() {
             let (kb, memory, dropped) = (bytes / 1_000, self.memory / 1_000_000, self.dropped);
             news.push(CollectorEvent::Trouble(format!(
@@ -251,6 +271,12 @@ impl Collector {
         let more =
             if lacking.len() > 1 { format!(" (and {} more segments)", lacking.len() - 1) } else { String::new() };
         Some(format!("{first}{more}"))
+    }
+
+    /// Lines and causes that waited for more, before the end.
+    pub fn end(&mut self) -> Vec<CollectorEvent> {
+        let unlisted = &mut self.unlisted;
+        self.segments.values_mut().flat_map(|watched| watched.end(unlisted)).collect()
     }
 
     /// Ends the input and returns the summaries.

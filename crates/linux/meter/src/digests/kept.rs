@@ -95,6 +95,7 @@ fn header(report: &MeterReport<PackedDigest>) -> MeterReport {
         out_number: report.out_number,
         came: nothing(),
         came_number: report.came_number,
+        facts: report.facts.clone(),
     }
 }
 
@@ -139,7 +140,19 @@ mod tests {
         let digest = || Digest::new(DigestShape::new(cells, 1, Fields::ALL).foldable());
         let (segment, end) = ("cable".to_owned(), "a".to_owned());
         let (out, came, life, length, missed) = (digest(), digest(), 1, 10_000_000, 0);
-        MeterReport { segment, end, life, batch, length, missed, out, out_number: None, came, came_number: None }
+        MeterReport {
+            segment,
+            end,
+            life,
+            batch,
+            length,
+            missed,
+            out,
+            out_number: None,
+            came,
+            came_number: None,
+            facts: Default::default(),
+        }
     }
 
     fn cells(small: &SmallReport) -> [usize; 2] {

@@ -5,8 +5,9 @@
 //! been there longest without a report, or has been silent longest.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -19,6 +20,7 @@ use super::report_receiver::ReportGate;
 use super::seal::{NONCE, ReportSession, TAG};
 use super::tcp::is_timeout;
 use bus::key::nonce;
+use linux::poll::{self, Readiness};
 
 /// Longest time from the connection to the end of the first report: meters connect when they have one.
 const FIRST_REPORT: Duration = Duration::from_secs(5);
@@ -152,14 +154,18 @@ fn serve(mut stream: TcpStream, gate: &ReportGate<'_>, heard: impl Fn()) -> Resu
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(LOOK_EVERY))?;
     stream.set_write_timeout(Some(PATIENCE))?;
+    // Meters wait for questions.
+    stream.set_nodelay(true)?;
     let deadline = gate.now() + FIRST_REPORT;
     let mut patient = DeadlineReader { stream: &mut stream, gate, until: deadline };
     let mut session = greet(&mut patient)?;
-    let mut writer = MeterWriter::default();
+    let (mut woken, waker) = io::pipe()?;
+    let mut waker = Some(waker);
+    let mut writer = MeterWriter::new(gate);
     let mut is_first = true;
     loop {
         patient.until = if is_first { deadline } else { gate.now() + SILENCE };
-        if !patient.has_more(|stream| writer.write(stream, gate, session.as_mut()))? {
+        if !patient.has_more(&mut woken, |stream| writer.write(stream, gate, session.as_mut()))? {
             return Ok(());
         }
         patient.until = patient.until.min(gate.now() + ONE_REPORT);
@@ -174,6 +180,7 @@ fn serve(mut stream: TcpStream, gate: &ReportGate<'_>, heard: impl Fn()) -> Resu
                 heard();
                 is_first = false;
                 writer.life = Some(envelope.life);
+                waker.take().into_iter().for_each(|waker| gate.questions().serve(envelope.life, waker));
                 gate.pass(envelope, taken)
             }
             CollectorMessage::Reply { question, body } => match writer.life {
@@ -190,8 +197,8 @@ fn serve(mut stream: TcpStream, gate: &ReportGate<'_>, heard: impl Fn()) -> Resu
 }
 
 /// Tells a meter what became of its reports, when that has changed, and not too often; and asks what is to be asked.
-#[derive(Default)]
-struct MeterWriter {
+struct MeterWriter<'a> {
+    gate: &'a ReportGate<'a>,
     life: Option<u64>,
     last: Option<ReportAnswer>,
     /// Time of the latest answer, and of the latest message.
@@ -200,7 +207,18 @@ struct MeterWriter {
     questions: ConnectionQuestions,
 }
 
-impl MeterWriter {
+impl Drop for MeterWriter<'_> {
+    fn drop(&mut self) {
+        self.life.into_iter().for_each(|life| self.gate.questions().leave(life));
+    }
+}
+
+impl<'a> MeterWriter<'a> {
+    fn new(gate: &'a ReportGate<'a>) -> Self {
+        let (answered, said) = (Duration::ZERO, Duration::ZERO);
+        Self { gate, life: None, last: None, answered, said, questions: ConnectionQuestions::default() }
+    }
+
     fn write(
         &mut self,
         stream: &mut TcpStream,
@@ -263,7 +281,22 @@ struct DeadlineReader<'a> {
 
 impl DeadlineReader<'_> {
     /// Waits for the next byte; false if there are no more. Meanwhile `idle` is called now and then.
-    fn has_more(&mut self, idle: impl FnMut(&mut TcpStream) -> io::Result<()>) -> io::Result<bool> {
+    fn has_more(
+        &mut self,
+        woken: &mut PipeReader,
+        mut idle: impl FnMut(&mut TcpStream) -> io::Result<()>,
+    ) -> io::Result<bool> {
+        loop {
+            let fds = [(self.stream.as_raw_fd(), false), (woken.as_raw_fd(), false)];
+            let [came, asked] = poll::wait(&fds, LOOK_EVERY)?;
+            if asked == Readiness::Ready {
+                woken.read_exact(&mut [0])?;
+            }
+            if came != Readiness::Nothing || self.gate.is_closed() || self.gate.now() >= self.until {
+                break;
+            }
+            idle(self.stream)?;
+        }
         self.wait(|stream| stream.peek(&mut [0]), idle).map(|bytes| bytes > 0)
     }
 

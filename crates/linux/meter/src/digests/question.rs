@@ -7,12 +7,14 @@
 //!
 //! | kind | question | reply |
 //! | --- | --- | --- |
+//! | 2, 3 | packets of the trail (`radar::trail::TrailQuestion`) | their times and places (`radar::trail::TrailAnswer`) |
 //! | 1 | a batch in more cells (`radar::segment::MoreQuestion`) | that report, or nothing if it is gone |
 //!
 //! The kind is the first byte of a question. Bounds: `MOST_OPEN` questions wait for one meter, and as many are open on
 //! its connection; what is beyond is not asked.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{PipeWriter, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Questions that wait for a meter or are open on a connection.
@@ -50,10 +52,17 @@ impl QuestionResponder for NoResponder {
 
 /// Questions that wait for the threads of connections.
 #[derive(Debug, Default)]
-pub(crate) struct QuestionBooks(Mutex<BTreeMap<u64, VecDeque<(u32, Vec<u8>)>>>);
+pub(crate) struct QuestionBooks(Mutex<BTreeMap<u64, WaitingQuestions>>);
+
+/// Questions for one meter, and what wakes the thread of its connection.
+#[derive(Debug, Default)]
+struct WaitingQuestions {
+    questions: VecDeque<(u32, Vec<u8>)>,
+    waker: Option<PipeWriter>,
+}
 
 impl QuestionBooks {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, VecDeque<(u32, Vec<u8>)>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, WaitingQuestions>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,15 +73,34 @@ impl QuestionBooks {
             return false;
         }
         let waiting = books.entry(question.life).or_default();
-        let has_room = waiting.len() < MOST_OPEN && question.body.len() <= LONGEST_QUESTION;
+        let has_room = waiting.questions.len() < MOST_OPEN && question.body.len() <= LONGEST_QUESTION;
         if has_room {
-            waiting.push_back((question.number, question.body));
+            waiting.questions.push_back((question.number, question.body));
+        }
+        // A byte is read before the next one is written, so the pipe is never full.
+        if waiting.questions.len() == 1
+            && let Some(waker) = &mut waiting.waker
+        {
+            let _ = waker.write(&[1]);
         }
         has_room
     }
 
     pub(crate) fn take(&self, life: u64) -> VecDeque<(u32, Vec<u8>)> {
-        self.lock().remove(&life).unwrap_or_default()
+        self.lock().get_mut(&life).map(|waiting| std::mem::take(&mut waiting.questions)).unwrap_or_default()
+    }
+
+    /// A thread serves this meter from now on, and is woken when there are questions.
+    pub(crate) fn serve(&self, life: u64, waker: PipeWriter) {
+        let books = &mut *self.lock();
+        if books.len() < MOST_LIVES || books.contains_key(&life) {
+            books.entry(life).or_default().waker = Some(waker);
+        }
+    }
+
+    /// The connection of a meter has ended.
+    pub(crate) fn leave(&self, life: u64) {
+        self.lock().remove(&life);
     }
 }
 

@@ -1,7 +1,9 @@
 //! The meter's side: reports leave from a thread of their own, so that a meter never waits for a network.
 
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use super::tcp::TcpTransport;
 use super::{CollectorAddress, Envelope, flag};
 use bus::key::OrderKey;
 use linux::clock::Clock;
+use linux::poll;
 
 /// Reports that may wait: a second or more of them.
 const ROOM: usize = 256;
@@ -38,6 +41,7 @@ const REFUSED_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct ReportQueue {
     queue: SyncSender<Envelope>,
+    waker: Option<PipeWriter>,
     life: u64,
     number: u64,
     /// Reports are sent small where more can be asked for.
@@ -91,6 +95,7 @@ pub struct ReportSender {
     key: Option<OrderKey>,
     life: u64,
     queue: Receiver<Envelope>,
+    woken: Option<PipeReader>,
     shared: Arc<SendShared>,
 }
 
@@ -106,16 +111,23 @@ pub(super) trait ReportTransport {
     fn reply(&mut self, question: u32, body: &[u8]) -> Result<(), String>;
 
     fn is_connected(&self) -> bool;
+
+    /// Descriptor that is readable when the collector says something.
+    fn fd(&self) -> Option<RawFd> {
+        None
+    }
 }
 
 /// Queue of reports and its sender. `life` is the incarnation, a number that no other run of a meter has; with a key, reports
 /// are sealed with it.
 pub fn report_queue(place: CollectorAddress, life: u64, key: Option<OrderKey>) -> (ReportQueue, ReportSender) {
     let (queue, waiting) = mpsc::sync_channel(ROOM);
+    // Without it a sender looks now and then.
+    let (woken, waker) = io::pipe().map_or((None, None), |(woken, waker)| (Some(woken), Some(waker)));
     let shared = Arc::new(SendShared::default());
     let sends_small = matches!(place, CollectorAddress::Tcp(_));
-    let outlet = ReportQueue { queue, life, number: 0, sends_small, shared: Arc::clone(&shared) };
-    (outlet, ReportSender { place, key, life, queue: waiting, shared })
+    let outlet = ReportQueue { queue, waker, life, number: 0, sends_small, shared: Arc::clone(&shared) };
+    (outlet, ReportSender { place, key, life, queue: waiting, woken, shared })
 }
 
 impl ReportQueue {
@@ -137,7 +149,11 @@ impl ReportQueue {
         let envelope = Envelope { life: self.life, number: self.number, flags, report };
         self.number += 1;
         match self.queue.try_send(envelope) {
-            Ok(()) => true,
+            Ok(()) => {
+                // The pipe holds a byte for each report that waits: there is always room.
+                let _ = self.waker.as_mut().map(|waker| waker.write(&[1]));
+                true
+            }
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 self.shared.dropped.fetch_add(1, Ordering::Relaxed);
                 false
@@ -198,11 +214,15 @@ impl ReportSender {
         let mut listener = AnswerListener::new(self, responder);
         loop {
             listener.listen(way, tell);
-            let envelope = match self.queue.recv_timeout(LOOK_EVERY) {
+            let envelope = match self.queue.try_recv() {
                 Ok(envelope) => Envelope { report: run_length::encode(&envelope.report), ..envelope },
-                Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => return listener.finish(way, tell),
+                Err(TryRecvError::Empty) => {
+                    self.pause(way.fd());
+                    continue;
+                }
+                Err(TryRecvError::Disconnected) => return listener.finish(way, tell),
             };
+            self.take_wake();
             let mut failures = 0;
             while let Err(why) = way.send(&envelope) {
                 self.shared.heard().problem = Some(why.clone());
@@ -226,6 +246,20 @@ impl ReportSender {
             self.shared.sent.fetch_add(1, Ordering::Relaxed);
             self.shared.bytes.fetch_add(envelope.report.len() as u64, Ordering::Relaxed);
         }
+    }
+
+    /// Waits for a report or a word of the collector.
+    fn pause(&self, collector: Option<RawFd>) {
+        let Some(woken) = &self.woken else { return thread::sleep(LOOK_EVERY / 10) };
+        let fds = [(woken.as_raw_fd(), false), (collector.unwrap_or(-1), false)];
+        if poll::wait(&fds, LOOK_EVERY).is_err() {
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// A report was taken, and with it the byte that announced it.
+    fn take_wake(&self) {
+        let _ = self.woken.as_ref().map(|mut woken| woken.read(&mut [0]));
     }
 
     fn is_closing(&self) -> bool {

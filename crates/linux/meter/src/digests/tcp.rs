@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 use super::Envelope;
@@ -105,6 +106,11 @@ impl ReportTransport for TcpTransport {
 
     fn is_connected(&self) -> bool {
         self.connected.is_some()
+    }
+
+    fn fd(&self) -> Option<RawFd> {
+        let connection = self.connected.as_ref().filter(|connection| !connection.has_ended)?;
+        Some(connection.stream.as_raw_fd())
     }
 }
 

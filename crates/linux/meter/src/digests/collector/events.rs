@@ -2,6 +2,7 @@
 //! cause without end are counted.
 
 use radar::packet::Flow;
+use radar::rule::CauseLine;
 use radar::signature::Fields;
 use units::Timestamp;
 
@@ -20,7 +21,10 @@ pub struct LostPacket {
     pub times: u32,
     /// Beginning of the batch in which it was found.
     pub batch: Timestamp,
-    /// Nanoseconds from then until it was known to be lost.
+    /// Time at which it passed the upstream meter, and its time to live there, where they are known.
+    pub at: Option<Timestamp>,
+    pub ttl: Option<u8>,
+    /// Nanoseconds from the batch until it was known to be lost.
     pub delay: u64,
     pub flow: Flow,
     pub tcp_seq: Option<u32>,
@@ -29,11 +33,21 @@ pub struct LostPacket {
     pub fields: Fields,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Cause of losses of an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JudgedCause {
+    pub segment: String,
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub line: CauseLine,
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub enum CollectorEvent {
     Lost(Box<LostPacket>),
     /// A packet that was called lost has come after all.
     Late(Box<LostPacket>),
+    Cause(Box<JudgedCause>),
     /// An end has reported for the first time.
     Heard {
         segment: String,

@@ -2,6 +2,7 @@
 
 use radar::digest::{Digest, DigestShape};
 use radar::packet::{Packet, TcpFields as Tcp};
+use radar::segment::ReportFacts;
 use radar::signature::{Fields, Signature};
 
 use super::*;
@@ -47,6 +48,7 @@ fn report(segment: &str, end: &str, batch: u64, length: u64, out: Digest, came: 
         out_number: None,
         came,
         came_number: None,
+        facts: ReportFacts::default(),
     }
 }
 

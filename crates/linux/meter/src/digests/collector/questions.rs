@@ -15,6 +15,8 @@ const FORGOTTEN: u64 = 5_000_000_000;
 pub(super) enum QuestionKind {
     /// More cells of a batch.
     More { batch: u64 },
+    /// Packets of a trail; the segment knows which.
+    Recall { token: u32 },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

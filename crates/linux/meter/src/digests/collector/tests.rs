@@ -1,6 +1,7 @@
 use radar::digest::{Digest, DigestShape};
 use radar::loss::LossCause;
 use radar::packet::{Packet, TcpFields as Tcp};
+use radar::segment::ReportFacts;
 use radar::signature::{Fields, Signature};
 
 use super::*;
@@ -40,6 +41,7 @@ fn report(end: &str, batch: u64, out: Digest, came: Digest) -> Vec<u8> {
         out_number: None,
         came,
         came_number: None,
+        facts: ReportFacts::default(),
     };
     report.to_bytes()
 }

@@ -6,9 +6,10 @@ use chart::table::{Align, Table, thousands};
 use radar::causes::CauseCounts as Causes;
 use radar::loss::LossCause;
 use radar::packet::Flow;
+use radar::rule::CauseLine;
 use serde::Serialize;
 
-use super::{CollectorSummary, EndSummary, LostPacket};
+use super::{CollectorSummary, EndSummary, JudgedCause, LostPacket};
 
 /// `time` is that of the batch, in nanoseconds since 1970; what is rewritten on the way is null.
 #[derive(Serialize)]
@@ -25,6 +26,9 @@ struct JsonLoss<'a> {
     dst_port: Option<u16>,
     tcp_seq: Option<u32>,
     ip_id: Option<u16>,
+    /// Time at the upstream meter, in nanoseconds since 1970, and time to live there.
+    at_ns: Option<u64>,
+    ttl: Option<u8>,
     /// Packets that were all alike.
     times: u32,
     delay_ms: f64,
@@ -107,9 +111,47 @@ fn json_packet(kind: &'static str, lost: &LostPacket) -> String {
         dst_port: destination.then_some(dst_port),
         tcp_seq: lost.tcp_seq,
         ip_id: lost.ip_id,
+        at_ns: lost.at.map(|at| at.0),
+        ttl: lost.ttl,
         times: lost.times,
         delay_ms: lost.delay as f64 / 1e6,
     })
+}
+
+#[derive(Serialize)]
+struct JsonCauseLine<'a> {
+    kind: &'static str,
+    segment: &'a str,
+    from: Option<&'a str>,
+    to: Option<&'a str>,
+    #[serde(flatten)]
+    line: &'a CauseLine,
+}
+
+/// Cause of losses of an interval.
+pub fn json_cause(cause: &JudgedCause) -> String {
+    let JudgedCause { segment, from, to, line } = cause;
+    to_json(&JsonCauseLine { kind: "cause", segment, from: from.as_deref(), to: to.as_deref(), line })
+}
+
+pub fn cause_line(cause: &JudgedCause) -> String {
+    let JudgedCause { segment, from, to, line } = cause;
+    let way = match (from, to) {
+        (Some(from), Some(to)) => format!("{from} > {to}"),
+        _ => "black box".to_owned(),
+    };
+    let lost = if line.lost > 0 { format!("{} lost: ", thousands(line.lost)) } else { String::new() };
+    let flows = line.evidence.flows.first().filter(|_| matches!(line.cause, LossCause::Blackhole | LossCause::Loop));
+    let flows = flows.map_or(String::new(), |flow| format!("  {flow}"));
+    let more = if flows.is_empty() { 0 } else { line.evidence.more_flows + line.evidence.flows.len() - 1 };
+    let more = if more > 0 { format!(" and {more} more flows") } else { String::new() };
+    let seconds = line.until_ns.saturating_sub(line.since_ns) as f64 / 1e9;
+    format!(
+        "{}  {segment}  {way}  in {seconds:.1} s {lost}{} ({}){flows}{more}",
+        time(line.since_ns),
+        line.cause,
+        line.why.name()
+    )
 }
 
 pub fn json_trouble(text: &str) -> String {

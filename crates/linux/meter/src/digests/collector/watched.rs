@@ -5,54 +5,54 @@ use units::Timestamp;
 
 use radar::causes::CauseCounts as Causes;
 use radar::digest::PackedDigest;
-use radar::loss::LossCause;
 use radar::packet::Flow;
-use radar::segment::{LostSignature, MeterReport, MeteredSegment, MoreReply, MoreWanted, SegmentFinding};
+use radar::rule::CauseRule;
+use radar::segment::{MeterReport, MeteredSegment, MoreReply, MoreWanted, SegmentFinding};
 use radar::signature::Fields;
 
 use super::super::{flag, kept};
 use super::events::UnlistedEvents;
 use super::questions::{OpenQuestion, OpenQuestions, QuestionKind};
-use super::{CollectorEvent, CollectorSummary, EndSummary, LostPacket, SILENCE, UNHEARD};
-
-/// Flows whose losses are kept apart.
-const MOST_FLOWS: usize = 1 << 16;
+use super::recall::{RecallQuestion, SegmentRecall};
+use super::{CollectorEvent, CollectorSummary, EndSummary, SILENCE, UNHEARD};
 
 #[derive(Debug)]
 pub(crate) struct CollectedSegment {
     /// Part of the collector's memory that is counted for this segment.
     pub accounted: usize,
-    name: String,
-    segment: MeteredSegment,
-    ends: BTreeMap<String, CollectorEnd>,
+    pub(super) name: String,
+    pub(super) segment: MeteredSegment,
+    /// Losses whose evidence is not complete, or whose cause is not known yet.
+    pub(super) recall: SegmentRecall,
+    pub(super) ends: BTreeMap<String, CollectorEnd>,
     /// Time of its first report.
     began: Option<Timestamp>,
     told_lacking: bool,
     expected: usize,
-    patience: u64,
+    pub(super) patience: u64,
     /// Nanoseconds of a batch, once one has been reported.
-    length: u64,
+    pub(super) length: u64,
     /// Time up to which everything has been compared.
-    until: Timestamp,
+    pub(super) until: Timestamp,
     packets: u64,
     total: SegmentFinding,
     /// The part of `total` that has been reported.
     told: SegmentFinding,
-    lost: u64,
+    pub(super) lost: u64,
     /// Called lost too early, and how many of these have been reported.
-    late: u64,
+    pub(super) late: u64,
     told_late: u64,
-    causes: Causes,
-    flows: BTreeMap<Flow, Causes>,
-    other_flows: u64,
+    pub(super) causes: Causes,
+    pub(super) flows: BTreeMap<Flow, Causes>,
+    pub(super) other_flows: u64,
 }
 
 #[derive(Debug, Default)]
-struct CollectorEnd {
+pub(super) struct CollectorEnd {
     life: u64,
     heard: Timestamp,
     /// Known fields of packets that enter by it.
-    fields: Fields,
+    pub fields: Fields,
     summary: EndSummary,
 }
 
@@ -66,11 +66,12 @@ struct ReportReceipt {
 }
 
 impl CollectedSegment {
-    pub(crate) fn new(name: String, expected: usize, patience: u64) -> Self {
+    pub(crate) fn new(name: String, expected: usize, patience: u64, rule: CauseRule) -> Self {
         Self {
             accounted: 0,
             name,
             segment: MeteredSegment::new(expected, patience),
+            recall: SegmentRecall::new(rule),
             ends: BTreeMap::new(),
             began: None,
             told_lacking: false,
@@ -96,7 +97,12 @@ impl CollectedSegment {
             |(name, _): (&String, &CollectorEnd)| 2 * (size_of::<CollectorEnd>() + size_of::<String>() + name.len());
         let ends: usize = self.ends.iter().map(of_end).sum();
         let flows = 2 * self.flows.len() * size_of::<(Flow, Causes)>();
-        2 * (size_of::<Self>() + self.name.len()) + self.segment.bytes() + ends + flows
+        2 * (size_of::<Self>() + self.name.len()) + self.segment.bytes() + self.recall.bytes() + ends + flows
+    }
+
+    /// It has two ends, so each way is compared for itself.
+    pub(super) fn is_link(&self) -> bool {
+        self.expected == 2
     }
 
     /// Every end has reported.
@@ -147,12 +153,16 @@ impl CollectedSegment {
         let (length, packets) = (report.length, report.out.packets());
         let heard =
             ReportReceipt { now, missing, missed: report.missed, life: report.life, fields: report.out.shape().fields };
-        let end = report.end.clone();
+        let (end, batch, facts) = (report.end.clone(), report.batch, report.facts.clone());
         let finding = self.segment.on_small_report(report, flags & flag::HAS_MORE != 0);
         let finding = finding.map_err(|refused| format!("segment {}: {refused}", self.name))?;
+        let nth = self.segment.ends().position(|(name, _)| name == end).unwrap_or(0);
         let mut news = self.on_heard(end, &heard, unlisted);
         self.length = length;
-        self.packets = self.packets.saturating_add(packets.max(0).unsigned_abs());
+        let packets = packets.max(0).unsigned_abs();
+        self.packets = self.packets.saturating_add(packets);
+        self.recall.on_batch(self.is_link().then_some(nth), packets);
+        self.on_rounds(nth, batch, &facts.rounds);
         news.extend(self.on_finding(now, &finding, unlisted));
         Ok(news)
     }
@@ -178,6 +188,12 @@ impl CollectedSegment {
             let open = OpenQuestion::new(of_end.heard, of_end.life, &self.name, &end, kind);
             questions.ask(open, [&[kept::MORE], &question.to_bytes()[..]].concat());
         }
+        for RecallQuestion { end, token, question } in self.recall.take_questions() {
+            let name = self.segment.ends().nth(end).map(|(name, _)| name);
+            let Some((name, of_end)) = name.and_then(|name| Some((name, self.ends.get(name)?))) else { continue };
+            let open = OpenQuestion::new(of_end.heard, of_end.life, &self.name, name, QuestionKind::Recall { token });
+            questions.ask(open, question.to_bytes());
+        }
     }
 
     fn on_finding(
@@ -186,22 +202,15 @@ impl CollectedSegment {
         finding: &SegmentFinding,
         unlisted: &mut UnlistedEvents,
     ) -> Vec<CollectorEvent> {
-        let (length, mut news) = (self.length, Vec::new());
-        let listed = finding.losses.iter().take_while(|_| unlisted.may_list());
-        news.extend(listed.map(|lost| CollectorEvent::Lost(Box::new(self.lost_packet(lost, length, now)))));
-        let listed = finding.late.iter().take_while(|_| unlisted.may_list());
-        news.extend(listed.map(|late| CollectorEvent::Late(Box::new(self.lost_packet(late, length, now)))));
+        let length = self.length;
         // No loss of an earlier batch can come any more.
         let compared = self.segment.ends().map(|(_, latest)| latest).min().unwrap_or(0);
         self.until = Timestamp(compared.saturating_sub(2 * self.patience + 1) * length);
-        finding.losses.iter().for_each(|lost| self.count(lost));
-        finding.late.iter().for_each(|late| self.take_back(late));
         self.total.unsure = self.total.unsure.saturating_add(finding.unsure);
         self.total.unnamed = self.total.unnamed.saturating_add(finding.unnamed);
         self.total.extra = self.total.extra.saturating_add(finding.extra);
-        self.late = self.late.saturating_add(finding.late.iter().map(|late| u64::from(late.times)).sum());
         self.total.skipped = self.total.skipped.saturating_add(finding.skipped);
-        news
+        self.on_losses(now, finding, unlisted)
     }
 
     /// An end that reports is not taken over: another incarnation is heard when the first has been silent.
@@ -237,8 +246,8 @@ impl CollectedSegment {
         news
     }
 
-    pub(crate) fn look(&mut self, now: Timestamp) -> Vec<CollectorEvent> {
-        let mut news = Vec::new();
+    pub(crate) fn look(&mut self, now: Timestamp, unlisted: &mut UnlistedEvents) -> Vec<CollectorEvent> {
+        let mut news = self.judge(now, unlisted);
         let silence = self.silence();
         for end in self.ends.values_mut() {
             if now.since(end.heard) > silence && !std::mem::replace(&mut end.summary.silent, true) {
@@ -291,54 +300,6 @@ impl CollectedSegment {
             causes: self.causes,
             flows,
             other_flows: self.other_flows,
-        }
-    }
-
-    /// Counts a loss. Digests do not show when in its batch a packet passed: the cause is unknown.
-    fn count(&mut self, lost: &LostSignature) {
-        let (flow, times) = (lost.signature.flow(), u64::from(lost.times));
-        self.lost += times;
-        self.causes.add_times(LossCause::Unknown, times);
-        if self.flows.len() < MOST_FLOWS || self.flows.contains_key(&flow) {
-            self.flows.entry(flow).or_default().add_times(LossCause::Unknown, times);
-        } else {
-            self.other_flows += times;
-        }
-    }
-
-    /// Counts a packet no longer that was called lost and came after all.
-    fn take_back(&mut self, late: &LostSignature) {
-        let (flow, times) = (late.signature.flow(), u64::from(late.times));
-        self.lost = self.lost.saturating_sub(times);
-        self.causes.take_back(LossCause::Unknown, times);
-        let Some(causes) = self.flows.get_mut(&flow) else {
-            self.other_flows = self.other_flows.saturating_sub(times);
-            return;
-        };
-        causes.take_back(LossCause::Unknown, times);
-        if causes.losses() == 0 {
-            self.flows.remove(&flow);
-        }
-    }
-
-    fn lost_packet(&self, lost: &LostSignature, length: u64, now: Timestamp) -> LostPacket {
-        let name = |at: usize| self.segment.ends().nth(at).map(|(end, _)| end.to_owned());
-        let from = lost.from.and_then(name);
-        let of_end = |end: &String| self.ends.get(end);
-        let fields = from.as_ref().and_then(of_end).or_else(|| self.ends.values().next()).map(|end| end.fields);
-        let fields = fields.unwrap_or_default();
-        let batch = Timestamp(lost.batch * length);
-        LostPacket {
-            segment: self.name.clone(),
-            from,
-            to: lost.from.and_then(|from| name(1 - from.min(1))),
-            times: lost.times,
-            batch,
-            delay: now.since(batch),
-            flow: lost.signature.flow(),
-            tcp_seq: lost.signature.tcp().map(|tcp| tcp.seq),
-            ip_id: lost.signature.ip_id().filter(|_| fields.ip_id),
-            fields,
         }
     }
 }
