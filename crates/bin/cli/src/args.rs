@@ -87,7 +87,8 @@ pub(crate) use reproduce::{ReproduceArgs, ScaleArg, VerdictArg};
 pub(crate) use selftest::SelftestArgs;
 #[cfg(feature = "research")]
 pub(crate) use sim::{
-    CcArgs, CheckedCongestion, CompareArgs, LinkArgs, PfcArg, ProfileArg, ReorderArg, RunArgs, SimCheckArgs, SimCommand,
+    CcArgs, CheckedCongestion, CompareArgs, ImportArgs, LinkArgs, PfcArg, ProfileArg, ReorderArg, RunArgs,
+    SimCheckArgs, SimCommand, StartUnitArg,
 };
 pub(crate) use soak::SoakArgs;
 pub(crate) use wire::WireArgs;

@@ -4,6 +4,7 @@
 mod cc;
 mod check;
 mod compare;
+mod import;
 mod link;
 mod run;
 
@@ -15,6 +16,7 @@ pub(crate) fn run(command: &SimCommand, json: bool) -> CommandResult {
     match command {
         SimCommand::Link(args) => link::run(args, json),
         SimCommand::Run(args) => run::run(args, json),
+        SimCommand::Import(args) => import::run(args, json),
         SimCommand::Check(args) => check::run(args, json),
         SimCommand::Compare(args) => compare::run(args, json),
         SimCommand::Cc(args) => cc::run(args, json),

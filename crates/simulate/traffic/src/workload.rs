@@ -26,6 +26,7 @@ use units::{Span, Time};
 
 pub use arrivals::ArrivalStop;
 pub use error::WorkloadError;
+pub use hpcc_ns3::hpcc_start;
 pub use incast::{BurstPace, Incast};
 pub use job::JobWork;
 pub use poisson::Poisson;

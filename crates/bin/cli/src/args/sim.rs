@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use super::replay::LevelArg;
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
+use imports::{HostNames, ImportFormat};
 use results::congestion::{self, TrafficMix};
 use settings::Seeds;
 use sim::link::LinkSimMode;
@@ -33,6 +34,13 @@ pub(crate) enum SimCommand {
     /// Switches are set as each controller needs them. Every run is a scenario: --scenario prints it.
     #[command(allow_negative_numbers = true)]
     Cc(CcArgs),
+
+    /// A graph of transfers from a file of another simulator, as CSV for `work = "file"`.
+    ///
+    /// Connection matrices of htsim with their triggers, GOAL, Chakra traces (NAME.%d.et or NAME.%d.json, a file for each rank),
+    /// tables of SimCCL, flow lists of HPCC's authors. A line or node that makes no sense ends the import; what has no
+    /// counterpart here is named as left out.
+    Import(ImportArgs),
 
     /// The network simulator against this machine's own TCP: the same wire, loss and congestion control in both.
     ///
@@ -326,6 +334,34 @@ pub(crate) struct CcArgs {
     /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
     #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
     pub jobs: Option<u16>,
+}
+
+/// Unit of `start` in a connection matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StartUnitArg {
+    /// Picoseconds, as NDP of csg-htsim reads them.
+    Ps,
+    /// Microseconds, as htsim_uec does.
+    Us,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The file; of Chakra traces, all by one name such as trace.%d.et.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Format of the file: htsim, goal, chakra, simccl or hpcc.
+    #[arg(long, value_name = "FORMAT")]
+    pub from: ImportFormat,
+
+    /// Hosts for ranks or nodes 0, 1, …: h0..h15, or names with commas [default: h0, h1, …; of hpcc n0, n1, …].
+    #[arg(long, value_name = "NAMES", value_parser = HostNames::parse)]
+    pub hosts: Option<HostNames>,
+
+    /// Unit of start times in a connection matrix, which htsim's programs read differently.
+    #[arg(long, value_enum)]
+    pub start_unit: Option<StartUnitArg>,
 }
 
 /// A congestion control of the kernel that the simulator has as well.

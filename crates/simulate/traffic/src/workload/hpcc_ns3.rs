@@ -46,7 +46,7 @@ fn flow(fields: &[&str], before: Time, topology: &Topology) -> Result<WorkloadFl
     if class != "3" {
         return Err(format!("'{class}': expected 3, the class of all flows in such files"));
     }
-    let at = whole_ns(start, time(start)?);
+    let at = hpcc_start(start)?;
     if at < before {
         let earlier = before.since(Time::ZERO).as_secs();
         return Err(format!(
@@ -63,8 +63,12 @@ fn flow(fields: &[&str], before: Time, topology: &Topology) -> Result<WorkloadFl
     if flow.src == flow.dst { Err(format!("host {src} sends to itself")) } else { Ok(flow) }
 }
 
-/// The authors' simulator reads a floating-point number and cuts it to nanoseconds: half of all starts are one earlier than
-/// they are written.
+/// Reads the start of a flow. The authors' simulator reads a floating-point number and cuts it to nanoseconds: half of all
+/// starts are one earlier than they are written.
+pub fn hpcc_start(text: &str) -> Result<Time, String> {
+    Ok(whole_ns(text, time(text)?))
+}
+
 fn whole_ns(text: &str, written: Time) -> Time {
     let Ok(seconds) = text.parse::<f64>() else { return written };
     let bits = seconds.to_bits();
