@@ -8,6 +8,8 @@ mod clock;
 mod clock_live;
 #[cfg(feature = "research")]
 mod clock_simulate;
+#[cfg(feature = "research")]
+mod collective;
 mod connections;
 mod demo;
 mod fleet;
@@ -58,6 +60,8 @@ pub(crate) use clock_live::{
 };
 #[cfg(feature = "research")]
 pub(crate) use clock_simulate::ClockSimulateArgs;
+#[cfg(feature = "research")]
+pub(crate) use collective::CollectiveWords;
 pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use fleet::{

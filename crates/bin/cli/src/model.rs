@@ -1,5 +1,6 @@
 //! `hitless model`: what can be computed without simulating.
 
+mod collective;
 mod hpcc;
 mod melo;
 mod pl2;
@@ -17,6 +18,7 @@ use crate::output::{CommandResult, Failure};
 pub(crate) fn run(command: &ModelCommand, json: bool) -> CommandResult {
     match command {
         ModelCommand::Rdma(args) => rdma::run(args, json),
+        ModelCommand::Collective(words) => collective::run(words, json),
         ModelCommand::Melo(args) => melo::run(args, json),
         ModelCommand::Hpcc(args) => hpcc::run(args, json),
         ModelCommand::Pl2(args) => pl2::run(args, json),

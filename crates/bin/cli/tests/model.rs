@@ -392,3 +392,61 @@ fn pl2_refuses_nonsense_in_one_line() {
         assert!(said.contains(expected), "{args}: {said}");
     }
 }
+
+/// 64 ranks, 1 GiB at 400G, one cable at 1e-4, NCCL's timeout.
+#[test]
+fn a_bad_cable_stalls_a_gigabyte_once_in_190_iterations() {
+    let args = "model collective --ranks 64 --size 1GiB";
+    let answer = json(args);
+    let remedy = |name: &str| {
+        let all = answer["remedies"].as_array().unwrap();
+        all.iter().find(|remedy| remedy["remedy"] == name).unwrap().clone()
+    };
+    assert_close(&answer["packets"], 516_096.0, 1e-9);
+    assert_close(&answer["without_loss_us"], 43_300.0, 0.01);
+    assert_close(&remedy("none")["one_stall_in"], 190.0, 0.01);
+    assert_close(&remedy("none")["mean_later_share"], 0.52, 0.01);
+    for protected in ["ordered", "uec-llr"] {
+        assert!(remedy(protected)["mean_later_share"].as_f64().unwrap() < 0.003, "{}", remedy(protected));
+    }
+    assert!(remedy("uec-llr")["one_stall_in"].is_null());
+    let text = stdout(args);
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.starts_with("A loss of 0.0001 on h0-leaf0: one iteration in 190 waits for a timeout of 4.29 s, "),
+        "{first}"
+    );
+    assert!(first.contains("takes 52 % longer on average than the 43.3 ms without losses"), "{first}");
+}
+
+#[test]
+fn timeouts_of_a_ring_are_those_of_its_queue_pairs() {
+    let ring = "model collective --ranks 8 --size 1MiB --rate 100G --topology one-switch --loss 1e-3 --remedy none";
+    assert_close(&json(ring)["remedies"][0]["timeouts"], 1.448e-3, 1e-9);
+    assert_close(&json(ring)["without_loss_us"], 172.6, 1e-3);
+    assert_close(&json(&format!("{ring} --per-transfer"))["remedies"][0]["timeouts"], 1.4448e-2, 1e-9);
+    assert_close(&json(&format!("{ring} --no-barrier"))["remedies"][0]["timeouts"], 4.48e-4, 1e-9);
+    // The way to the host is as bad as the way from it.
+    let back = json(&format!("{ring} --link sw0-h3"));
+    assert_eq!(back["remedies"][0], json(ring)["remedies"][0]);
+}
+
+#[test]
+fn collectives_that_make_no_sense_are_refused() {
+    let said = |more: &str| refused(&format!("model collective {more}")).trim_end().to_owned();
+    assert_eq!(
+        said("--ranks 12 --algorithm halving-doubling"),
+        "error: --ranks: halving-doubling with 12 ranks: expected a power of two"
+    );
+    assert_eq!(
+        said("--pattern all-to-all --algorithm ring"),
+        "error: --algorithm: no ring for all-to-all: expected direct"
+    );
+    assert!(said("--size 7").starts_with("error: --size: 7 bytes: expected at least one for each of 16 shares"));
+    assert!(said("--pieces 1000").starts_with("error: --pieces: 1000: expected at most 62"));
+    assert!(said("--ranks 1").contains("expected a whole number from 2 to 4096"));
+    assert!(said("--link leaf0-spine0").contains("expected the cable of a host that has a rank, such as h0-leaf0"));
+    assert!(said("--link h0-leaf3").contains("--link h0-leaf3: expected the cable of a host"));
+    assert!(said("--remedy hope").contains("expected none, dummies, irn, melo, ordered, nonblocking or uec-llr"));
+    assert!(said("--timeout 0s").contains("expected more than 0"));
+}

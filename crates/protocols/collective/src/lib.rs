@@ -13,12 +13,14 @@
 //! | iterations of a plan: what may start when | [`JobRun`] |
 //! | causes of the time along a critical path | [`PathAccount`] |
 //! | what is kept of a job: times, lateness, who is blamed | [`JobTally`] |
+//! | closed forms: times, losses, stalls | [`model`] |
 //!
 //! Invariants: every transfer of a computed pattern has a larger number than its inputs; a graph can be carried out; a transfer
 //! starts once, and not before all its inputs are there; the parts of an account add up to the time since its iteration began.
 
 pub mod graph;
 mod job;
+pub mod model;
 mod path;
 mod patterns;
 mod plan;

@@ -6,6 +6,7 @@
 //! | [`compare`] | link protocols side by side on the same link |
 //! | [`flows`] | a simulated network: its flows as rows, and what they add up to |
 //! | [`congestion`] | controllers of congestion side by side in the same network |
+//! | [`remedies`] | a collective with one bad cable, and remedies beside each other |
 //! | [`replay`] | connections and queues replayed from logs |
 //! | [`model`] | values that are computed, not simulated |
 
@@ -14,4 +15,5 @@ pub mod congestion;
 pub mod flows;
 pub mod model;
 pub mod outcome;
+pub mod remedies;
 pub mod replay;

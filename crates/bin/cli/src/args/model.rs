@@ -1,5 +1,6 @@
 //! Commands about models.
 
+use super::CollectiveWords;
 use clap::{Args, Subcommand, ValueEnum};
 use reserve::SlotUnit;
 use units::{Bytes, Count, Prob, Rate, Span, whole_within};
@@ -16,6 +17,12 @@ pub(crate) enum ModelCommand {
     /// Compute what MELO keeps on the chip of a NIC: bytes of each connection, bits of the shared pools.
     #[command(allow_negative_numbers = true)]
     Melo(MeloArgs),
+
+    /// Compute what a bad cable costs a collective: time, losses, timeouts and lateness of an iteration, by remedy.
+    ///
+    /// Closed forms for the words of `hitless sim collective`. The link is the cable of a host.
+    #[command(allow_negative_numbers = true)]
+    Collective(Box<CollectiveWords>),
 
     /// Compute what HPCC does to windows and queues, what its telemetry costs, and whether an incast makes PFC pause.
     ///
