@@ -22,7 +22,7 @@ use crate::collectives::CollectiveKind;
 use crate::error::ImportError;
 use crate::graph::{ImportGraph, MOST_RANKS, MOST_TRANSFERS};
 use crate::ops::{ALL_RANKS, OpGraph, OpKind, RankOp};
-use node::{NodeKind, TraceNode};
+use node::{TraceNode, TraceNodeKind};
 
 /// Encoding of the files of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,28 +111,28 @@ impl TraceReader {
         }
         let delay = OpKind::Delay(Span::from_us(node.duration));
         match node.kind {
-            NodeKind::Computation => {
+            TraceNodeKind::Computation => {
                 if node.duration == 0 && node.has_operations {
                     self.left_out.insert("num_ops: a computation without a duration takes no time");
                 }
                 Ok(delay)
             }
-            NodeKind::Other => {
+            TraceNodeKind::Other => {
                 self.left_out.insert("nodes of memory, storage and metadata: only their durations are kept");
                 Ok(delay)
             }
-            NodeKind::Send | NodeKind::Receive if node.bytes == 0 => {
+            TraceNodeKind::Send | TraceNodeKind::Receive if node.bytes == 0 => {
                 Err("comm_size: expected at least one byte".into())
             }
-            NodeKind::Send => {
+            TraceNodeKind::Send => {
                 let to = self.peer(rank, node.to, "comm_dst")?;
                 Ok(OpKind::Send { to, bytes: node.bytes, tag: node.tag })
             }
-            NodeKind::Receive => {
+            TraceNodeKind::Receive => {
                 let from = Some(self.peer(rank, node.from, "comm_src")?);
                 Ok(OpKind::Receive { from, bytes: node.bytes, tag: Some(node.tag) })
             }
-            NodeKind::Collective => {
+            TraceNodeKind::Collective => {
                 let kind = collective(node.collective)?;
                 if node.has_dimensions {
                     self.left_out.insert("involved_dim: a collective is among all ranks of its pg_name");

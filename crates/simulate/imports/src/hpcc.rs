@@ -10,10 +10,10 @@ use units::{Span, Time};
 
 use crate::error::{ImportError, shortened};
 use crate::graph::{ImportGraph, MOST_RANKS, MOST_TRANSFERS, transfer};
-use crate::lines::{LineReader, number};
+use crate::lines::{BoundedLines, number};
 
 pub(crate) fn import(from: &mut dyn BufRead) -> Result<ImportGraph, ImportError> {
-    let mut lines = LineReader::new(from);
+    let mut lines = BoundedLines::new(from);
     let first = lines.next_line()?.unwrap_or_default();
     let count: usize = number(first.trim(), "the number of flows").map_err(|problem| ImportError::line(1, problem))?;
     if count > MOST_TRANSFERS {

@@ -16,7 +16,7 @@ use units::Span;
 use crate::StartUnit;
 use crate::error::{ImportError, shortened};
 use crate::graph::{ImportGraph, MOST_INPUTS, MOST_RANKS, MOST_TRANSFERS, acknowledgement, arrival, transfer};
-use crate::lines::{LineReader, number};
+use crate::lines::{BoundedLines, number};
 
 /// An hour: later starts are a mistake in the unit.
 const MOST_PS: f64 = 3.6e15;
@@ -70,7 +70,7 @@ pub(crate) fn import(from: &mut dyn BufRead, unit: Option<StartUnit>) -> Result<
         inputs: 0,
         has_priority: false,
     };
-    let mut lines = LineReader::new(from);
+    let mut lines = BoundedLines::new(from);
     loop {
         let line = lines.number() + 1;
         let Some(text) = lines.next_line()? else { break };

@@ -7,13 +7,13 @@ use crate::error::{ImportError, shortened};
 /// Longer lines are not what is expected here.
 const LONGEST_LINE: u64 = 1 << 20;
 
-pub(crate) struct LineReader<'a> {
+pub(crate) struct BoundedLines<'a> {
     from: &'a mut dyn BufRead,
     bytes: Vec<u8>,
     line: u64,
 }
 
-impl<'a> LineReader<'a> {
+impl<'a> BoundedLines<'a> {
     pub(crate) fn new(from: &'a mut dyn BufRead) -> Self {
         Self { from, bytes: Vec::new(), line: 0 }
     }

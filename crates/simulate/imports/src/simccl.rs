@@ -16,10 +16,10 @@ use collective::GraphTransfer;
 
 use crate::error::{ImportError, shortened};
 use crate::graph::{ImportGraph, MOST_INPUTS, MOST_RANKS, MOST_TRANSFERS, arrival, transfer};
-use crate::lines::{LineReader, number};
+use crate::lines::{BoundedLines, number};
 
 /// A row, whose parents are still numbers of its file.
-struct TableRow {
+struct SimcclRow {
     line: u64,
     id: u64,
     transfer: GraphTransfer,
@@ -27,8 +27,8 @@ struct TableRow {
 }
 
 pub(crate) fn import(from: &mut dyn BufRead) -> Result<ImportGraph, ImportError> {
-    let mut lines = LineReader::new(from);
-    let mut rows: Vec<TableRow> = Vec::new();
+    let mut lines = BoundedLines::new(from);
+    let mut rows: Vec<SimcclRow> = Vec::new();
     let mut inputs = 0;
     loop {
         let line = lines.number() + 1;
@@ -51,7 +51,7 @@ pub(crate) fn import(from: &mut dyn BufRead) -> Result<ImportGraph, ImportError>
     connect(rows)
 }
 
-fn row(line: u64, fields: &[&str]) -> Result<TableRow, String> {
+fn row(line: u64, fields: &[&str]) -> Result<SimcclRow, String> {
     let &[id, parents, src, dst, bytes, channel] = fields else {
         return Err(format!("expected ID parent_id src dst size channel_id, found '{}'", shortened(&fields.join(" "))));
     };
@@ -70,7 +70,7 @@ fn row(line: u64, fields: &[&str]) -> Result<TableRow, String> {
     let id: u64 = number(id, "a whole number as ID")?;
     let lane = number(channel, "the number of a channel")?;
     let transfer = GraphTransfer { lane, ..transfer(id.to_string(), [src, dst], size(bytes)?) };
-    Ok(TableRow { line, id, transfer, parents })
+    Ok(SimcclRow { line, id, transfer, parents })
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -86,7 +86,7 @@ fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("'{}': expected a size such as 512KB", shortened(text)))
 }
 
-fn connect(rows: Vec<TableRow>) -> Result<ImportGraph, ImportError> {
+fn connect(rows: Vec<SimcclRow>) -> Result<ImportGraph, ImportError> {
     let mut places = BTreeMap::new();
     for (place, row) in rows.iter().enumerate() {
         if places.insert(row.id, place as u32).is_some() {
@@ -95,7 +95,7 @@ fn connect(rows: Vec<TableRow>) -> Result<ImportGraph, ImportError> {
         }
     }
     let mut graph = ImportGraph::default();
-    for TableRow { line, mut transfer, parents, .. } in rows {
+    for SimcclRow { line, mut transfer, parents, .. } in rows {
         for id in parents {
             let Some(place) = places.get(&id) else {
                 return Err(ImportError::line(line, format_args!("parent_id {id}: no line has this ID")));

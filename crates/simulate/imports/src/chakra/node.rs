@@ -1,7 +1,7 @@
 //! A node of a trace, as far as it matters here.
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum NodeKind {
+pub(super) enum TraceNodeKind {
     Computation,
     Send,
     Receive,
@@ -11,7 +11,7 @@ pub(super) enum NodeKind {
     Other,
 }
 
-impl From<u64> for NodeKind {
+impl From<u64> for TraceNodeKind {
     fn from(number: u64) -> Self {
         match number {
             4 => Self::Computation,
@@ -26,7 +26,7 @@ impl From<u64> for NodeKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TraceNode {
     pub id: u64,
-    pub kind: NodeKind,
+    pub kind: TraceNodeKind,
     pub dependencies: Vec<u64>,
     /// Microseconds.
     pub duration: u64,

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::io::BufRead;
 
 use crate::error::ImportError;
-use crate::lines::LineReader;
+use crate::lines::BoundedLines;
 
 pub(super) struct WordReader<'a> {
-    lines: LineReader<'a>,
+    lines: BoundedLines<'a>,
     /// Words of the current line that are still to be read.
     ahead: VecDeque<String>,
     in_comment: bool,
@@ -17,7 +17,7 @@ pub(super) struct WordReader<'a> {
 
 impl<'a> WordReader<'a> {
     pub(super) fn new(from: &'a mut dyn BufRead) -> Self {
-        Self { lines: LineReader::new(from), ahead: VecDeque::new(), in_comment: false, line: 1 }
+        Self { lines: BoundedLines::new(from), ahead: VecDeque::new(), in_comment: false, line: 1 }
     }
 
     pub(super) fn line(&self) -> u64 {
