@@ -61,7 +61,7 @@ pub(crate) use clock_live::{
 #[cfg(feature = "research")]
 pub(crate) use clock_simulate::ClockSimulateArgs;
 #[cfg(feature = "research")]
-pub(crate) use collective::CollectiveWords;
+pub(crate) use collective::{CollectiveArgs, CollectiveModelArgs, CollectiveWords};
 pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use fleet::{

@@ -14,6 +14,7 @@ use units::Bytes;
 
 use crate::args::ModelCommand;
 use crate::output::{CommandResult, Failure};
+pub(crate) use collective::settings as collective_settings;
 
 pub(crate) fn run(command: &ModelCommand, json: bool) -> CommandResult {
     match command {

@@ -3,6 +3,7 @@
 
 mod cc;
 mod check;
+mod collective;
 mod compare;
 mod import;
 mod link;
@@ -16,9 +17,19 @@ pub(crate) fn run(command: &SimCommand, json: bool) -> CommandResult {
     match command {
         SimCommand::Link(args) => link::run(args, json),
         SimCommand::Run(args) => run::run(args, json),
+        SimCommand::Collective(args) => collective::run(args, json),
         SimCommand::Import(args) => import::run(args, json),
         SimCommand::Check(args) => check::run(args, json),
         SimCommand::Compare(args) => compare::run(args, json),
         SimCommand::Cc(args) => cc::run(args, json),
     }
+}
+
+/// Quotes a word for a shell if necessary.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }

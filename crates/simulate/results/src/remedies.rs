@@ -7,23 +7,30 @@
 //! | --- | --- |
 //! | `networks` | the network, its names, the scenario of a remedy |
 //! | `model` | closed forms for the same settings, as text and JSON |
+//! | `compare`, `text`, `page` | simulations of all remedies, for programs, people and browsers |
 
+mod compare;
 mod model;
 mod networks;
+mod page;
+mod text;
 
 use collective::CollectiveShape;
 use collective::model::{CollectiveModel, Remedy, RemedySetting};
 use units::{Prob, Rate, Span};
 
+pub use compare::{RemedyComparison, RemedyRun, compare};
 pub use model::{ModelAnswer, model_text};
-pub use networks::{NetworkShape, RankPlacement, scenario_text};
+pub use networks::{NetworkShape, RankOrder, scenario_text};
+pub use page::{IterationTrace, PageJob, PageOrigin, iterations_page};
+pub use text::describe;
 
 /// Settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct RemedySettings {
     pub shape: CollectiveShape,
     pub network: NetworkShape,
-    pub placement: RankPlacement,
+    pub placement: RankOrder,
     pub rate: Rate,
     /// Payload of a full packet.
     pub mtu: u32,
@@ -38,6 +45,8 @@ pub struct RemedySettings {
     /// Time of each rank between two iterations.
     pub compute: Span,
     pub iterations: u64,
+    /// Simulates iterations that lose nothing, too.
+    pub exact: bool,
     pub seed: u64,
 }
 

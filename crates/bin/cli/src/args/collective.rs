@@ -1,10 +1,60 @@
 //! A collective and a bad cable: the same words for the model and for the simulation.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use collective::model::Remedy;
 use collective::{Algorithm, CollectivePattern};
-use results::remedies::{NetworkShape, RankPlacement};
+use results::remedies::{NetworkShape, RankOrder};
 use units::{Bytes, Prob, Rate, Span, whole_within};
+
+#[derive(Debug, Args)]
+pub(crate) struct CollectiveArgs {
+    #[command(flatten)]
+    pub words: CollectiveWords,
+
+    /// Iterations under each remedy.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = whole_within::<u32>(1..=100_000_000))]
+    pub iterations: u32,
+
+    /// Simulate also iterations that lose nothing, which are counted otherwise. The result is the same.
+    #[arg(long)]
+    pub exact: bool,
+
+    /// Print the scenario of the first remedy instead, to change it and run it with `sim run`.
+    #[arg(long)]
+    pub scenario: bool,
+
+    /// Write a page there: iterations over time, their tail by remedy, the accused links.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Runs at the same time; as many as there are cores if not given. The result is the same for any number.
+    #[arg(long, value_name = "N", value_parser = whole_within::<u16>(1..))]
+    pub jobs: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CollectiveModelArgs {
+    #[command(flatten)]
+    pub words: CollectiveWords,
+
+    /// Simulate this many iterations under each remedy as well.
+    #[arg(long, value_name = "ITERATIONS", value_parser = whole_within::<u32>(1..=100_000_000))]
+    pub simulate: Option<u32>,
+
+    /// Runs of the simulation at the same time; as many as there are cores if not given.
+    #[arg(long, value_name = "N", requires = "simulate", value_parser = whole_within::<u16>(1..))]
+    pub jobs: Option<u16>,
+
+    /// Seed of the simulation.
+    #[arg(long, default_value_t = 1, requires = "simulate")]
+    pub seed: u64,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct CollectiveWords {
@@ -38,7 +88,7 @@ pub(crate) struct CollectiveWords {
 
     /// Hosts of the ranks: as-given, or spread over the leaves in turn.
     #[arg(long, default_value = "as-given")]
-    pub placement: RankPlacement,
+    pub placement: RankOrder,
 
     /// Rate of all links.
     #[arg(long, default_value = "400G")]

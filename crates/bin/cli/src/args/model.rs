@@ -1,6 +1,6 @@
 //! Commands about models.
 
-use super::CollectiveWords;
+use super::CollectiveModelArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use reserve::SlotUnit;
 use units::{Bytes, Count, Prob, Rate, Span, whole_within};
@@ -22,7 +22,7 @@ pub(crate) enum ModelCommand {
     ///
     /// Closed forms for the words of `hitless sim collective`. The link is the cable of a host.
     #[command(allow_negative_numbers = true)]
-    Collective(Box<CollectiveWords>),
+    Collective(Box<CollectiveModelArgs>),
 
     /// Compute what HPCC does to windows and queues, what its telemetry costs, and whether an incast makes PFC pause.
     ///

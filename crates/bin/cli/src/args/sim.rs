@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+use super::CollectiveArgs;
 use super::replay::LevelArg;
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
@@ -34,6 +35,13 @@ pub(crate) enum SimCommand {
     /// Switches are set as each controller needs them. Every run is a scenario: --scenario prints it.
     #[command(allow_negative_numbers = true)]
     Cc(CcArgs),
+
+    /// What a bad cable costs a collective: remedies beside each other, iteration by iteration.
+    ///
+    /// The first line is the answer. Each run is a scenario: --scenario prints it. `hitless model collective` answers the same
+    /// question at once, in closed forms.
+    #[command(allow_negative_numbers = true)]
+    Collective(Box<CollectiveArgs>),
 
     /// A graph of transfers from a file of another simulator, as CSV for `work = "file"`.
     ///
@@ -76,6 +84,10 @@ pub(crate) struct RunArgs {
     /// Simulate every iteration of a collective, also those that nothing distinguishes from the one before. The result is the same.
     #[arg(long)]
     pub exact: bool,
+
+    /// Write a page there: iterations of collectives over time, their tail, the accused links.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 
     /// Record every TCP connection there, an empty or absent folder; `hitless replay` runs them again.
     #[arg(long, value_name = "DIR")]

@@ -1,18 +1,28 @@
 //! `hitless model collective`.
 
 use collective::CollectiveShape;
-use results::remedies::{ModelAnswer, RemedySettings, model_text};
+use results::remedies::{self, ModelAnswer, RemedySettings, model_text};
 use units::Span;
 
-use crate::args::CollectiveWords;
+use crate::args::{CollectiveModelArgs, CollectiveWords};
 use crate::output::{CommandResult, Failure, print};
+use crate::terminal::{TerminalProgress, jobs};
 
 /// Longest time of a setting; no network takes so long.
 const LONGEST: Span = Span::from_ms(3_600_000);
 
-pub(super) fn run(words: &CollectiveWords, json: bool) -> CommandResult {
-    let answer = ModelAnswer::new(&settings(words)?).map_err(Failure::Usage)?;
-    print(json, &answer, || model_text(&answer))
+pub(super) fn run(args: &CollectiveModelArgs, json: bool) -> CommandResult {
+    let settings = settings(&args.words)?;
+    let answer = ModelAnswer::new(&settings).map_err(Failure::Usage)?;
+    let Some(iterations) = args.simulate else { return print(json, &answer, || model_text(&answer)) };
+    let settings = RemedySettings { iterations: iterations.into(), seed: args.seed, ..settings };
+    settings.check().map_err(Failure::Usage)?;
+    let terminal = TerminalProgress::of_runs();
+    let simulated = remedies::compare(&settings, jobs(args.jobs), &terminal);
+    terminal.finish();
+    let answer = answer.beside(simulated.map_err(Failure::Outside)?);
+    print(json, &answer, || model_text(&answer))?;
+    if terminal.stopped() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// Settings from the command line, for one iteration.
@@ -48,6 +58,7 @@ pub(crate) fn settings(words: &CollectiveWords) -> Result<RemedySettings, Failur
         barrier: !words.no_barrier,
         compute: words.compute,
         iterations: 1,
+        exact: false,
         seed: 1,
     })
 }

@@ -3,6 +3,7 @@
 //! A run writes its files when it ends, whichever ends first; what is printed and the summary come from all of them, in
 //! the order of points and seeds, so that nothing depends on how many ran at once.
 
+mod page;
 mod record;
 mod runs;
 
@@ -18,6 +19,7 @@ use crate::args::RunArgs;
 use crate::output::{CommandResult, Failure, print, say};
 use crate::results::write_file;
 use crate::terminal::{TerminalProgress, jobs};
+use page::TraceSet;
 use record::RunRecord;
 use runs::{PointRun, RunSet};
 
@@ -37,6 +39,9 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
         let wrong = |error| Failure::Usage(format!("--out {}: {error}", folder.display()));
         std::fs::create_dir_all(folder).map_err(wrong)?;
     }
+    if let Some(path) = &args.html {
+        TraceSet::check(path, &scenario)?;
+    }
     let level = args.record_level.into();
     let record = args.record.as_deref().map(|folder| RunRecord { folder, level });
     if let Some(record) = &record {
@@ -46,7 +51,8 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
         say(&format!("warning: {warning}"));
     }
     let terminal = TerminalProgress::of_shares();
-    let runs = RunSet::new(&terminal, args.out.as_deref(), record, all.len());
+    let traces = args.html.as_ref().map(|_| TraceSet::default());
+    let runs = RunSet::new(&terminal, args.out.as_deref(), record, all.len()).with_traces(traces.as_ref());
     let results = parallel::map(&all, jobs(args.jobs), |run| runs.carry_out(run));
     terminal.finish();
     if let Some(record) = record.filter(|_| terminal.stopped()) {
@@ -63,6 +69,9 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
     let summaries: Vec<_> = scenario.points.iter().map(&mut summary).collect();
     if let Some(folder) = &args.out {
         write_summary(folder, &summaries)?;
+    }
+    if let Some((path, traces)) = args.html.as_deref().zip(traces) {
+        traces.write(path, &command, &scenario, &summaries)?;
     }
     print(json, &summaries, || describe(&scenario, &summaries, &terminal))?;
     if summaries.iter().all(|point| point.missing_seeds.is_empty()) { Ok(()) } else { Err(Failure::Interrupted) }
@@ -113,16 +122,7 @@ fn command(args: &RunArgs) -> String {
     if let Some(seeds) = &args.seeds {
         words.extend(["--seeds".to_owned(), seeds.to_string()]);
     }
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes a word for a shell if necessary.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    words.iter().map(|word| super::quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 fn of_point<'a>(point: &'a SweepPoint, args: &RunArgs) -> Vec<PointRun<'a>> {

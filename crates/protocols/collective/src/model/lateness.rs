@@ -37,7 +37,9 @@ impl LatenessCurve {
         }
         // All of them one after the other are the most; in lock step fewer count, and the levels are finer.
         let most = losses + 8.0 * losses.sqrt() + 6.0;
-        let mut together = if period.idle_us > 0.0 { most.min(8.0) } else { most };
+        let steps = f64::from(period.steps.max(1));
+        let behind = (losses / steps * recovery.lag_us - period.idle_us).max(0.0) * steps / largest;
+        let mut together = if period.idle_us > 0.0 { most.min(8.0 + 1.5 * behind) } else { most };
         loop {
             let curve = Self::up_to(largest * together, recovery, load, period);
             if together >= most || curve.chances.iter().sum::<f64>() > COMPLETE {
@@ -51,12 +53,13 @@ impl LatenessCurve {
     fn up_to(range: f64, recovery: &RecoveryTimes, load: &CableLoad, period: StepPeriod) -> Self {
         let steps = period.steps.max(1);
         let levels = LEVELS[usize::from(steps > 1) + usize::from(steps > 300)];
-        // The cable catches up by whole levels, or the error would grow with each step.
-        let idle = (period.idle_us * levels as f64 / range).ceil();
-        let unit = if idle > 0.0 { period.idle_us / idle } else { range / levels as f64 };
+        // The cable catches up by whole levels, or the error would grow with each step; where levels are that coarse, by a part of
+        // one on average.
+        let idle = (period.idle_us * levels as f64 / range).floor();
+        let unit = if idle >= 1.0 { period.idle_us / idle } else { range / levels as f64 };
         let levels = (range / unit).ceil() as usize;
         let step = StepDelays::new(recovery, load, steps, (unit, levels));
-        let idle = idle as usize;
+        let idle = period.idle_us / unit;
         // Chance that nothing was later than a level so far: the largest A is found by its distribution function.
         let (mut chances, mut before) = (Vec::new(), 0.0);
         for limit in 0..levels {
@@ -134,7 +137,8 @@ impl StepDelays {
     }
 
     /// Chance that no chunk of all steps is later than `limit` levels.
-    fn stays_below(&self, limit: usize, steps: u32, lap: u32, idle: usize) -> f64 {
+    fn stays_below(&self, limit: usize, steps: u32, lap: u32, idle: f64) -> f64 {
+        let (whole, part) = ((idle + 1e-9).floor() as usize, (idle - (idle + 1e-9).floor()).max(0.0));
         if steps == 1 {
             return self.chunk[..=limit].iter().sum();
         }
@@ -154,7 +158,9 @@ impl StepDelays {
                         continue;
                     }
                     chunk[from + delay] += share * chance;
-                    next[(from + behind).saturating_sub(idle).min(limit)] += share * chance;
+                    let behind = (from + behind).saturating_sub(whole);
+                    next[behind.min(limit)] += share * chance * (1.0 - part);
+                    next[behind.saturating_sub(1).min(limit)] += share * chance * part;
                 }
             }
             lag = next;

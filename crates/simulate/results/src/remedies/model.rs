@@ -4,7 +4,8 @@ use chart::table::{Align, Table, thousands};
 use collective::model::{CollectiveModel, Remedy, RemedyOutlook};
 use serde::Serialize;
 
-use super::{RemedySettings, networks};
+use super::compare::RemedyComparison;
+use super::{RemedySettings, networks, text};
 
 /// Output of `--json` for the model of a collective.
 #[derive(Debug, Serialize)]
@@ -27,20 +28,22 @@ pub struct ModelAnswer {
     messages: u64,
     open_tails: u64,
     remedies: Vec<RemedyAnswer>,
+    /// A simulation of the same, if one was asked for.
+    simulated: Option<RemedyComparison>,
 }
 
 #[derive(Debug, Serialize)]
-struct RemedyAnswer {
+pub struct RemedyAnswer {
     remedy: String,
     timeout_us: f64,
     losses: f64,
     timeouts: f64,
     /// Iterations for each timeout; `None` if there are none.
-    one_stall_in: Option<f64>,
+    pub(super) one_stall_in: Option<f64>,
     late_share: f64,
     mean_us: f64,
     /// The mean over that without losses, less 1.
-    mean_later_share: f64,
+    pub(super) mean_later_share: f64,
     lateness_us: ModelLateness,
 }
 
@@ -76,7 +79,14 @@ impl ModelAnswer {
             messages: load.messages,
             open_tails: load.open_tails,
             remedies: settings.remedies.iter().map(|remedy| RemedyAnswer::new(settings, &model, *remedy)).collect(),
+            simulated: None,
         })
+    }
+
+    /// The same beside a simulation.
+    #[must_use]
+    pub fn beside(self, simulated: RemedyComparison) -> Self {
+        Self { simulated: Some(simulated), ..self }
     }
 
     fn of(&self, remedy: Remedy) -> Option<&RemedyAnswer> {
@@ -84,7 +94,7 @@ impl ModelAnswer {
     }
 
     /// The answer in one sentence.
-    fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let Self { loss, link, without_loss_us, .. } = self;
         let Some(first) = self.of(Remedy::Nothing).or(self.remedies.first()) else { return String::new() };
         let name = if first.remedy == "none" { String::new() } else { format!("with {} ", first.remedy) };
@@ -106,7 +116,7 @@ impl ModelAnswer {
 }
 
 impl RemedyAnswer {
-    fn new(settings: &RemedySettings, model: &CollectiveModel, remedy: Remedy) -> Self {
+    pub(super) fn new(settings: &RemedySettings, model: &CollectiveModel, remedy: Remedy) -> Self {
         let setting = settings.setting(remedy);
         let outlook = model.outlook(&setting);
         let RemedyOutlook { losses, timeouts, late_share, mean_us, .. } = outlook;
@@ -159,10 +169,12 @@ pub fn model_text(answer: &ModelAnswer) -> String {
             time(row.lateness_us.p999),
         ]);
     }
+    let simulated =
+        answer.simulated.as_ref().map(|simulated| format!("\n\nsimulated\n{}", text::table(&simulated.remedies)));
     format!(
         "{}\n\n{pattern}, {algorithm}, {ranks} ranks, {} B: {} without losses, {:.1} GB/s on the bus\n\
          {} packets in {} messages cross the link in an iteration; nothing follows {}\n\n{table}\
-         losses and timeouts are those that the transport has in an iteration",
+         losses and timeouts are those that the transport has in an iteration{}",
         answer.sentence(),
         thousands(answer.size),
         time(answer.without_loss_us),
@@ -170,11 +182,12 @@ pub fn model_text(answer: &ModelAnswer) -> String {
         thousands(*packets),
         thousands(*messages),
         if *open_tails == 1 { "the last of them".into() } else { format!("{open_tails} of them") },
+        simulated.unwrap_or_default().trim_end(),
     )
 }
 
 /// Microseconds in the unit that people would choose.
-fn time(us: f64) -> String {
+pub(super) fn time(us: f64) -> String {
     match us {
         0.0 => "0".into(),
         ..1e3 => format!("{us:.1} µs"),
@@ -183,12 +196,12 @@ fn time(us: f64) -> String {
     }
 }
 
-fn round(value: f64) -> String {
+pub(super) fn round(value: f64) -> String {
     let digits = 10_f64.powf((value.log10().floor() - 2.0).max(0.0));
     if value < 1e15 { thousands(((value / digits).round() * digits) as u64) } else { format!("{value:.0e}") }
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".into(),
         percent if percent >= 1_000.0 => format!("{} %", round(percent)),

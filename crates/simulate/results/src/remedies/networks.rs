@@ -22,14 +22,14 @@ units::named!(NetworkShape, "one-switch, leaf-spine or fat-tree",
 
 /// Hosts of the ranks, in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RankPlacement {
+pub enum RankOrder {
     /// Neighbours in rank are neighbours in the network.
     AsGiven,
     /// Round robin over leaves.
     Spread,
 }
 
-units::named!(RankPlacement, "as-given or spread",
+units::named!(RankOrder, "as-given or spread",
     "as-given" => Self::AsGiven,
     "spread" => Self::Spread,
 );
@@ -88,8 +88,8 @@ fn hosts(settings: &RemedySettings) -> Vec<u32> {
         ModelTopology::FatTree { k } => k / 2,
     };
     match settings.placement {
-        RankPlacement::AsGiven => (0..ranks).collect(),
-        RankPlacement::Spread => {
+        RankOrder::AsGiven => (0..ranks).collect(),
+        RankOrder::Spread => {
             let mut hosts: Vec<u32> = (0..ranks).collect();
             hosts.sort_by_key(|host| (host % per_switch, host / per_switch));
             hosts
@@ -164,8 +164,8 @@ pub fn scenario_text(settings: &RemedySettings, remedy: Remedy) -> String {
         write!(out, "work = \"collective\"\npattern = \"{}\"\nalgorithm = \"{}\"\n", shape.pattern, shape.algorithm);
     let names: Vec<String> = hosts(settings).iter().map(|host| format!("\"h{host}\"")).collect();
     let _ = match settings.placement {
-        RankPlacement::AsGiven => writeln!(out, "ranks = \"h0..h{}\"", ranks - 1),
-        RankPlacement::Spread => writeln!(out, "ranks = [{}]", names.join(", ")),
+        RankOrder::AsGiven => writeln!(out, "ranks = \"h0..h{}\"", ranks - 1),
+        RankOrder::Spread => writeln!(out, "ranks = [{}]", names.join(", ")),
     };
     let _ = write!(out, "size = {}\nchannels = {}\npieces = {}\n", shape.size, shape.channels, shape.pieces);
     let _ = write!(

@@ -9,6 +9,7 @@ use scenario::SweepPoint;
 use sim::net::NetworkSetup;
 use units::{Progress, Span, Time};
 
+use super::page::TraceSet;
 use super::record::RunRecord;
 use crate::output::Failure;
 use crate::terminal::TerminalProgress;
@@ -51,6 +52,7 @@ pub(super) struct RunSet<'a> {
     out: Option<&'a Path>,
     record: Option<RunRecord<'a>>,
     all: usize,
+    traces: Option<&'a TraceSet>,
     failure: Mutex<Option<Failure>>,
     progress: Mutex<RunsProgress>,
 }
@@ -72,7 +74,12 @@ impl<'a> RunSet<'a> {
         all: usize,
     ) -> Self {
         let (failure, progress) = (Mutex::new(None), Mutex::new(RunsProgress::default()));
-        Self { terminal, out, record, all, failure, progress }
+        Self { terminal, out, record, all, traces: None, failure, progress }
+    }
+
+    /// The same, which keeps what a page shows.
+    pub(super) fn with_traces(self, traces: Option<&'a TraceSet>) -> Self {
+        Self { traces, ..self }
     }
 
     pub(super) fn carry_out(&self, run: &PointRun<'_>) -> RunResult {
@@ -104,6 +111,9 @@ impl<'a> RunSet<'a> {
             None => sim::net::run(run.setup(), progress).map_err(|error| outside(&error))?,
         };
         let digest = RunDigest::of(run.point, &outcome);
+        if let Some(traces) = self.traces {
+            traces.keep(run, &outcome);
+        }
         if outcome.interrupted {
             return Ok(RunResult::Partial(digest));
         }
