@@ -180,7 +180,7 @@ impl CollectiveModel {
     /// The steps of the lossy cable: how many messages follow each other, and how long it is idle between two.
     fn period(&self) -> StepPeriod {
         let load = self.load();
-        let is_ring = self.shape.algorithm == crate::Algorithm::Ring
+        let is_ring = self.shape.algorithm == crate::CollectiveAlgorithm::Ring
             && !matches!(self.shape.pattern, CollectivePattern::Broadcast | CollectivePattern::Pipeline);
         if !is_ring {
             return StepPeriod { steps: 1, lap: 0, idle_us: 0.0 };

@@ -1,6 +1,6 @@
 //! Transfers of a collective of a trace: those of our patterns.
 
-use collective::{Algorithm, CollectivePattern, CollectiveShape, GraphTransfer, TransferPlan};
+use collective::{CollectiveAlgorithm, CollectivePattern, CollectiveShape, GraphTransfer, TransferPlan};
 
 /// Collectives of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) fn pieces(kind: CollectiveKind, members: u32, bytes: u64) -> Vec<Coll
     let algorithm = pattern.usual_algorithm();
     let plan = TransferPlan::of(&CollectiveShape { pattern, algorithm, ranks: members, size, channels: 1, pieces: 1 });
     // Round a ring, a rank has everything with its last piece; elsewhere all that it receives counts.
-    let is_ring = algorithm == Algorithm::Ring && pattern != CollectivePattern::Broadcast;
+    let is_ring = algorithm == CollectiveAlgorithm::Ring && pattern != CollectivePattern::Broadcast;
     let last = (0..plan.transfers()).map(|id| plan.transfer(id).step).max().unwrap_or_default();
     let piece = |(id, transfer): (u32, GraphTransfer)| CollectivePiece {
         is_last: !is_ring || plan.transfer(id).step == last,

@@ -22,7 +22,7 @@ use units::{Prob, Rate, Span};
 pub use compare::{RemedyComparison, RemedyRun, compare};
 pub use model::{ModelAnswer, model_text};
 pub use networks::{NetworkShape, RankOrder, scenario_text};
-pub use page::{IterationTrace, PageJob, PageOrigin, iterations_page};
+pub use page::{IterationOrigin, IterationTrace, PageJob, iterations_page};
 pub use text::describe;
 
 /// Settings of a comparison.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use collective::model::Remedy;
-use collective::{Algorithm, CollectivePattern};
+use collective::{CollectiveAlgorithm, CollectivePattern};
 use results::remedies::{NetworkShape, RankOrder};
 use units::{Bytes, Prob, Rate, Span, whole_within};
 
@@ -72,7 +72,7 @@ pub(crate) struct CollectiveWords {
 
     /// ring, halving-doubling, halving-doubling-farthest, tree or direct [default: ring; of all-to-all direct].
     #[arg(long)]
-    pub algorithm: Option<Algorithm>,
+    pub algorithm: Option<CollectiveAlgorithm>,
 
     /// Rings or trees side by side, each with its share of the bytes.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_within::<u16>(1..=64))]

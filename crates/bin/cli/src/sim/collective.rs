@@ -1,7 +1,7 @@
 //! `hitless sim collective`.
 
 use results::remedies::{
-    self, ModelAnswer, PageJob, PageOrigin, RemedyComparison, RemedySettings, iterations_page, scenario_text,
+    self, IterationOrigin, ModelAnswer, PageJob, RemedyComparison, RemedySettings, iterations_page, scenario_text,
 };
 
 use crate::args::CollectiveArgs;
@@ -72,7 +72,7 @@ fn page(settings: &RemedySettings, comparison: &RemedyComparison, command: &str)
     let jobs: Vec<PageJob<'_>> = runs.map(|run| PageJob { trace: &run.trace, summary: &run.collective }).collect();
     let first = settings.remedies.first().copied().unwrap_or(collective::model::Remedy::Nothing);
     let scenario = scenario_text(settings, first);
-    iterations_page(&jobs, PageOrigin { answer: &comparison.answer, command, scenario: &scenario })
+    iterations_page(&jobs, IterationOrigin { answer: &comparison.answer, command, scenario: &scenario })
 }
 
 /// The command line as it was typed.

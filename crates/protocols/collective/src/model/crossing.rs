@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::ModelNetwork;
 use crate::plan::TransferPlan;
-use crate::shape::{Algorithm, CollectivePattern, CollectiveShape};
+use crate::shape::{CollectiveAlgorithm, CollectivePattern, CollectiveShape};
 
 /// Messages of one rank in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,9 @@ impl CableLoad {
     ) -> Self {
         let mut load = match shape.algorithm {
             // A ring has many alike.
-            Algorithm::Ring if !matches!(shape.pattern, CollectivePattern::Broadcast | CollectivePattern::Pipeline) => {
+            CollectiveAlgorithm::Ring
+                if !matches!(shape.pattern, CollectivePattern::Broadcast | CollectivePattern::Pipeline) =>
+            {
                 Self::of_ring(shape, network)
             }
             _ => Self::counted(shape, network, rank, sends),

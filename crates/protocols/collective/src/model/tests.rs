@@ -1,5 +1,5 @@
 use super::*;
-use crate::shape::Algorithm;
+use crate::shape::CollectiveAlgorithm;
 
 /// One switch at 100G, 500 ns a cable, 300 ns a switch, 4,096 B of payload.
 fn network(ranks: u32) -> ModelNetwork {
@@ -15,7 +15,13 @@ fn network(ranks: u32) -> ModelNetwork {
     }
 }
 
-fn model(pattern: CollectivePattern, algorithm: Algorithm, ranks: u32, size: u64, pieces: u32) -> CollectiveModel {
+fn model(
+    pattern: CollectivePattern,
+    algorithm: CollectiveAlgorithm,
+    ranks: u32,
+    size: u64,
+    pieces: u32,
+) -> CollectiveModel {
     let shape = CollectiveShape { pattern, algorithm, ranks, size, channels: 1, pieces };
     let network = network(ranks);
     CollectiveModel { shape, network, rank: 0, sends: true, loss: 1e-3, per_transfer: false, barrier: true }
@@ -23,7 +29,7 @@ fn model(pattern: CollectivePattern, algorithm: Algorithm, ranks: u32, size: u64
 
 fn ring(ranks: u32, packets: u64, loss: f64) -> CollectiveModel {
     let size = u64::from(ranks) * packets * 4_096;
-    CollectiveModel { loss, ..model(CollectivePattern::AllReduce, Algorithm::Ring, ranks, size, 1) }
+    CollectiveModel { loss, ..model(CollectivePattern::AllReduce, CollectiveAlgorithm::Ring, ranks, size, 1) }
 }
 
 fn setting(remedy: Remedy) -> RemedySetting {
@@ -42,7 +48,7 @@ fn close(ours: f64, expected: f64, tolerance: f64) {
 
 #[test]
 fn times_without_loss_are_those_of_the_closed_forms() {
-    use Algorithm::{Direct, HalvingNearest, Ring, Tree};
+    use CollectiveAlgorithm::{Direct, HalvingNearest, Ring, Tree};
     use CollectivePattern::{AllGather, AllReduce, AllToAll, ReduceScatter};
     let time = |pattern, algorithm, ranks, size, pieces| model(pattern, algorithm, ranks, size, pieces).time_us();
     for (pattern, algorithm, pieces, expected) in [
@@ -61,7 +67,7 @@ fn times_without_loss_are_those_of_the_closed_forms() {
 
 #[test]
 fn a_ring_over_leaves_takes_the_sum_of_its_hops() {
-    let shape = model(CollectivePattern::AllReduce, Algorithm::Ring, 64, 16 << 20, 1);
+    let shape = model(CollectivePattern::AllReduce, CollectiveAlgorithm::Ring, 64, 16 << 20, 1);
     let leaves = ModelNetwork { topology: ModelTopology::LeafSpine { hosts_per_leaf: 8 }, ..network(64) };
     close(CollectiveModel { network: leaves, ..shape.clone() }.time_us(), 2_938.0, 1e-3);
     let pods = ModelNetwork { topology: ModelTopology::FatTree { k: 8 }, ..network(64) };
@@ -70,7 +76,8 @@ fn a_ring_over_leaves_takes_the_sum_of_its_hops() {
 
 #[test]
 fn timeouts_are_tails_and_packets_lost_twice() {
-    let ring = CollectiveModel { loss: 1e-3, ..model(CollectivePattern::AllReduce, Algorithm::Ring, 8, 1 << 20, 1) };
+    let ring =
+        CollectiveModel { loss: 1e-3, ..model(CollectivePattern::AllReduce, CollectiveAlgorithm::Ring, 8, 1 << 20, 1) };
     assert_eq!(ring.load(), CableLoad { bytes: 14 << 17, packets: 448, messages: 14, open_tails: 1 });
     close(ring.outlook(&setting(Remedy::Nothing)).timeouts, 1.448e-3, 1e-9);
     let apart = CollectiveModel { per_transfer: true, ..ring.clone() };
@@ -78,9 +85,9 @@ fn timeouts_are_tails_and_packets_lost_twice() {
     let going_on = CollectiveModel { barrier: false, ..ring.clone() };
     close(going_on.outlook(&setting(Remedy::Nothing)).timeouts, 4.48e-4, 1e-9);
     close(ring.outlook(&setting(Remedy::Dummies)).timeouts, 4.48e-4 + 1e-9, 1e-9);
-    let halving = model(CollectivePattern::AllReduce, Algorithm::HalvingNearest, 8, 1 << 20, 1);
+    let halving = model(CollectivePattern::AllReduce, CollectiveAlgorithm::HalvingNearest, 8, 1 << 20, 1);
     assert_eq!((halving.load().messages, halving.load().open_tails), (6, 5));
-    let direct = model(CollectivePattern::AllToAll, Algorithm::Direct, 8, 1 << 20, 1);
+    let direct = model(CollectivePattern::AllToAll, CollectiveAlgorithm::Direct, 8, 1 << 20, 1);
     assert_eq!((direct.load().packets, direct.load().open_tails), (7 * 32, 7));
 }
 

@@ -9,15 +9,17 @@
 //! | chain, and there and back | (n − 1)(p + α) + (c − 1)p, p = W/c; 2(n − 1)(p + α) + (c − 1)p |
 
 use super::ModelNetwork;
-use crate::shape::{Algorithm, CollectivePattern, CollectiveShape};
+use crate::shape::{CollectiveAlgorithm, CollectivePattern, CollectiveShape};
 
 pub(super) fn without_loss(shape: &CollectiveShape, network: &ModelNetwork) -> f64 {
     match (shape.algorithm, shape.pattern) {
-        (Algorithm::Ring, CollectivePattern::Broadcast | CollectivePattern::Pipeline) => chain(shape, network),
-        (Algorithm::Ring, _) => ring(shape, network),
-        (Algorithm::HalvingNearest | Algorithm::HalvingFarthest, _) => halving(shape, network),
-        (Algorithm::Tree, _) => trees(shape, network),
-        (Algorithm::Direct, _) => direct(shape, network),
+        (CollectiveAlgorithm::Ring, CollectivePattern::Broadcast | CollectivePattern::Pipeline) => {
+            chain(shape, network)
+        }
+        (CollectiveAlgorithm::Ring, _) => ring(shape, network),
+        (CollectiveAlgorithm::HalvingNearest | CollectiveAlgorithm::HalvingFarthest, _) => halving(shape, network),
+        (CollectiveAlgorithm::Tree, _) => trees(shape, network),
+        (CollectiveAlgorithm::Direct, _) => direct(shape, network),
     }
 }
 
@@ -60,7 +62,7 @@ fn halving(shape: &CollectiveShape, network: &ModelNetwork) -> f64 {
         // The first step of a reduction exchanges half of the bytes.
         let bytes = shape.size as f64 / f64::from(1_u32 << (round + 1));
         let distance = match shape.algorithm {
-            Algorithm::HalvingFarthest => shape.ranks >> (round + 1),
+            CollectiveAlgorithm::HalvingFarthest => shape.ranks >> (round + 1),
             _ => 1 << round,
         };
         let channels = f64::from(shape.channels);

@@ -47,14 +47,14 @@ pub struct PageJob<'a> {
 
 /// What else stands on a page.
 #[derive(Clone, Copy, Debug)]
-pub struct PageOrigin<'a> {
+pub struct IterationOrigin<'a> {
     /// The answer in one sentence.
     pub answer: &'a str,
     pub command: &'a str,
     pub scenario: &'a str,
 }
 
-pub fn iterations_page(jobs: &[PageJob<'_>], origin: PageOrigin<'_>) -> String {
+pub fn iterations_page(jobs: &[PageJob<'_>], origin: IterationOrigin<'_>) -> String {
     let mut palette = Palette::default();
     let main = [
         section("iterations", "Iterations", &over_time(jobs).figure("over-time", &mut palette)),
@@ -78,7 +78,7 @@ fn section(id: &str, title: &str, body: &str) -> String {
     format!("<section id=\"{id}\">\n<h2>{title}</h2>\n{body}</section>\n")
 }
 
-fn again(origin: PageOrigin<'_>) -> String {
+fn again(origin: IterationOrigin<'_>) -> String {
     let scenario = escape(origin.scenario);
     format!(
         "{}<details>\n<summary>The scenario</summary>\n<pre><code>{scenario}</code></pre>\n</details>\n",

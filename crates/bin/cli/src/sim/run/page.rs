@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use results::flows::FlowSummary;
-use results::remedies::{IterationTrace, PageJob, PageOrigin, iterations_page};
+use results::remedies::{IterationOrigin, IterationTrace, PageJob, iterations_page};
 use scenario::Scenario;
 use serde::Serialize;
 use sim::net::NetworkOutcome;
@@ -67,7 +67,7 @@ impl TraceSet {
         let answer = format!("{late} of {all} iterations are late.");
         let page = iterations_page(
             &jobs,
-            PageOrigin { answer: &answer, command: &format!("{command} --html FILE"), scenario: &text },
+            IterationOrigin { answer: &answer, command: &format!("{command} --html FILE"), scenario: &text },
         );
         write_file("--html", path, |out| out.write_all(page.as_bytes()))
     }
