@@ -22,9 +22,8 @@ impl CollectedSegment {
         finding: &SegmentFinding,
         unlisted: &mut UnlistedEvents,
     ) -> Vec<CollectorEvent> {
-        let length = self.length;
         finding.losses.iter().for_each(|lost| self.count(lost));
-        let due = self.recall.on_losses(now, length, &finding.losses);
+        let due = self.recall.on_losses(now, self.length, &finding.losses);
         let mut news = self.lines(&due, unlisted);
         for late in &finding.late {
             let (due, taken_back, cause) = self.recall.take_back(late);
