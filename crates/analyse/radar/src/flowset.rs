@@ -34,7 +34,7 @@ pub use shape::{FlowsetMismatch, FlowsetShape};
 pub use single::DecodedFlowset;
 
 use key::{WORDS, WORDS_V4};
-use shape::Hashing;
+use shape::{CellPlaces, Hashing};
 
 /// Words that only IPv6 has.
 type High = [u64; WORDS - WORDS_V4];
@@ -49,6 +49,8 @@ pub struct Flowset {
     /// FlowCount and PacketCount. Most packets touch only the latter, so they lie close together.
     flow_counts: Vec<u32>,
     packet_counts: Vec<u32>,
+    /// Bytes beside packets; empty if nobody wants them.
+    byte_counts: Vec<u64>,
     flows: u64,
     packets: u64,
     /// Sums over flows, and over packets, of the flow's hash.
@@ -66,11 +68,18 @@ impl Flowset {
             high: Vec::new(),
             flow_counts: vec![0; cells],
             packet_counts: vec![0; cells],
+            byte_counts: Vec::new(),
             flows: 0,
             packets: 0,
             flow_check: 0,
             packet_check: 0,
         }
+    }
+
+    /// A flowset that counts the bytes of each flow, too. They stay at the switch: [`to_bytes`](Self::to_bytes) leaves
+    /// them out, since only a decoder that needs no neighbour gets them right.
+    pub fn with_bytes(shape: FlowsetShape) -> Self {
+        Self { byte_counts: vec![0; shape.cells()], ..Self::new(shape) }
     }
 
     pub fn shape(&self) -> &FlowsetShape {
@@ -97,6 +106,7 @@ impl Flowset {
         self.high.clear();
         self.flow_counts.fill(0);
         self.packet_counts.fill(0);
+        self.byte_counts.fill(0);
         (self.flows, self.packets, self.flow_check, self.packet_check) = (0, 0, 0, 0);
     }
 
@@ -109,16 +119,33 @@ impl Flowset {
     /// Adds packets of a flow.
     #[inline]
     pub fn add(&mut self, flow: &FlowKey, packets: u32) {
+        self.count(flow, packets);
+    }
+
+    /// A packet of this flow and of so many bytes has passed.
+    #[inline]
+    pub fn insert_sized(&mut self, flow: &FlowKey, bytes: u32) {
+        for at in self.count(flow, 1).iter() {
+            if let Some(count) = self.byte_counts.get_mut(at) {
+                *count = count.wrapping_add(bytes.into());
+            }
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, flow: &FlowKey, packets: u32) -> CellPlaces {
         let hash = self.hashing.of(flow);
         if !self.filter_has(hash) {
             self.admit(flow, hash);
         }
         self.packets = self.packets.wrapping_add(packets.into());
         self.packet_check = self.packet_check.wrapping_add(hash.wrapping_mul(packets.into()));
-        for at in self.hashing.places(hash).iter() {
+        let places = self.hashing.places(hash);
+        for at in places.iter() {
             let count = &mut self.packet_counts[at];
             *count = count.wrapping_add(packets);
         }
+        places
     }
 
     /// True if the flow filter has the flow, or bits that look like it.
@@ -168,6 +195,8 @@ impl Flowset {
         };
         add(&mut self.flow_counts, &other.flow_counts);
         add(&mut self.packet_counts, &other.packet_counts);
+        let bytes = self.byte_counts.iter_mut().zip(&other.byte_counts);
+        bytes.for_each(|(ours, count)| *ours = ours.wrapping_add(*count));
         self.flows = self.flows.wrapping_add(other.flows);
         self.packets = self.packets.wrapping_add(other.packets);
         self.flow_check = self.flow_check.wrapping_add(other.flow_check);

@@ -20,6 +20,7 @@
 //! | [`compare::report`], [`delay::report`], [`acl::report`] | the answers as JSON, text and pages | |
 //! | [`slots`] | flows and their packets, slot by slot | §4.4.1 |
 //! | [`flowset`] | FlowRadar: every flow of a switch in fixed memory, decoded alone or with its neighbours | §4.4 |
+//! | [`flowmap`] | loops, blackholes and losses of flows, out of decoded counters | §4.6 |
 
 pub mod acl;
 pub mod causes;
@@ -27,6 +28,7 @@ pub mod clock_slack;
 pub mod compare;
 pub mod delay;
 pub mod digest;
+pub mod flowmap;
 pub mod flowset;
 mod form;
 pub mod loss;

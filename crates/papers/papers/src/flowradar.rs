@@ -7,7 +7,6 @@ mod equations;
 mod export;
 mod extra;
 mod fabric;
-mod flowmap;
 mod iblt;
 mod loops;
 mod losses;

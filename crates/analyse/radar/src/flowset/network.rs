@@ -235,7 +235,7 @@ impl<'a> FlowsetNetwork<'a> {
                 switch.found.push(SwitchFlow { flow, packets: alone.packets, hash });
             }
             let DecodedSwitch { table, candidates, .. } = switch;
-            table.take(&alone.key, &alone.places, alone.packets, alone.is_hole, add_to(candidates));
+            table.take(&alone.key, &alone.places, (alone.packets, 0), alone.is_hole, add_to(candidates));
         }
     }
 }

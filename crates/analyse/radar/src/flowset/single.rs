@@ -12,6 +12,8 @@ use super::table::{FlowsetTable, SingletonCell};
 pub struct DecodedFlowset {
     /// Decoded flows with their packets, in no particular order.
     pub flows: Vec<(FlowKey, u32)>,
+    /// Bytes of each of them, zero if the flowset does not count bytes.
+    pub bytes: Vec<u64>,
     /// The number of flows that could not be decoded. The decoded ones are right nevertheless.
     pub left: u64,
     /// The flow filter took a new flow for one it had, so packets of one are counted as those of others: the flows are right,
@@ -31,17 +33,19 @@ impl DecodedFlowset {
 impl Flowset {
     pub fn decode(&self) -> DecodedFlowset {
         let mut table = FlowsetTable::new(self);
-        let mut flows = Vec::with_capacity((self.flows as usize).min(table.len()));
+        let most = (self.flows as usize).min(table.len());
+        let (mut flows, mut bytes) = (Vec::with_capacity(most), Vec::with_capacity(most));
         let (mut flow_check, mut packet_check) = (0_u64, 0_u64);
-        peel(&mut table, |SingletonCell { key, hash, packets, .. }| {
+        peel(&mut table, |SingletonCell { key, hash, packets, bytes: of_flow, .. }| {
             flows.push((*key, *packets));
+            bytes.push(*of_flow);
             flow_check = flow_check.wrapping_add(*hash);
             packet_check = packet_check.wrapping_add(hash.wrapping_mul(u64::from(*packets)));
         });
         let all = table.has_no_flows() && flows.len() as u64 == self.flows && flow_check == self.flow_check;
         let left = if all { 0 } else { self.flows.saturating_sub(flows.len() as u64).max(1) };
         let overcounted = table.has_stray_packets() || (all && packet_check != self.packet_check);
-        DecodedFlowset { flows, left, overcounted }
+        DecodedFlowset { flows, bytes, left, overcounted }
     }
 }
 
@@ -59,7 +63,7 @@ pub(super) fn peel(table: &mut FlowsetTable, mut found: impl FnMut(&SingletonCel
         for (at, alone) in batch.drain(..) {
             // Another of its cells may have been in the same batch.
             if table.is_candidate(at) {
-                table.take(&alone.key, &alone.places, alone.packets, false, |at, is_candidate| {
+                table.take(&alone.key, &alone.places, (alone.packets, alone.bytes), false, |at, is_candidate| {
                     candidates.add(at, is_candidate)
                 });
                 found(&alone);

@@ -71,7 +71,7 @@ impl DecodedSwitch {
         self.found.push(lent);
         let places = self.table.hashing.places(hash);
         let Self { table, candidates, .. } = self;
-        table.take(&keys[lent.flow as usize], &places, lent.packets, false, add_to(candidates));
+        table.take(&keys[lent.flow as usize], &places, (lent.packets, 0), false, add_to(candidates));
     }
 
     /// A flow's hash at this switch.

@@ -13,6 +13,8 @@ struct FlowsetCell {
     low: [u64; WORDS_V4],
     flows: i32,
     packets: u32,
+    /// Zero where bytes are not counted.
+    bytes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +33,7 @@ pub(super) struct SingletonCell {
     pub hash: u64,
     pub places: CellPlaces,
     pub packets: u32,
+    pub bytes: u64,
     /// True if the flow was taken out without having been in.
     pub is_hole: bool,
 }
@@ -42,8 +45,10 @@ impl FlowsetTable {
             low: *low,
             flows: *flows as i32,
             packets: *packets,
+            bytes: 0,
         };
-        let cells = flowset.low.iter().zip(counts).map(cell).collect();
+        let mut cells: Vec<FlowsetCell> = flowset.low.iter().zip(counts).map(cell).collect();
+        cells.iter_mut().zip(&flowset.byte_counts).for_each(|(cell, bytes)| cell.bytes = *bytes);
         Self { hashing: flowset.hashing, cells, high: flowset.high.clone() }
     }
 
@@ -72,7 +77,8 @@ impl FlowsetTable {
         let key = FlowKey::from_words(words)?;
         let hash = self.hashing.of(&key);
         let places = self.hashing.places(hash);
-        let alone = SingletonCell { key, hash, places, packets: cell.packets, is_hole: cell.flows < 0 };
+        let alone =
+            SingletonCell { key, hash, places, packets: cell.packets, bytes: cell.bytes, is_hole: cell.flows < 0 };
         places.contains(at).then_some(alone)
     }
 
@@ -82,7 +88,7 @@ impl FlowsetTable {
         &mut self,
         key: &FlowKey,
         places: &CellPlaces,
-        packets: u32,
+        (packets, bytes): (u32, u64),
         is_hole: bool,
         mut then: impl FnMut(usize, bool),
     ) {
@@ -93,6 +99,7 @@ impl FlowsetTable {
             cell.low = [cell.low[0] ^ a, cell.low[1] ^ b];
             cell.flows = cell.flows.wrapping_sub(sign);
             cell.packets = cell.packets.wrapping_sub(packets);
+            cell.bytes = cell.bytes.wrapping_sub(bytes);
             then(at, cell.flows.unsigned_abs() == 1);
         }
         if !key.is_short() {

@@ -48,6 +48,26 @@ fn every_flow_is_told_with_its_packets() {
 }
 
 #[test]
+fn bytes_are_told_beside_packets_and_stay_at_the_switch() {
+    let mut flowset = Flowset::with_bytes(shape());
+    let sizes = |nth: u64| (0..=nth % 5).map(move |packet| 64 + (nth * 100 + packet) as u32);
+    (0..150).for_each(|nth| sizes(nth).for_each(|bytes| flowset.insert_sized(&key(nth), bytes)));
+    let decoded = flowset.decode();
+    assert!(decoded.is_complete());
+    let mut told: Vec<_> =
+        decoded.flows.iter().zip(decoded.bytes).map(|((key, count), sum)| (*key, *count, sum)).collect();
+    told.sort_unstable();
+    let truth = |nth| (key(nth), sizes(nth).count() as u32, sizes(nth).map(u64::from).sum());
+    let mut truth: Vec<(FlowKey, u32, u64)> = (0..150).map(truth).collect();
+    truth.sort_unstable();
+    assert_eq!(told, truth);
+    let read = Flowset::from_bytes(&flowset.to_bytes()).unwrap().decode();
+    assert!(read.is_complete() && read.bytes.iter().all(|bytes| *bytes == 0));
+    flowset.clear();
+    assert_eq!(flowset, Flowset::with_bytes(shape()));
+}
+
+#[test]
 fn flows_of_both_families_share_a_table() {
     let mut flowset = Flowset::new(FlowsetShape::new(4, 300, 20, 8_000, 1));
     let flows: Vec<_> = (0..100).flat_map(|nth| [(key(nth), 2), (key_v6(nth), 3)]).collect();

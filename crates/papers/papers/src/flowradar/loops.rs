@@ -13,8 +13,8 @@ use sim::topology::{NodeId, Topology};
 use sim::workload::{FlowSchedule, Workload, WorkloadFlow};
 use units::{Rate, Span, Time};
 
-use super::flowmap::{self, FlowmapThresholds, SlotView};
 use super::walk::{self, PathOrder, SLOT};
+use radar::flowmap::{self, FlowmapThresholds, SlotView};
 
 /// Payload of a packet that takes 5 ms at the rate of its flow: 625 bytes on the wire at 1 Mb/s.
 const PAYLOAD: u32 = 559;

@@ -9,9 +9,9 @@ use report::runner::{ComputedValues, Effort};
 use sim::topology::{NodeId, Topology};
 use units::Time;
 
-use super::flowmap::{Flowlet, FlowmapThresholds};
 use super::walk::{self, FlowsetCounts, PathOrder, SLOT};
 use crate::files;
+use radar::flowmap::{Flowlet, FlowmapThresholds};
 
 /// Settings that the thesis does not state.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use super::FlowmapThresholds;
 
 /// The flowlet of a flow that is passing a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flowlet {
+pub struct Flowlet {
     /// First and last slot with a packet.
     slots: Option<[u64; 2]>,
     sent: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Flowlet {
 
 impl Flowlet {
     /// The counters of a slot at both switches: zero if the flow was not seen, `None` if it could not be counted.
-    pub(crate) fn count(&mut self, slot: u64, upstream: Option<u32>, downstream: Option<u32>) {
+    pub fn count(&mut self, slot: u64, upstream: Option<u32>, downstream: Option<u32>) {
         if (upstream, downstream) == (Some(0), Some(0)) {
             return;
         }
@@ -36,7 +36,7 @@ impl Flowlet {
 
     /// Ends the flowlet if it is over by the end of this slot, and returns its slots, packets sent and packets lost. A
     /// flowlet that could not be counted has no packets.
-    pub(crate) fn end(&mut self, slot: u64, thresholds: &FlowmapThresholds) -> Option<([u64; 2], u64, u64)> {
+    pub fn end(&mut self, slot: u64, thresholds: &FlowmapThresholds) -> Option<([u64; 2], u64, u64)> {
         let slots = self.slots.filter(|[_, last]| slot >= last + u64::from(thresholds.flowlet_gap))?;
         let Self { sent, arrived, is_unclear, .. } = std::mem::take(self);
         (!is_unclear).then(|| (slots, sent, sent.saturating_sub(arrived)))

@@ -10,14 +10,14 @@ mod paths;
 
 use std::collections::BTreeMap;
 
-pub(super) use flowlets::Flowlet;
-pub(super) use paths::{blackholes, loops};
+pub use flowlets::Flowlet;
+pub use paths::{Blackhole, ForwardingLoop, blackholes, loops};
 
-use radar::flowset::FlowKey;
+use crate::flowset::FlowKey;
 
 /// Thresholds above which something is called a loop, a blackhole, a flowlet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct FlowmapThresholds {
+pub struct FlowmapThresholds {
     /// Two neighbours that both have at least this many times the packets that came to them send them to and fro. In
     /// longer cycles, which no right path has, any more packets than outside are a loop, as in the thesis.
     pub loop_factor: f64,
@@ -37,24 +37,24 @@ impl Default for FlowmapThresholds {
 }
 
 /// Packets of a flow at each switch that saw it in a slot; `None` where it was seen and could not be counted.
-pub(super) type SwitchCounts = BTreeMap<usize, Option<u32>>;
+pub type SwitchCounts = BTreeMap<usize, Option<u32>>;
 
 /// The switches that a flow should pass, first to last; empty if that is not known.
-pub(super) type SwitchPath<'a> = &'a dyn Fn(&FlowKey) -> Vec<usize>;
+pub type SwitchPath<'a> = &'a dyn Fn(&FlowKey) -> Vec<usize>;
 
 /// Flows and counters that switches saw in one slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SlotView {
+pub struct SlotView {
     flows: BTreeMap<FlowKey, SwitchCounts>,
 }
 
 impl SlotView {
     /// A switch saw a flow.
-    pub(super) fn add(&mut self, switch: usize, flow: FlowKey, packets: Option<u32>) {
+    pub fn add(&mut self, switch: usize, flow: FlowKey, packets: Option<u32>) {
         self.flows.entry(flow).or_default().insert(switch, packets);
     }
 
-    pub(super) fn flows(&self) -> impl Iterator<Item = (&FlowKey, &SwitchCounts)> {
+    pub fn flows(&self) -> impl Iterator<Item = (&FlowKey, &SwitchCounts)> {
         self.flows.iter()
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use radar::flowset::FlowKey;
+use crate::flowset::FlowKey;
 
 use super::{FlowmapThresholds, SlotView, SwitchCounts, SwitchPath};
 
 /// A flow that went round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ForwardingLoop {
+pub struct ForwardingLoop {
     pub flow: FlowKey,
     /// The switches of the cycle, by number.
     pub switches: Vec<usize>,
@@ -18,7 +18,7 @@ pub(crate) struct ForwardingLoop {
 
 /// A flow that ended where it should not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Blackhole {
+pub struct Blackhole {
     pub flow: FlowKey,
     /// The last switch that saw it, or all of it, and the one that did not.
     pub after: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Blackhole {
 }
 
 /// Flows whose switches form a cycle, in a network in which each switch has these neighbours.
-pub(crate) fn loops(
+pub fn loops(
     slot: &SlotView,
     neighbours: &[Vec<usize>],
     route: SwitchPath<'_>,
@@ -83,7 +83,7 @@ fn to_and_fro(
 }
 
 /// Flows that stopped on their way, or most of whose packets did.
-pub(crate) fn blackholes(slot: &SlotView, route: SwitchPath<'_>, thresholds: &FlowmapThresholds) -> Vec<Blackhole> {
+pub fn blackholes(slot: &SlotView, route: SwitchPath<'_>, thresholds: &FlowmapThresholds) -> Vec<Blackhole> {
     slot.flows().filter_map(|(flow, seen)| blackhole(flow, seen, &route(flow), thresholds)).collect()
 }
 

@@ -1,4 +1,4 @@
-use radar::packet::Flow;
+use crate::packet::Flow;
 
 use super::*;
 
