@@ -54,6 +54,11 @@ impl SlotView {
         self.flows.entry(flow).or_default().insert(switch, packets);
     }
 
+    /// Counts of a flow at the switches that saw it.
+    pub fn of(&self, flow: &FlowKey) -> Option<&SwitchCounts> {
+        self.flows.get(flow)
+    }
+
     pub fn flows(&self) -> impl Iterator<Item = (&FlowKey, &SwitchCounts)> {
         self.flows.iter()
     }

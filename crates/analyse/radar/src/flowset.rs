@@ -122,12 +122,12 @@ impl Flowset {
         self.count(flow, packets);
     }
 
-    /// A packet of this flow and of so many bytes has passed.
+    /// So many packets of this flow have passed, with so many bytes together.
     #[inline]
-    pub fn insert_sized(&mut self, flow: &FlowKey, bytes: u32) {
-        for at in self.count(flow, 1).iter() {
+    pub fn add_sized(&mut self, flow: &FlowKey, packets: u32, bytes: u64) {
+        for at in self.count(flow, packets).iter() {
             if let Some(count) = self.byte_counts.get_mut(at) {
-                *count = count.wrapping_add(bytes.into());
+                *count = count.wrapping_add(bytes);
             }
         }
     }

@@ -21,6 +21,7 @@
 //! | [`slots`] | flows and their packets, slot by slot | §4.4.1 |
 //! | [`flowset`] | FlowRadar: every flow of a switch in fixed memory, decoded alone or with its neighbours | §4.4 |
 //! | [`flowmap`] | loops, blackholes and losses of flows, out of decoded counters | §4.6 |
+//! | [`fabricmap`] | the same live, of a fabric whose switches report slot by slot | §4.6 |
 
 pub mod acl;
 pub mod causes;
@@ -28,6 +29,7 @@ pub mod clock_slack;
 pub mod compare;
 pub mod delay;
 pub mod digest;
+pub mod fabricmap;
 pub mod flowmap;
 pub mod flowset;
 mod form;
@@ -38,7 +40,7 @@ pub mod read;
 pub mod rolling;
 pub mod rounds;
 pub mod rule;
-mod scope;
+pub mod scope;
 pub mod segment;
 pub mod signature;
 pub mod slots;

@@ -7,6 +7,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use serde::Serialize;
+
 /// Sender and receiver of a packet: the 5-tuple. Ports are zero where a packet has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {
@@ -31,6 +33,23 @@ impl fmt::Display for Flow {
         };
         let (from, to) = (end(self.src, self.src_port), end(self.dst, self.dst_port));
         f.pad(&format!("{name} {from} > {to}"))
+    }
+}
+
+/// A flow as its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowFields {
+    src: IpAddr,
+    dst: IpAddr,
+    proto: u8,
+    src_port: u16,
+    dst_port: u16,
+}
+
+impl From<Flow> for FlowFields {
+    fn from(flow: Flow) -> Self {
+        let Flow { src, dst, protocol, src_port, dst_port } = flow;
+        Self { src, dst, proto: protocol, src_port, dst_port }
     }
 }
 

@@ -19,7 +19,7 @@ const NEVER_FORWARDED: u8 = 255;
 
 /// True if a packet stays on its link. `frame` is the frame that it was read from.
 #[inline]
-pub(crate) fn is_link_local(packet: &Packet, frame: &[u8], link: LinkType) -> bool {
+pub fn is_link_local(packet: &Packet, frame: &[u8], link: LinkType) -> bool {
     let flow = &packet.flow;
     match (flow.src, flow.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => stays_v4(src) || stays_v4(dst) || is_control(packet),

@@ -1,10 +1,12 @@
-//! Arbitrary bytes as digests, reports and answers of trails: no panic, no unbounded memory, no stall.
+//! Arbitrary bytes as digests, reports, answers of trails and recordings of flows: no panic, no unbounded memory, no stall.
 //!
 //! Targets, each a function of bytes that `fuzz/` calls, too. Their corpora are replayed, and then changed at random for a number of rounds;
 //! `HITLESS_FUZZ_ROUNDS=10000000 cargo test --release -p hitless-radar --test fuzz` goes on for longer.
 
 #[path = "targets/digest.rs"]
 mod digest;
+#[path = "targets/flow_map.rs"]
+mod flow_map;
 #[path = "targets/report.rs"]
 mod report;
 #[path = "targets/trail.rs"]
@@ -36,4 +38,14 @@ fn reports() {
 #[test]
 fn answers_of_trails() {
     fuzz(&corpus("trail"), 2_000, 100_000, trail::answer);
+}
+
+#[test]
+fn reports_of_flow_meters() {
+    fuzz(&corpus("flow_reports"), 2_000, 100_000, flow_map::report);
+}
+
+#[test]
+fn recordings_of_flows() {
+    fuzz(&corpus("flow_recordings"), 500, 100_000, flow_map::recording);
 }

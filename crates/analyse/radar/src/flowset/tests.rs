@@ -50,14 +50,14 @@ fn every_flow_is_told_with_its_packets() {
 #[test]
 fn bytes_are_told_beside_packets_and_stay_at_the_switch() {
     let mut flowset = Flowset::with_bytes(shape());
-    let sizes = |nth: u64| (0..=nth % 5).map(move |packet| 64 + (nth * 100 + packet) as u32);
-    (0..150).for_each(|nth| sizes(nth).for_each(|bytes| flowset.insert_sized(&key(nth), bytes)));
+    let sizes = |nth: u64| (0..=nth % 5).map(move |packet| 64 + nth * 100 + packet);
+    (0..150).for_each(|nth| sizes(nth).for_each(|bytes| flowset.add_sized(&key(nth), 1, bytes)));
     let decoded = flowset.decode();
     assert!(decoded.is_complete());
     let mut told: Vec<_> =
         decoded.flows.iter().zip(decoded.bytes).map(|((key, count), sum)| (*key, *count, sum)).collect();
     told.sort_unstable();
-    let truth = |nth| (key(nth), sizes(nth).count() as u32, sizes(nth).map(u64::from).sum());
+    let truth = |nth| (key(nth), sizes(nth).count() as u32, sizes(nth).sum());
     let mut truth: Vec<(FlowKey, u32, u64)> = (0..150).map(truth).collect();
     truth.sort_unstable();
     assert_eq!(told, truth);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::LossReport;
 use crate::compare::{FlowLosses, OutsideCounts};
 use crate::loss::{Loss, LossCause};
-use crate::packet::Flow;
+use crate::packet::FlowFields;
 use crate::rule::CauseLine;
 
 #[derive(Debug, Serialize)]
@@ -108,23 +108,6 @@ impl LostPacketLine {
             ip_id: loss.ip_id,
             cause,
         }
-    }
-}
-
-/// A flow as its fields.
-#[derive(Debug, Serialize)]
-pub(crate) struct FlowFields {
-    src: IpAddr,
-    dst: IpAddr,
-    proto: u8,
-    src_port: u16,
-    dst_port: u16,
-}
-
-impl From<Flow> for FlowFields {
-    fn from(flow: Flow) -> Self {
-        let Flow { src, dst, protocol, src_port, dst_port } = flow;
-        Self { src, dst, proto: protocol, src_port, dst_port }
     }
 }
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{DelayReport, reason};
-use crate::compare::report::answer::FlowFields;
 use crate::delay::{DelayPercentiles, DirectionDelays, FlowDelays};
+use crate::packet::FlowFields;
 
 #[derive(Debug, Serialize)]
 pub struct DelayAnswer {
