@@ -12,7 +12,8 @@
 //! Super-frames of segmentation and receive offloads (`cut`) are cut into what is on the wire; frames of a protected link
 //! (`tag`) are looked into for their numbers.
 //!
-//! [`digests`] carries reports to a collector, by TCP or Redis, and compares them there.
+//! [`digests`] carries reports to a collector, by TCP or Redis, and compares them there. [`flows`] is another meter: every flow of a
+//! switch, for the map.
 //!
 //! Invariant: what passed and could not be looked at is counted in the report of its batch, so that it is never taken for
 //! lost.
@@ -21,6 +22,8 @@ pub mod cost;
 mod cut;
 #[forbid(unsafe_code)]
 pub mod digests;
+#[forbid(unsafe_code)]
+pub mod flows;
 mod recall;
 mod tag;
 
