@@ -12,6 +12,7 @@ mod clock_simulate;
 mod collective;
 mod connections;
 mod demo;
+mod fabric_map;
 mod fleet;
 mod groups;
 mod link;
@@ -64,6 +65,7 @@ pub(crate) use clock_simulate::ClockSimulateArgs;
 pub(crate) use collective::{CollectiveArgs, CollectiveModelArgs, CollectiveWords};
 pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs};
 pub(crate) use demo::DemoArgs;
+pub(crate) use fabric_map::{FlowReportArgs, FlowsCollectArgs, FlowsCommand, FlowsMeterArgs, MapArgs};
 pub(crate) use fleet::{
     FabricArgs, FleetCommand, FleetWatchArgs, NumberingArg, OrderBusArgs, PlanArgs, PolicyArg, RepairedArgs,
     SimulateArgs, TopologyArgs, UpgradeArgs, YearArgs,

@@ -4,7 +4,10 @@ mod acl;
 mod collect;
 mod delay;
 mod flows;
+mod flows_collect;
+mod flows_meter;
 mod losses;
+mod map;
 mod meter;
 
 use std::io::{self, PipeReader};
@@ -14,7 +17,7 @@ use std::time::Duration;
 use ::meter::digests::CollectorAddress;
 use bus::key::OrderKey;
 
-use crate::args::RadarCommand;
+use crate::args::{FlowsCommand, RadarCommand};
 use crate::output::{CommandResult, Failure};
 
 pub(crate) fn run(command: &RadarCommand, json: bool) -> CommandResult {
@@ -23,7 +26,12 @@ pub(crate) fn run(command: &RadarCommand, json: bool) -> CommandResult {
         RadarCommand::Delay(args) => delay::run(args, json),
         RadarCommand::Meter(args) => meter::run(args, json),
         RadarCommand::Collect(args) => collect::run(args, json),
-        RadarCommand::Flows(args) => flows::run(args, json),
+        RadarCommand::Flows(args) => match &args.command {
+            None => flows::run(args, json),
+            Some(FlowsCommand::Meter(args)) => flows_meter::run(args, json),
+            Some(FlowsCommand::Collect(args)) => flows_collect::run(args, json),
+        },
+        RadarCommand::Map(args) => map::run(args, json),
         RadarCommand::Acl(args) => acl::run(args, json),
     }
 }

@@ -7,6 +7,8 @@ use radar::causes::{CauseThresholds, ThresholdError};
 use radar::rule::{CauseRule, EvidenceRule};
 use units::{Bytes, Count, Prob, Span, whole_within};
 
+use super::fabric_map::{FlowsCommand, MapArgs};
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum RadarCommand {
     /// Name the packets of one capture that are missing in another that was taken farther along their way.
@@ -33,8 +35,14 @@ pub(crate) enum RadarCommand {
 
     /// The packets of every flow, slot by slot, from a capture or an interface.
     ///
-    /// FlowRadar's counters: memory for a fixed number of flows in a slot. With --json a line for each slot.
-    Flows(FlowsArgs),
+    /// FlowRadar's counters: memory for a fixed number of flows in a slot. With --json a line for each slot. `flows meter` and
+    /// `flows collect` do the same for all switches of a network.
+    Flows(Box<FlowsArgs>),
+
+    /// What is wrong in a fabric: loops, blackholes, losses, uneven hashes, heavy, pulsing and strayed flows, by link and flow.
+    ///
+    /// From a recording of `radar flows collect`, or live from `radar flows meter` at every switch.
+    Map(Box<MapArgs>),
 
     /// Name the rules of an access list of which one may be corrupted: one flipped bit in it explains what was lost.
     ///
@@ -67,7 +75,11 @@ pub(crate) struct AclArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct FlowsArgs {
+    #[command(subcommand)]
+    pub command: Option<FlowsCommand>,
+
     /// A capture: pcap or pcapng, also in gzip.
     pub capture: Option<PathBuf>,
 

@@ -33,7 +33,7 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
     let key = super::key(args.key.as_deref())?;
     let memory = memory(args)?;
     let rule = args.causes.rule(EXPIRED).map_err(|error| Failure::Usage(error.to_string()))?;
-    let inlet = inlet(args)?;
+    let inlet = receiver(args.listen.as_deref(), args.from.as_deref(), args.bus_ca.as_deref())?;
     let log = args.log.as_ref().map(|path| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
         opened.map_err(|error| Failure::not_created(format_args!("--log {}", path.display()), &error))
@@ -69,9 +69,10 @@ fn memory(args: &CollectArgs) -> Result<usize, Failure> {
     Ok(usize::try_from(args.memory.get()).unwrap_or(usize::MAX))
 }
 
-fn inlet(args: &CollectArgs) -> Result<ReportReceiver, Failure> {
-    if let Some(from) = &args.from {
-        return match super::place(from, args.bus_ca.as_deref()) {
+/// Place from which reports of meters come.
+pub(super) fn receiver(listen: Option<&str>, from: Option<&str>, ca: Option<&Path>) -> Result<ReportReceiver, Failure> {
+    if let Some(from) = from {
+        return match super::place(from, ca) {
             Ok(CollectorAddress::Redis(place)) => Ok(ReportReceiver::Redis(place)),
             Ok(CollectorAddress::Tcp(text)) => {
                 Err(Failure::Usage(format!("--from {text}: expected redis://HOST[:PORT]")))
@@ -79,7 +80,7 @@ fn inlet(args: &CollectArgs) -> Result<ReportReceiver, Failure> {
             Err(why) => Err(Failure::Usage(format!("--from {why}"))),
         };
     }
-    let text = args.listen.as_deref().unwrap_or_default();
+    let text = listen.unwrap_or_default();
     let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
     let address = daemon::options::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
     ReportReceiver::listen(address).map_err(|error| Failure::Outside(format!("--listen {text}: {error}")))

@@ -18,7 +18,7 @@ use linux::packet::{PacketSocket, PacketSocketOptions};
 use linux::poll;
 use radar::flowset::FlowsetShape;
 use radar::flowset::sizing::DecoderKind;
-use radar::packet::Flow;
+use radar::packet::{Flow, FlowFields};
 use radar::read;
 use radar::slots::{FlowsetSlot, FlowsetSlots};
 use serde::Serialize;
@@ -164,11 +164,8 @@ struct SlotLine {
 
 #[derive(Serialize)]
 struct FlowCountLine {
-    src: String,
-    dst: String,
-    proto: u8,
-    src_port: u16,
-    dst_port: u16,
+    #[serde(flatten)]
+    flow: FlowFields,
     packets: u32,
 }
 
@@ -297,12 +294,5 @@ impl<'a> FlowsWriter<'a> {
 }
 
 fn flow_line((flow, packets): &(Flow, u32)) -> FlowCountLine {
-    FlowCountLine {
-        src: flow.src.to_string(),
-        dst: flow.dst.to_string(),
-        proto: flow.protocol,
-        src_port: flow.src_port,
-        dst_port: flow.dst_port,
-        packets: *packets,
-    }
+    FlowCountLine { flow: (*flow).into(), packets: *packets }
 }
