@@ -153,7 +153,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     let portless = folder.file("portless.csv", "lower,upper\nleaf1,spine1\nleaf2,spine1\n");
     assert!(map(&portless, &[]).contains("needs the columns lower_port and upper_port"));
     let twice = folder.file("twice.csv", TOPOLOGY.replace("down2", "down1"));
-    assert!(map(&twice, &[]).contains("two links are at spine1/down1"));
+    assert!(map(&twice, &[]).contains("port spine1/down1 has a link already"));
     assert!(map("/nowhere/fabric.csv", &[]).contains("/nowhere/fabric.csv"));
     let routes = folder.file("routes.csv", "switch,prefix,ports\nleaf9,10.0.0.0/8,up1\n");
     assert!(map(&topology, &["--routes", &routes]).contains(r#"routes.csv:2: the topology has no switch "leaf9""#));

@@ -202,10 +202,9 @@ impl CollectedSegment {
         finding: &SegmentFinding,
         unlisted: &mut UnlistedEvents,
     ) -> Vec<CollectorEvent> {
-        let length = self.length;
         // No loss of an earlier batch can come any more.
         let compared = self.segment.ends().map(|(_, latest)| latest).min().unwrap_or(0);
-        self.until = Timestamp(compared.saturating_sub(2 * self.patience + 1) * length);
+        self.until = Timestamp(compared.saturating_sub(2 * self.patience + 1) * self.length);
         self.total.unsure = self.total.unsure.saturating_add(finding.unsure);
         self.total.unnamed = self.total.unnamed.saturating_add(finding.unnamed);
         self.total.extra = self.total.extra.saturating_add(finding.extra);
