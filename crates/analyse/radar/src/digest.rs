@@ -36,7 +36,7 @@ const MOST_ALIKE: i64 = 127;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestShape {
     cells: u32,
-    /// How often the digest can be folded in half (`folding`).
+    /// Number of times that the digest can be folded in half (`folding`).
     folds: u8,
     pub seed: u64,
     pub fields: Fields,

@@ -37,6 +37,7 @@ pub struct RollingDifference {
 struct PendingPacket {
     times: i64,
     since: u64,
+    earliest: u64,
 }
 
 /// A packet that one meter saw more often than the other.
@@ -46,6 +47,8 @@ pub struct PacketDifference {
     pub times: u32,
     /// The look that found it.
     pub since: u64,
+    /// The first look at which it may have been there, hidden by what did not decode.
+    pub earliest: u64,
 }
 
 /// Packets that have waited long enough.
@@ -99,10 +102,11 @@ impl RollingDifference {
 
     /// Lets what was decoded wait for its counterpart, or find it.
     fn absorb(&mut self, decoded: DecodedDigest, now: u64) {
+        let earliest = self.stuck.unwrap_or(now);
         let lost = decoded.lost.into_iter().map(|(signature, times)| (signature, i64::from(times)));
         let extra = decoded.extra.into_iter().map(|(signature, times)| (signature, -i64::from(times)));
         for (signature, times) in lost.chain(extra) {
-            let waiting = self.waiting.entry(signature).or_insert(PendingPacket { times: 0, since: now });
+            let waiting = self.waiting.entry(signature).or_insert(PendingPacket { times: 0, since: now, earliest });
             waiting.times += times;
             if waiting.times == 0 {
                 self.waiting.remove(&signature);
@@ -120,12 +124,13 @@ impl RollingDifference {
             waiting.since < if waiting.times > 0 { before.max(passed) } else { before }
         };
         let over = self.waiting.extract_if(.., over);
-        for (signature, PendingPacket { times, since }) in over {
+        for (signature, PendingPacket { times, since, earliest }) in over {
             let list = if times > 0 { &mut settled.lost } else { &mut settled.extra };
             list.push(PacketDifference {
                 signature,
                 times: times.unsigned_abs().min(u64::from(u32::MAX)) as u32,
                 since,
+                earliest,
             });
         }
         if let Some(since) = self.stuck.take_if(|stuck| *stuck < before) {
@@ -165,7 +170,7 @@ mod tests {
         rolling.difference().remove(&signature(3));
         assert!(rolling.look(8));
         let settled = rolling.settle(8, 8);
-        assert_eq!(settled.lost, [PacketDifference { signature: signature(2), times: 1, since: 7 }]);
+        assert_eq!(settled.lost, [PacketDifference { signature: signature(2), times: 1, since: 7, earliest: 7 }]);
         assert_eq!((settled.extra, rolling.waiting()), (vec![], 0));
     }
 

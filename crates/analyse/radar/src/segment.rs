@@ -11,8 +11,11 @@
 
 mod facts;
 mod form;
+mod invariants;
+mod marks;
 mod more;
 mod refused;
+mod standing;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,8 +23,11 @@ use crate::digest::{Digest, DigestMismatch, DigestShape, PackedDigest};
 use crate::rolling::{PacketDifference, RollingDifference, SettledDifference, UnnamedDifference, map_bytes};
 use crate::signature::Signature;
 
+use standing::{FindingStanding, has_any, has_passed, remember};
+
 pub use facts::ReportFacts;
 pub use form::ReportError;
+pub use marks::ReportMarks;
 pub use more::{MoreQuestion, MoreReply, MoreWanted};
 pub use refused::ReportRefusal;
 
@@ -103,6 +109,8 @@ pub struct MeteredSegment {
     ways: Vec<SegmentPath>,
     /// Batches in which a meter missed packets, in order.
     doubtful: VecDeque<u64>,
+    /// Batches that another collector judges, in order.
+    elsewhere: VecDeque<u64>,
     /// Memory use of the reports that are held.
     held: usize,
     /// Larger digests that were asked for.
@@ -121,6 +129,7 @@ struct SegmentEnd {
 #[derive(Debug)]
 struct WaitingReport {
     missed: u64,
+    judges: bool,
     out: PackedDigest,
     out_number: Option<u32>,
     came: PackedDigest,
@@ -168,6 +177,7 @@ impl MeteredSegment {
             judged_from: 0,
             ways: Vec::new(),
             doubtful: VecDeque::new(),
+            elsewhere: VecDeque::new(),
             held: 0,
             more: more::MoreRequests::default(),
         }
@@ -188,25 +198,26 @@ impl MeteredSegment {
     }
 
     pub fn on_report(&mut self, report: impl Into<MeterReport<PackedDigest>>) -> Result<SegmentFinding, ReportRefusal> {
-        self.on_small_report(report.into(), false)
+        self.on_marked(report.into(), ReportMarks::default())
     }
 
-    /// The same, where the meter may have larger digests of the batch, which can be asked for.
-    pub fn on_small_report(
+    /// Takes a report with its marks.
+    pub fn on_marked(
         &mut self,
         report: MeterReport<PackedDigest>,
-        has_more: bool,
+        marks: ReportMarks,
     ) -> Result<SegmentFinding, ReportRefusal> {
         let at = self.end(&report)?;
         let end = &mut self.ends[at];
-        let is_new = end.life != report.life || report.batch <= end.latest;
+        let is_new = end.life != report.life || report.batch <= end.latest || marks.begins;
         (end.life, end.latest) = (report.life, report.batch);
         if is_new {
             self.begin_anew();
         } else if self.next.is_some_and(|next| report.batch >= next) {
             let MeterReport { batch, missed, out, out_number, came, came_number, .. } = report;
-            let more = [more::LargerDigest::new(has_more); 2];
-            let held = WaitingReport { missed, out, out_number, came, came_number, more };
+            let more = [more::LargerDigest::new(marks.has_more); 2];
+            let judges = marks.judges;
+            let held = WaitingReport { missed, judges, out, out_number, came, came_number, more };
             self.held += held.bytes();
             end.held.insert(batch, held);
             self.ask_ahead(at, batch);
@@ -214,26 +225,6 @@ impl MeteredSegment {
         let finding = self.compare();
         self.check_invariants();
         Ok(finding)
-    }
-
-    /// Panics if what is held is counted wrongly, is due or more than allowed, or if doubts are out of order. Checks nothing
-    /// in release builds.
-    pub fn check_invariants(&self) {
-        if !cfg!(debug_assertions) {
-            return;
-        }
-        let held = |end: &SegmentEnd| end.held.values().map(WaitingReport::bytes).sum::<usize>();
-        assert_eq!(self.held, self.ends.iter().map(held).sum::<usize>(), "bytes of held reports");
-        assert!(self.ends.len() <= self.expected, "more ends than there are");
-        assert!(self.next.is_none() || self.ends.len() == self.expected, "compared while not every end was listening");
-        for end in &self.ends {
-            let next = self.next.unwrap_or(u64::MAX);
-            let waits = end.held.keys().all(|batch| (next..=end.latest).contains(batch));
-            assert!(waits && end.held.len() <= MOST_HELD, "{}: reports are held that need not be", end.name);
-        }
-        assert!(self.doubtful.iter().is_sorted_by(|a, b| a < b), "doubts out of order: {:?}", self.doubtful);
-        assert!(self.doubtful.len() as u64 <= 4 * self.patience + 1, "{} doubts", self.doubtful.len());
-        assert!(self.ways.iter().all(|way| way.called.len() <= MOST_CALLED), "too much is remembered as lost");
     }
 
     /// The number of the end that reports, if it fits.
@@ -277,6 +268,7 @@ impl MeteredSegment {
         self.ends.iter_mut().for_each(|end| end.held.clear());
         // Batches may begin again at lower numbers: a clock was set back.
         self.doubtful.clear();
+        self.elsewhere.clear();
         if self.ends.len() < self.expected {
             return;
         }
@@ -313,6 +305,9 @@ impl MeteredSegment {
             self.next = Some(batch + 1);
             let reports: Vec<WaitingReport> = self.ends.iter_mut().filter_map(|end| end.held.remove(&batch)).collect();
             self.held -= reports.iter().map(WaitingReport::bytes).sum::<usize>();
+            if reports.iter().any(|report| !report.judges) {
+                remember(&mut self.elsewhere, batch, 4 * self.patience + more::REPLY_WITHIN);
+            }
             if all_reported {
                 self.settle(batch, &reports, &mut finding);
             } else {
@@ -357,12 +352,7 @@ impl MeteredSegment {
     }
 
     fn doubt(&mut self, batch: u64) {
-        if self.doubtful.back() != Some(&batch) {
-            self.doubtful.push_back(batch);
-        }
-        while self.doubtful.front().is_some_and(|old| *old + 4 * self.patience < batch) {
-            self.doubtful.pop_front();
-        }
+        remember(&mut self.doubtful, batch, 4 * self.patience);
     }
 
     /// Judges what has waited long enough.
@@ -375,12 +365,18 @@ impl MeteredSegment {
             let passed = if passed { batch + 1 } else { 0 };
             let settled = way.rolling.settle((batch + 1).saturating_sub(self.patience), passed);
             gave_up |= settled.unnamed.is_some();
-            let doubtful = &self.doubtful;
-            let in_doubt = |found: u64| {
-                let near = doubtful.partition_point(|doubt| *doubt < found.saturating_sub(self.patience));
-                doubtful.get(near).is_some_and(|doubt| *doubt <= found.saturating_add(self.patience))
+            let (doubtful, elsewhere, patience) = (&self.doubtful, &self.elsewhere, self.patience);
+            let standing = |earliest: u64, found: u64| {
+                let near = found.saturating_sub(patience)..=found.saturating_add(patience);
+                if has_any(elsewhere, found..=found) {
+                    FindingStanding::Elsewhere
+                } else if has_any(doubtful, near) || has_any(elsewhere, earliest..=found) {
+                    FindingStanding::Unsure
+                } else {
+                    FindingStanding::Sure
+                }
             };
-            way.judge(settled, self.judged_from, in_doubt, finding);
+            way.judge(settled, self.judged_from, standing, finding);
         }
         // Packets under way are forgotten with the rest, and would be reported as lost.
         if gave_up {
@@ -394,25 +390,37 @@ impl SegmentPath {
         &mut self,
         settled: SettledDifference,
         from: u64,
-        in_doubt: impl Fn(u64) -> bool,
+        standing: impl Fn(u64, u64) -> FindingStanding,
         finding: &mut SegmentFinding,
     ) {
         for found in settled.lost.into_iter().filter(|found| found.since >= from) {
-            let PacketDifference { signature, times, since: batch } = found;
-            if in_doubt(batch) {
-                finding.unsure += u64::from(times);
-            } else {
-                self.remember(signature, times, batch);
-                finding.losses.push(LostSignature { signature, times, batch, from: self.from });
+            let PacketDifference { signature, times, since: batch, earliest } = found;
+            match standing(earliest, batch) {
+                FindingStanding::Elsewhere => {}
+                FindingStanding::Unsure => finding.unsure += u64::from(times),
+                FindingStanding::Sure => {
+                    self.remember(signature, times, batch);
+                    finding.losses.push(LostSignature { signature, times, batch, from: self.from });
+                }
             }
         }
-        for PacketDifference { signature, times, .. } in settled.extra {
-            let late = self.take_back(signature, times);
-            finding.extra += u64::from(times - late.map_or(0, |late| late.times));
+        // Packets sent before both ends listened, or counted elsewhere, came as they should.
+        let is_ours = |found: &PacketDifference| {
+            found.since >= from && standing(found.since, found.since) != FindingStanding::Elsewhere
+        };
+        for found in settled.extra {
+            let late = self.take_back(found.signature, found.times);
+            if is_ours(&found) {
+                finding.extra += u64::from(found.times - late.map_or(0, |late| late.times));
+            }
             finding.late.extend(late);
         }
         if let Some(UnnamedDifference { left, since }) = settled.unnamed.filter(|unnamed| unnamed.since >= from) {
-            *(if in_doubt(since) { &mut finding.unsure } else { &mut finding.unnamed }) += left.lost;
+            match standing(since, since) {
+                FindingStanding::Elsewhere => {}
+                FindingStanding::Unsure => finding.unsure += left.lost,
+                FindingStanding::Sure => finding.unnamed += left.lost,
+            }
         }
     }
 
@@ -432,15 +440,6 @@ impl SegmentPath {
             self.called.remove(&signature);
         }
         Some(LostSignature { signature, times, batch, from: self.from })
-    }
-}
-
-/// True if the far end has seen a number at least as late as the one that was sent; numbers wrap after 2^17.
-fn has_passed(sent: Option<u32>, seen: Option<u32>) -> bool {
-    const ROUND: u32 = 1 << 17;
-    match (sent, seen) {
-        (Some(sent), Some(seen)) => (seen.wrapping_sub(sent) & (ROUND - 1)) < ROUND / 2,
-        _ => false,
     }
 }
 

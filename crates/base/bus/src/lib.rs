@@ -13,6 +13,7 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | [`message`] | what is said |
+//! | [`collectors`] | collectors of packet losses: their announcements, and who takes which segment |
 //! | [`key`] | what those who trust each other share |
 //! | `local` | a bus inside one process |
 //! | `redis` | a bus for many hosts, if the feature `redis` is on |
@@ -26,6 +27,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+pub mod collectors;
 pub mod key;
 mod local;
 pub mod message;

@@ -47,6 +47,7 @@ use crate::{Bus, BusError, PublishResult};
 
 pub mod address;
 mod answer;
+pub mod collectors;
 mod history;
 mod keys;
 pub mod line;

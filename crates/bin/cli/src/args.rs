@@ -10,6 +10,7 @@ mod clock_live;
 mod clock_simulate;
 #[cfg(feature = "research")]
 mod collective;
+mod collectors;
 mod connections;
 mod demo;
 mod fabric_map;
@@ -48,8 +49,8 @@ pub(crate) use absent::{
 };
 #[cfg(feature = "research")]
 pub(crate) use bench::{
-    BenchArgs, BenchBusyArgs, BenchClockArgs, BenchCommand, BenchExplainArgs, BenchFleetArgs, BenchMeloArgs,
-    BenchRadarArgs, BenchRecordArgs, BenchSimArgs,
+    BenchArgs, BenchBusyArgs, BenchClockArgs, BenchCollectorsArgs, BenchCommand, BenchExplainArgs, BenchFleetArgs,
+    BenchMeloArgs, BenchRadarArgs, BenchRecordArgs, BenchSimArgs,
 };
 #[cfg(feature = "research")]
 pub(crate) use clock::ClockWiringArgs;
@@ -63,6 +64,7 @@ pub(crate) use clock_live::{
 pub(crate) use clock_simulate::ClockSimulateArgs;
 #[cfg(feature = "research")]
 pub(crate) use collective::{CollectiveArgs, CollectiveModelArgs, CollectiveWords};
+pub(crate) use collectors::CollectorsArgs;
 pub(crate) use connections::{ExplainArgs, ExplainCaptureArgs, ExplainCommand, ExplainRecordArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use fabric_map::{FlowReportArgs, FlowsCollectArgs, FlowsCommand, FlowsMeterArgs, MapArgs};

@@ -2,6 +2,7 @@
 
 mod busy;
 mod clock;
+mod collectors;
 mod explain;
 mod fleet;
 mod melo;
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &BenchArgs, json: bool) -> CommandResult {
     match &args.what {
         Some(BenchCommand::Busy(args)) => return busy::run(args, json),
         Some(BenchCommand::Clock(args)) => return clock::run(args, json),
+        Some(BenchCommand::Collectors(args)) => return collectors::run(args, json),
         Some(BenchCommand::Sim(args)) => return sim::run(args, json),
         Some(BenchCommand::Fleet(args)) => return fleet::run(args, json),
         Some(BenchCommand::Melo(args)) => return melo::run(args, json),

@@ -2,6 +2,7 @@
 
 mod acl;
 mod collect;
+mod collectors;
 mod delay;
 mod flows;
 mod flows_collect;
@@ -14,7 +15,7 @@ use std::io::{self, PipeReader};
 use std::path::Path;
 use std::time::Duration;
 
-use ::meter::digests::CollectorAddress;
+use ::meter::digests::{CollectorAddress, RedisCollectorAddress};
 use bus::key::OrderKey;
 
 use crate::args::{FlowsCommand, RadarCommand};
@@ -26,6 +27,7 @@ pub(crate) fn run(command: &RadarCommand, json: bool) -> CommandResult {
         RadarCommand::Delay(args) => delay::run(args, json),
         RadarCommand::Meter(args) => meter::run(args, json),
         RadarCommand::Collect(args) => collect::run(args, json),
+        RadarCommand::Collectors(args) => collectors::run(args, json),
         RadarCommand::Flows(args) => match &args.command {
             None => flows::run(args, json),
             Some(FlowsCommand::Meter(args)) => flows_meter::run(args, json),
@@ -46,9 +48,20 @@ fn seconds(seconds: Option<f64>) -> Result<Option<Duration>, Failure> {
     seconds.map(checked).transpose()
 }
 
-/// Address at which meters and collector meet.
+/// Address of a collector, or of the server on which collectors announce themselves.
 fn place(text: &str, ca: Option<&Path>) -> Result<CollectorAddress, String> {
     CollectorAddress::parse(text, ca).map_err(|error| error.to_string())
+}
+
+/// A Redis server that a user wrote for an option.
+fn redis(option: &str, text: &str, ca: Option<&Path>) -> Result<RedisCollectorAddress, Failure> {
+    match place(text, ca) {
+        Ok(CollectorAddress::Redis(place)) => Ok(*place),
+        Ok(CollectorAddress::Tcp(text)) => {
+            Err(Failure::Usage(format!("{option} {text}: expected redis://HOST[:PORT]")))
+        }
+        Err(why) => Err(Failure::Usage(format!("{option} {why}"))),
+    }
 }
 
 /// Key that meters and collector share, if any.

@@ -1,9 +1,9 @@
 //! Transport of meters' reports to collectors: LossRadar, li-thesis §5.2.3, *meters* and *collector*.
 //!
 //! ```text
-//!   meter ──put──▶ Outlet ─bounded queue─▶ Post ══TCP══▶ Inlet ──Queue──▶ collector
-//!                                               ══Redis══▶              │
-//!                         ReportCounts ◀──────── what became of them ◀───┘
+//!   meter ──put──▶ ReportQueue ─▶ ReportSender ══TCP══▶ ReportReceiver ──CollectorQueue──▶ Collector
+//!                                     ▲  ReportCounts ◀──── what became of them ◀────────────┘
+//!   Redis: who collects ──BusNews────▶ FanOut              Announcer ──▶ Redis: who collects, what was found
 //! ```
 //!
 //! This module does not read the contents of reports. Each has the meter's incarnation (`life`), a number that no other run
@@ -19,13 +19,18 @@
 //! | [`question`], `kept` | what the collector asks of meters, and whole reports that are sent small |
 //! | `queue` | reports that wait to be compared, bounded by bytes |
 //! | `frame`, `run_length`, `seal` | reports as bytes on a connection, shorter, and with a key |
-//! | `tcp`, `listen`, `redis` | the two ways, and who listens at the end of the first |
+//! | `tcp`, `listen` | the meter's connection, and who listens at its end |
+//! | `fanout`, `bus_watch` | of several collectors, which gets a batch |
+//! | [`announcer`] | how a collector is found, and what it publishes |
 //!
 //! Invariants: memory is bounded on both sides, for anything that a peer sends or does not send; of one incarnation,
 //! reports come in order; a meter whose reports nobody takes learns it; with a key nothing is heard that was made, changed or played again by others.
 
+pub mod announcer;
 mod answer;
+mod bus_watch;
 pub mod collector;
+mod fanout;
 mod frame;
 mod kept;
 mod listen;
@@ -56,7 +61,7 @@ pub use queue::{CollectorQueue, CollectorReports, ReceivedReport, queue};
 pub use report_queue::{ReportCounts, ReportQueue, ReportSender, report_queue};
 pub use report_receiver::ReportReceiver;
 
-/// Address at which meters and collector meet, as a user writes it.
+/// Address of a collector, or of the server on which collectors announce themselves, as a user writes it.
 #[derive(Clone, Debug)]
 pub enum CollectorAddress {
     /// A collector that listens there.
@@ -64,7 +69,7 @@ pub enum CollectorAddress {
     Redis(Box<RedisCollectorAddress>),
 }
 
-/// A Redis server, and what reports are kept under there.
+/// A Redis server, and the prefix of our keys there.
 #[derive(Clone, Debug)]
 pub struct RedisCollectorAddress(RedisAddress);
 
@@ -114,17 +119,20 @@ struct Envelope {
     life: u64,
     /// Number of reports of that incarnation before this one.
     number: u64,
-    /// What the meter says of it: [`flag`].
+    /// Its marks: [`ReportMarks`](radar::segment::ReportMarks) as bits.
     flags: u8,
+    /// The batch that it is about, if that is known.
+    subject: Option<ReportSubject>,
     report: Vec<u8>,
 }
 
-/// What a meter says of a report.
-pub mod flag {
-    /// The collector judges this batch, if all ends say so.
-    pub const JUDGE: u8 = 1;
-    /// There are larger digests of this batch.
-    pub const HAS_MORE: u8 = 8;
+/// The batch of a segment that a report is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ReportSubject {
+    segment: String,
+    batch: u64,
+    /// Nanoseconds that a batch lasts.
+    length: u64,
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ const LEAST: usize = 24;
 const MOST_FOLDS: u8 = 7;
 
 impl DigestShape {
-    /// The same with some more cells, so that it can be folded.
+    /// Adds some cells, so that it can be folded.
     #[must_use]
     pub fn foldable(self) -> Self {
         let cells = self.cells();
@@ -69,7 +69,7 @@ impl DigestShape {
 }
 
 impl Digest {
-    /// The same packets in fewer cells; unchanged if it cannot be folded to that shape.
+    /// Puts the packets into fewer cells; leaves them unchanged if it cannot be folded to that shape.
     pub fn fold_to(&mut self, shape: DigestShape) {
         if self.shape == shape || !self.shape.folds_to(shape) {
             return;

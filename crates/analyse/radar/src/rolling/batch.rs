@@ -95,7 +95,7 @@ mod tests {
         assert!(rolling.is_blank() && rolling.settle(8, 8) == SettledDifference::default());
         assert_eq!(rolling.put(7, &[&more_sent], &[&more_seen], true), Ok(BatchOutcome::Compared));
         assert_eq!(rolling.settle(8, 8).lost.len(), 60);
-        // Where no more can be had, what is left is counted.
+        // If no more can be had, the rest is counted.
         assert_eq!(rolling.put(8, &[&sent], &[&seen], false), Ok(BatchOutcome::Compared));
         let settled = rolling.settle(9, 9);
         assert_eq!(settled.unnamed.unwrap().left.lost + settled.lost.len() as u64, 60);

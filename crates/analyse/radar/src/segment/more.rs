@@ -6,7 +6,7 @@
 //!                                      └─ no reply for 10 batches: compared as it is, the rest counted
 //! ```
 //!
-//! While batch n waits, those behind it do. A meter that was asked sends larger digests from then on for some time, and
+//! Batches behind one that waits do so too. A meter that was asked sends larger digests from then on for some time, and
 //! reports that were on their way meanwhile are asked for at once, so a burst of losses costs one round trip.
 //!
 //! Invariants: a reply is taken only from the end that was asked, for the batch that was asked for, once; no batch waits
@@ -20,12 +20,12 @@ use super::form::ReportError;
 use super::{MeterReport, WaitingReport};
 
 /// Batches in which a reply is worth waiting for.
-const REPLY_WITHIN: u64 = 10;
+pub(super) const REPLY_WITHIN: u64 = 10;
 /// Batches for which a meter that was asked for more sends more.
 const STAYS_LARGE: u64 = 100;
 /// Questions of one segment that wait to be sent.
 const MOST_WANTED: usize = 256;
-/// What a batch sends and receives at an end, as bits.
+/// Bits of a question: packets that left by the end, packets that arrived.
 const WAYS: [u8; 2] = [1, 2];
 
 /// A collector's question: the digests of a batch in more cells.
@@ -261,7 +261,7 @@ impl MeteredSegment {
 }
 
 impl WaitingReport {
-    /// What left (0) or arrived (1).
+    /// The digest of packets that left (0) or arrived (1).
     fn digest(&self, nth: usize) -> Option<&PackedDigest> {
         [&self.out, &self.came].get(nth).copied()
     }
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
     use crate::digest::Digest;
     use crate::digest::tests::packet;
-    use crate::segment::SegmentFinding;
+    use crate::segment::{ReportMarks, SegmentFinding};
     use crate::signature::{Fields, Signature};
 
     fn full() -> DigestShape {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     fn hear(segment: &mut MeteredSegment, report: &MeterReport) -> SegmentFinding {
-        segment.on_small_report(small(report), true).unwrap()
+        segment.on_marked(small(report), ReportMarks { has_more: true, ..ReportMarks::default() }).unwrap()
     }
 
     /// Both ends report that nothing passed.

@@ -1,7 +1,7 @@
 //! Arbitrary bytes as reports, as replies to questions, and as questions. `fuzz/` has this target, too.
 
 use radar::digest::DigestShape;
-use radar::segment::{MeterReport, MeteredSegment, MoreQuestion, MoreReply};
+use radar::segment::{MeterReport, MeteredSegment, MoreQuestion, MoreReply, ReportMarks};
 use radar::signature::Fields;
 
 /// Checks that a report that can be read is written the same again, and that a segment takes it, or refuses it.
@@ -19,7 +19,8 @@ pub(crate) fn report(bytes: &[u8]) {
     for (end, batch) in [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 90), ("b", 90)] {
         let batch = report.batch.saturating_add(batch);
         let report = MeterReport { end: end.to_owned(), batch, ..packed.clone() };
-        if segment.on_small_report(report, true).is_err() {
+        let marks = ReportMarks { begins: batch.is_multiple_of(3), ..ReportMarks::from_bits(9) };
+        if segment.on_marked(report, marks).is_err() {
             return;
         }
         for wanted in segment.wanted() {

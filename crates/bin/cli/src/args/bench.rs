@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use units::{Count, Prob, whole_within};
+use units::{Count, Prob, Span, whole_within};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -67,6 +67,11 @@ pub(crate) enum BenchCommand {
     #[command(allow_negative_numbers = true)]
     Radar(BenchRadarArgs),
 
+    /// Measure what many meters cost: simulated ones, several collectors, and a Redis server that runs already.
+    ///
+    /// Starts the collectors on this machine. Each pair of meters loses a packet in every batch.
+    Collectors(BenchCollectorsArgs),
+
     /// Measure the planner for clocks: fabric by fabric, and after each of many failures of Jupiter.
     Clock(BenchClockArgs),
 
@@ -80,6 +85,33 @@ pub(crate) enum BenchCommand {
     ///
     /// Two namespaces, the kernel's own TCP between them: a transfer, and small requests. Needs root.
     Record(BenchRecordArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchCollectorsArgs {
+    /// The Redis server: `redis://HOST:PORT`.
+    #[arg(long, value_name = "URL")]
+    pub bus: String,
+
+    /// Meters, two for each segment.
+    #[arg(long, default_value_t = 1_000, value_parser = whole_within::<usize>(2..=10_000))]
+    pub meters: usize,
+
+    /// Collectors that share them out.
+    #[arg(long, default_value_t = 3, value_parser = whole_within::<usize>(1..=64))]
+    pub collectors: usize,
+
+    /// Duration of a batch.
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub batch: Span,
+
+    /// Cells of a digest; all meters keep a hundred batches of them in this process.
+    #[arg(long, value_name = "N", default_value_t = 48, value_parser = whole_within::<u32>(24..=8_192))]
+    pub cells: u32,
+
+    /// Seconds that are measured.
+    #[arg(long, value_name = "S", default_value_t = 20.0)]
+    pub seconds: f64,
 }
 
 #[derive(Debug, Args)]

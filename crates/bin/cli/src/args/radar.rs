@@ -33,6 +33,9 @@ pub(crate) enum RadarCommand {
     /// A line for each lost packet, and a summary of each segment at the end.
     Collect(Box<CollectArgs>),
 
+    /// The collectors that announce themselves on a Redis server, and which segment each takes.
+    Collectors(super::CollectorsArgs),
+
     /// The packets of every flow, slot by slot, from a capture or an interface.
     ///
     /// FlowRadar's counters: memory for a fixed number of flows in a slot. With --json a line for each slot. `flows meter` and
@@ -322,8 +325,8 @@ pub(crate) struct MeterArgs {
     /// The interface whose packets are metered.
     pub interface: String,
 
-    /// Address at which the collector listens, or of the Redis server that it reads from: HOST:PORT, redis://HOST:PORT, or
-    /// rediss:// with TLS.
+    /// Address at which the collector listens, or of the Redis server on which collectors announce themselves: HOST:PORT,
+    /// redis://HOST:PORT, or rediss:// with TLS.
     #[arg(long, value_name = "ADDR")]
     pub to: String,
 
@@ -395,12 +398,21 @@ pub(crate) struct MeterArgs {
 #[group(skip)]
 pub(crate) struct CollectArgs {
     /// Wait here for meters; a port alone means this machine only, 0.0.0.0:PORT all of its addresses.
-    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "from")]
-    pub listen: Option<String>,
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: String,
 
-    /// Read what meters have sent to a Redis server: `redis://HOST:PORT`, or `rediss://` with TLS.
-    #[arg(long, value_name = "URL", conflicts_with = "listen")]
+    /// Share segments out with other collectors, by way of a Redis server: `redis://HOST:PORT`, or `rediss://` with TLS. Meters
+    /// there must be able to reach the address of --listen.
+    #[arg(long, value_name = "URL")]
     pub from: Option<String>,
+
+    /// The name of this collector among the others; the host's if not given.
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub name: Option<String>,
+
+    /// Meters that may be connected at a time, a quarter of them from one address.
+    #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = whole_within::<usize>(4..=65_536))]
+    pub connections: usize,
 
     /// Hear only meters that have the same key: a file with 32 hexadecimal digits that its owner alone can read.
     #[arg(long, value_name = "FILE")]

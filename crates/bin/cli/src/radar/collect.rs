@@ -7,13 +7,16 @@ use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use bus::collectors::LONGEST_NAME;
+use bus::key::OrderKey;
 use linux::clock::{Clock, time_of_day};
 use linux::poll::{self, Readiness};
+use meter::digests::announcer::{AnnounceError, Announcer, CollectorIdentity};
 use meter::digests::collector::text::{
     cause_line, json_cause, json_late, json_loss, json_summary, json_trouble, late_line, loss_line, summary_text,
 };
 use meter::digests::collector::{CollectorEvent, CollectorSummary};
-use meter::digests::{Collector, CollectorAddress, CollectorReports, ReportReceiver, queue};
+use meter::digests::{Collector, CollectorReports, ReportReceiver, queue};
 use units::Timestamp;
 use units::{Bytes, StopFlag};
 
@@ -33,7 +36,8 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
     let key = super::key(args.key.as_deref())?;
     let memory = memory(args)?;
     let rule = args.causes.rule(EXPIRED).map_err(|error| Failure::Usage(error.to_string()))?;
-    let inlet = receiver(args.listen.as_deref(), args.from.as_deref(), args.bus_ca.as_deref())?;
+    let inlet = inlet(args)?;
+    let announcer = announcer(args, &inlet, key.as_ref())?;
     let log = args.log.as_ref().map(|path| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
         opened.map_err(|error| Failure::not_created(format_args!("--log {}", path.display()), &error))
@@ -46,9 +50,14 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
     let (put, received) = queue(memory / 4);
     let summaries = std::thread::scope(|scope| {
         let taking = scope.spawn(|| inlet.run(key.as_ref(), &put, &ending, &say));
+        let words = received.words();
+        let announcing = announcer.as_ref().map(|announcer| scope.spawn(move || announcer.run(&words, &say)));
         let collector = Collector::new(args.ends as usize, u64::from(args.patience), memory / 2).with_rule(rule);
-        let summaries = compare(collector, &received, &stop, until, &mut out);
+        let shared = announcer.as_ref().map(|announcer| SharedWork { announcer, name: announcer.name(), leaves: None });
+        let summaries = compare(collector, &received, &stop, until, &mut out, shared);
         ending.stop();
+        announcer.iter().for_each(Announcer::end);
+        announcing.map(|announcing| announcing.join());
         let ended = taking.join().unwrap_or(Ok(()));
         ended.map_err(|error| Failure::Outside(error.to_string())).and(summaries)
     })?;
@@ -69,21 +78,46 @@ fn memory(args: &CollectArgs) -> Result<usize, Failure> {
     Ok(usize::try_from(args.memory.get()).unwrap_or(usize::MAX))
 }
 
-/// Place from which reports of meters come.
-pub(super) fn receiver(listen: Option<&str>, from: Option<&str>, ca: Option<&Path>) -> Result<ReportReceiver, Failure> {
-    if let Some(from) = from {
-        return match super::place(from, ca) {
-            Ok(CollectorAddress::Redis(place)) => Ok(ReportReceiver::Redis(place)),
-            Ok(CollectorAddress::Tcp(text)) => {
-                Err(Failure::Usage(format!("--from {text}: expected redis://HOST[:PORT]")))
-            }
-            Err(why) => Err(Failure::Usage(format!("--from {why}"))),
-        };
-    }
-    let text = listen.unwrap_or_default();
+/// Socket at which reports of meters come in.
+pub(super) fn receiver(text: &str) -> Result<ReportReceiver, Failure> {
     let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
     let address = daemon::options::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
     ReportReceiver::listen(address).map_err(|error| Failure::Outside(format!("--listen {text}: {error}")))
+}
+
+fn inlet(args: &CollectArgs) -> Result<ReportReceiver, Failure> {
+    let receiver = receiver(&args.listen)?;
+    let address = receiver.address().map_err(|error| Failure::Outside(error.to_string()))?;
+    if args.from.is_some() && address.ip().is_unspecified() {
+        let why = "with --from, give the address at which meters reach this host";
+        return Err(Failure::Usage(format!("--listen {}: {why}", args.listen)));
+    }
+    Ok(receiver.with_connections(args.connections))
+}
+
+/// This collector's part on the bus, if it is one of several.
+fn announcer(args: &CollectArgs, inlet: &ReportReceiver, key: Option<&OrderKey>) -> Result<Option<Announcer>, Failure> {
+    let Some(from) = &args.from else {
+        return match &args.bus_ca {
+            Some(_) => Err(Failure::Usage("--bus-ca: it belongs to --from rediss://…".to_owned())),
+            None => Ok(None),
+        };
+    };
+    let place = super::redis("--from", from, args.bus_ca.as_deref())?;
+    let name = args.name.clone().unwrap_or_else(super::hostname);
+    let is_name =
+        !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(|c: char| c.is_control() || c == ' ');
+    if !is_name {
+        return Err(Failure::Usage(format!("--name {name:?}: expected 1 to {LONGEST_NAME} characters without spaces")));
+    }
+    let address = inlet.address().map_err(|error| Failure::Outside(error.to_string()))?.to_string();
+    let identity = CollectorIdentity { name, address, patience: u64::from(args.patience) };
+    let announcer = Announcer::new(place, key.cloned(), identity);
+    match announcer.claim() {
+        Ok(()) => Ok(Some(announcer)),
+        Err(taken @ AnnounceError::Taken { .. }) => Err(Failure::Usage(taken.to_string())),
+        Err(error) => Err(Failure::Outside(error.to_string())),
+    }
 }
 
 fn compare(
@@ -92,6 +126,7 @@ fn compare(
     stop: &io::PipeReader,
     until: Option<Duration>,
     out: &mut CollectOutput<'_>,
+    mut shared: Option<SharedWork<'_>>,
 ) -> Result<Vec<CollectorSummary>, Failure> {
     let clock = Clock::start();
     let mut next_look = LOOK_EVERY;
@@ -117,14 +152,50 @@ fn compare(
         if clock.elapsed() >= next_look {
             next_look = clock.elapsed() + LOOK_EVERY;
             out.news(collector.look(now()))?;
+            shared.iter().try_for_each(|shared| shared.publish(&collector))?;
+        }
+        if let Some(shared) = &mut shared
+            && let Some(leaves) = shared.leaves
+        {
+            if clock.elapsed() >= leaves {
+                out.news(collector.look(now()))?;
+                out.news(collector.end())?;
+                return Ok(collector.finish());
+            }
+            continue;
         }
         let stopped = poll::wait(&[(stop.as_raw_fd(), false)], Duration::ZERO);
         let stopped = stopped.map_err(|error| Failure::Outside(error.to_string()))?;
         if stopped != [Readiness::Nothing] || until.is_some_and(|until| clock.elapsed() >= until) {
+            if let Some(shared) = &mut shared {
+                shared.leaves = Some(clock.elapsed() + shared.announcer.leave(collector.longest_batch()));
+                continue;
+            }
             out.news(collector.look(now()))?;
             out.news(collector.end())?;
             return Ok(collector.finish());
         }
+    }
+}
+
+/// A collector among others.
+struct SharedWork<'a> {
+    announcer: &'a Announcer,
+    name: &'a str,
+    /// The time at which the others have taken over.
+    leaves: Option<Duration>,
+}
+
+impl SharedWork<'_> {
+    fn publish(&self, collector: &Collector) -> CommandResult {
+        if self.announcer.is_displaced() {
+            let name = self.name;
+            return Err(Failure::Outside(format!(
+                "another collector announces itself as {name}: give each its own --name"
+            )));
+        }
+        self.announcer.publish(collector.findings(now(), self.name));
+        Ok(())
     }
 }
 

@@ -166,7 +166,7 @@ pub(super) struct FlowReports {
 pub(super) fn reports(args: &FlowReportArgs) -> Result<FlowReports, Failure> {
     let until = super::seconds(args.seconds)?;
     let key = super::key(args.key.as_deref())?;
-    let receiver = super::collect::receiver(args.listen.as_deref(), args.from.as_deref(), args.bus_ca.as_deref())?;
+    let receiver = super::collect::receiver(args.listen.as_deref().unwrap_or_default())?;
     Ok(FlowReports { receiver, key, memory: memory(args)?, until })
 }
 

@@ -1,19 +1,15 @@
 //! The collector's answer to a meter: how many reports it has taken, how many it has refused, and why.
 //!
 //! ```text
-//!   over TCP, to the meter (`frame`)
-//!                    collector:64  life:64  taken:64  refused:64  reason …
-//!   over Redis       PREFIX:digests:LIFE = `collector taken refused tag reason`, for a minute
+//!   collector:64  life:64  taken:64  refused:64  reason …
 //! ```
 //!
-//! Each answer has the counts of all reports so far, so the latest is enough. With a key, an answer without its tag is not
-//! believed.
+//! Each answer has the counts of all reports so far, so the latest is enough. With a key, an answer without its tag (`frame`)
+//! is not believed.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-#[cfg(feature = "redis")]
-use bus::key::OrderKey;
 use bus::key::nonce;
 
 /// Meters that are remembered; the one that was silent longest is forgotten first.
@@ -60,32 +56,6 @@ impl ReportAnswer {
 
     /// The longest that it can be on a connection, without length and tag.
     pub(crate) const LONGEST: usize = HEAD + LONGEST_REASON;
-
-    #[cfg(feature = "redis")]
-    fn tag(&self, key: &OrderKey) -> u64 {
-        key.tag("radar answer entry", &[&self.to_bytes()])
-    }
-
-    /// The form in which it is kept in Redis.
-    #[cfg(feature = "redis")]
-    pub(crate) fn to_text(&self, key: Option<&OrderKey>) -> String {
-        let tag = key.map_or("-".to_owned(), |key| self.tag(key).to_string());
-        format!("{} {} {} {tag} {}", self.collector, self.taken, self.refused, self.reason)
-    }
-
-    /// `None` if it is none, or `Unsealed` if there is a key and the answer does not have its tag.
-    #[cfg(feature = "redis")]
-    pub(crate) fn from_text(life: u64, text: &str, key: Option<&OrderKey>) -> Option<ReceivedAnswer> {
-        let mut parts = text.splitn(5, ' ');
-        let mut number = || parts.next()?.parse().ok();
-        let (collector, taken, refused) = (number()?, number()?, number()?);
-        let (tag, reason) = (parts.next()?, parts.next()?);
-        let answer = Self { collector, life, taken, refused, reason: shortened(reason) };
-        Some(match key {
-            Some(key) if tag.parse() != Ok(answer.tag(key)) => ReceivedAnswer::Unsealed,
-            _ => ReceivedAnswer::Sealed(Self { reason: printable(&answer.reason), ..answer }),
-        })
-    }
 }
 
 /// An answer as the meter received it.
@@ -99,6 +69,10 @@ pub(crate) enum ReceivedAnswer {
         number: u32,
         body: Vec<u8>,
     },
+    /// The collector is alive, and may know of others.
+    Word(Vec<u8>),
+    /// No answer: a line for people about the way to collectors.
+    Note(String),
 }
 
 fn printable(text: &str) -> String {
@@ -125,7 +99,6 @@ struct AnswerBooks {
     /// Answers by incarnation, each with the number of the latest report.
     lives: BTreeMap<u64, (ReportAnswer, u64)>,
     count: u64,
-    changed: BTreeSet<u64>,
 }
 
 impl ReportAnswers {
@@ -147,7 +120,6 @@ impl ReportAnswers {
             && let Some(oldest) = books.lives.iter().min_by_key(|(_, (_, latest))| *latest).map(|(life, _)| *life)
         {
             books.lives.remove(&oldest);
-            books.changed.remove(&oldest);
         }
         let new = || ReportAnswer { collector: self.collector, life, ..ReportAnswer::default() };
         let (answer, latest) = books.lives.entry(life).or_insert_with(|| (new(), 0));
@@ -156,31 +128,10 @@ impl ReportAnswers {
             None => answer.taken += 1,
             Some(why) => (answer.refused, answer.reason) = (answer.refused + 1, shortened(why)),
         }
-        books.changed.insert(life);
-    }
-
-    /// A report without our seal: of the meter itself, unless sealed ones have come of it.
-    #[cfg(feature = "redis")]
-    pub(crate) fn note_forged(&self, life: u64, why: &str) {
-        let is_known = self.lock().lives.get(&life).is_some_and(|(answer, _)| answer.taken > 0);
-        if !is_known {
-            self.note(life, Some(why));
-        }
     }
 
     pub(crate) fn of(&self, life: u64) -> Option<ReportAnswer> {
         self.lock().lives.get(&life).map(|(answer, _)| answer.clone())
-    }
-
-    /// Some of those that have changed since they were last asked for.
-    #[cfg(feature = "redis")]
-    pub(crate) fn changed(&self, most: usize) -> Vec<ReportAnswer> {
-        let books = &mut *self.lock();
-        let lives: Vec<u64> = books.changed.iter().take(most).copied().collect();
-        for life in &lives {
-            books.changed.remove(life);
-        }
-        lives.iter().filter_map(|life| books.lives.get(life)).map(|(answer, _)| answer.clone()).collect()
     }
 }
 
@@ -228,42 +179,23 @@ mod tests {
     fn an_answer_is_read_as_it_was_written_and_never_prints_what_moves_a_cursor() {
         let said = answer(5, 2, "its clock is 90 s away: set both by NTP");
         assert_eq!(ReportAnswer::parse(&said.to_bytes()), Some(said.clone()));
-        assert_eq!(ReportAnswer::from_text(7, &said.to_text(None), None), Some(ReceivedAnswer::Sealed(said.clone())));
         let hostile = ReportAnswer::parse(&answer(0, 1, "\x1b[2Jgone\n").to_bytes()).unwrap();
         assert_eq!(hostile.reason, " [2Jgone ");
         for bytes in [&[][..], &[0; 31], &[b'x'; HEAD + LONGEST_REASON + 1]] {
             assert_eq!(ReportAnswer::parse(bytes), None);
         }
-        for text in ["", "1 2 3", "a b c d e", "1 2 3 -"] {
-            assert_eq!(ReportAnswer::from_text(7, text, None), None, "{text}");
-        }
     }
 
     #[test]
-    fn with_a_key_an_answer_without_its_tag_is_not_believed() {
-        let (key, other) = (OrderKey::new([7; 16]), OrderKey::new([8; 16]));
-        let said = answer(5, 0, "");
-        let heard = |text: &str| ReportAnswer::from_text(7, text, Some(&key));
-        assert_eq!(heard(&said.to_text(Some(&key))), Some(ReceivedAnswer::Sealed(said.clone())));
-        for text in [said.to_text(Some(&other)), said.to_text(None), said.to_text(Some(&key)).replacen('5', "6", 1)] {
-            assert_eq!(heard(&text), Some(ReceivedAnswer::Unsealed), "{text}");
-        }
-        let of_another = ReportAnswer::from_text(8, &said.to_text(Some(&key)), Some(&key));
-        assert_eq!(of_another, Some(ReceivedAnswer::Unsealed));
-    }
-
-    #[test]
-    fn the_books_are_bounded_and_forged_reports_do_not_spoil_those_of_a_meter() {
+    fn the_books_are_bounded() {
         let books = ReportAnswers::new();
-        books.note_forged(7, "no seal");
         books.note(7, None);
-        books.note_forged(7, "no seal");
+        books.note(7, Some("no seal"));
         let (taken, refused) = books.of(7).map(|answer| (answer.taken, answer.refused)).unwrap();
-        assert_eq!((taken, refused), (1, 1), "what came before the first sealed one may be its own");
+        assert_eq!((taken, refused), (1, 1));
         (0..2 * MOST_LIVES as u64).for_each(|life| books.note(100 + life, None));
         let held = books.lock().lives.len();
         assert_eq!((held, books.of(7)), (MOST_LIVES, None));
-        assert_eq!((books.changed(10).len(), books.changed(usize::MAX).len()), (10, MOST_LIVES - 10));
     }
 
     #[test]

@@ -26,11 +26,12 @@ mod watched;
 use std::collections::BTreeMap;
 use units::Timestamp;
 
+use bus::collectors::LatestFinding;
 use radar::causes::CauseCounts as Causes;
 use radar::digest::PackedDigest;
 use radar::packet::Flow;
 use radar::rule::{CauseRule, EvidenceRule};
-use radar::segment::{MeterReport, MoreReply, ReportError};
+use radar::segment::{MeterReport, MoreReply, ReportError, ReportMarks};
 
 use events::UnlistedEvents;
 pub use events::{CollectorEvent, JudgedCause, LostPacket};
@@ -39,7 +40,7 @@ use watched::CollectedSegment;
 
 use super::question::MeterQuestion;
 use super::queue::ReceivedReport;
-use super::{flag, run_length};
+use super::run_length;
 
 /// Segments at a time.
 const MOST_SEGMENTS: usize = 1_024;
@@ -159,13 +160,16 @@ impl Collector {
     pub fn on_received(&mut self, now: Timestamp, received: &ReceivedReport) -> Vec<CollectorEvent> {
         match received.question {
             Some(question) => self.on_reply(now, received.life, question, &received.report),
-            None => self.on_flagged(now, received.missing, received.flags, &received.report),
+            None => {
+                let marks = ReportMarks::from_bits(received.flags);
+                self.on_marked(now, received.missing, marks, &received.report)
+            }
         }
     }
 
     /// A report has come, at `now`, and `missing` before it have not.
     pub fn on_report(&mut self, now: Timestamp, missing: u64, bytes: &[u8]) -> Vec<CollectorEvent> {
-        self.on_flagged(now, missing, flag::JUDGE, bytes)
+        self.on_marked(now, missing, ReportMarks::default(), bytes)
     }
 
     /// Questions to meters since the last call.
@@ -206,7 +210,7 @@ impl Collector {
         outcome
     }
 
-    fn on_flagged(&mut self, now: Timestamp, missing: u64, flags: u8, bytes: &[u8]) -> Vec<CollectorEvent> {
+    fn on_marked(&mut self, now: Timestamp, missing: u64, marks: ReportMarks, bytes: &[u8]) -> Vec<CollectorEvent> {
         self.refusal = None;
         let report = match MeterReport::packed(bytes) {
             Ok(report) => report,
@@ -222,7 +226,7 @@ impl Collector {
         let new = || CollectedSegment::new(name.clone(), self.ends, self.patience, self.rule);
         self.segments.entry(name.clone()).or_insert_with(new);
         let outcome =
-            self.watch(&name, |watched, unlisted| Some(watched.on_report(now, missing, flags, report, unlisted)));
+            self.watch(&name, |watched, unlisted| Some(watched.on_report(now, missing, marks, report, unlisted)));
         match outcome {
             Some(Err(why)) => self.refuse(&why),
             Some(Ok(news)) => news,
@@ -277,6 +281,17 @@ impl Collector {
     pub fn end(&mut self) -> Vec<CollectorEvent> {
         let unlisted = &mut self.unlisted;
         self.segments.values_mut().flat_map(|watched| watched.end(unlisted)).collect()
+    }
+
+    /// Latest findings of all segments, as `collector` publishes them.
+    pub fn findings(&self, now: Timestamp, collector: &str) -> Vec<LatestFinding> {
+        let is_here = |watched: &&CollectedSegment| !watched.is_silent(now);
+        self.segments.values().filter(is_here).map(|watched| watched.latest(now, collector)).collect()
+    }
+
+    /// Nanoseconds of the longest batch that any meter has.
+    pub fn longest_batch(&self) -> u64 {
+        self.segments.values().map(CollectedSegment::length).max().unwrap_or(0)
     }
 
     /// Ends the input and returns the summaries.

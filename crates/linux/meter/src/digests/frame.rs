@@ -10,7 +10,7 @@
 //!                       kind 1  reply      question:32  reply …
 //!   to the meter        kind 0  answer     what became of reports
 //!                       kind 1  question   number:32  question …
-//!                       kind 2  word       the collector is alive
+//!                       kind 2  word       the collector is alive; announcements, a line each, if there is news
 //! ```
 //!
 //! Numbers are little-endian; `length` is that of everything behind it. Answers are in `answer`, questions in
@@ -99,8 +99,8 @@ pub(crate) enum MeterMessage {
         number: u32,
         body: Vec<u8>,
     },
-    /// The collector is alive; or a kind that a later version has.
-    Word,
+    /// The collector is alive, and what it knows of others; empty also for a kind that a later version has.
+    Word(Vec<u8>),
 }
 
 /// Message to a collector.
@@ -127,8 +127,8 @@ pub(crate) fn write_question(
     write_to_meter(to, QUESTION, &[&number.to_le_bytes(), body].concat(), session)
 }
 
-pub(crate) fn write_word(to: &mut impl Write, session: Option<&mut ReportSession>) -> io::Result<()> {
-    write_to_meter(to, WORD, &[], session)
+pub(crate) fn write_word(to: &mut impl Write, said: &[u8], session: Option<&mut ReportSession>) -> io::Result<()> {
+    write_to_meter(to, WORD, said, session)
 }
 
 fn write_to_meter(
@@ -169,18 +169,21 @@ pub(crate) fn take_message(
             let (number, body) = question.split_first_chunk().ok_or(PeerError::Length(length))?;
             MeterMessage::Question { number: u32::from_le_bytes(*number), body: body.to_vec() }
         }
-        _ => MeterMessage::Word,
+        (&WORD, said) => MeterMessage::Word(said.to_vec()),
+        _ => MeterMessage::Word(Vec::new()),
     };
     inbox.drain(..end);
     Ok(Some(message))
 }
 
 /// The longest message to a meter, behind its length.
-const LONGEST_TO_METER: usize = LONGEST_QUESTION + 5 + TAG;
-const _: () = assert!(ReportAnswer::LONGEST < LONGEST_QUESTION);
+const LONGEST_TO_METER: usize = LONGEST_WORD + 5 + TAG;
+/// Room for the announcements of all collectors that there may be.
+pub(crate) const LONGEST_WORD: usize = 64 << 10;
+const _: () = assert!(ReportAnswer::LONGEST < LONGEST_WORD && LONGEST_QUESTION < LONGEST_WORD);
 
 pub(crate) fn write(to: &mut impl Write, envelope: &Envelope, session: Option<&mut ReportSession>) -> io::Result<()> {
-    let Envelope { life, number, flags, report } = envelope;
+    let Envelope { life, number, flags, report, .. } = envelope;
     let head = [&[REPORT, *flags][..], &life.to_le_bytes(), &number.to_le_bytes()].concat();
     write_to_collector(to, &head, report, session)
 }
@@ -246,7 +249,7 @@ pub(crate) fn read(
             let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
             let (flags, life, number) = (bytes[1], word(2), word(10));
             bytes.drain(..HEAD);
-            Ok(CollectorMessage::Report(Envelope { life, number, flags, report: bytes }))
+            Ok(CollectorMessage::Report(Envelope { life, number, flags, subject: None, report: bytes }))
         }
         Some(REPLY) if bytes.len() >= REPLY_HEAD => {
             let question = bytes[1..].first_chunk().map_or(0, |number| u32::from_le_bytes(*number));
@@ -264,7 +267,7 @@ mod tests {
     use super::*;
 
     fn envelope(number: u64, report: Vec<u8>) -> Envelope {
-        Envelope { life: 7, number, flags: 9, report }
+        Envelope { life: 7, number, flags: 9, subject: None, report }
     }
 
     fn envelopes(mut bytes: &[u8]) -> (Vec<Envelope>, Option<PeerError>) {
@@ -351,7 +354,7 @@ mod tests {
         let mut bytes = Vec::new();
         write_answer(&mut bytes, &answer, None).unwrap();
         write_question(&mut bytes, 5, b"which?", None).unwrap();
-        write_word(&mut bytes, None).unwrap();
+        write_word(&mut bytes, b"others", None).unwrap();
         // A kind of a later version.
         bytes.extend([1, 0, 0, 0, 77]);
         let mut heard = Vec::new();
@@ -359,7 +362,9 @@ mod tests {
             heard.push(message);
         }
         let question = MeterMessage::Question { number: 5, body: b"which?".to_vec() };
-        assert_eq!(heard, [MeterMessage::Answer(answer), question, MeterMessage::Word, MeterMessage::Word]);
+        let words = [&b"others"[..], b""].map(|word| MeterMessage::Word(word.to_vec()));
+        let [word, unknown] = words;
+        assert_eq!(heard, [MeterMessage::Answer(answer), question, word, unknown]);
         for wrong in [&[0, 0, 0, 0][..], &[2, 0, 0, 0, QUESTION, 1], &[0xff; 4], &[1, 0, 0, 0, ANSWER]] {
             assert!(take_message(&mut wrong.to_vec(), None).is_err(), "{wrong:?}");
         }

@@ -81,7 +81,7 @@ impl KeptReports {
     }
 }
 
-/// The same report, about nothing.
+/// Makes the report without its digests.
 fn header(report: &MeterReport<PackedDigest>) -> MeterReport {
     let nothing = || radar::digest::Digest::new(DigestShape::new(0, 0, report.out.shape().fields));
     MeterReport {

@@ -1,7 +1,7 @@
 //! A collector that listens: connections of meters, and of any other peer.
 //!
 //! No connection keeps a place that others need. One that has not sent anything useful in a few seconds is closed; each
-//! address has at most `MOST_OF_ADDRESS` places; and where all are taken, the collector closes the connection that has
+//! address has at most a quarter of the places; and where all are taken, the collector closes the connection that has
 //! been there longest without a report, or has been silent longest.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use socket2::SockRef;
 
 use super::answer::ReportAnswer;
 use super::frame::{self, CollectorMessage, PeerError};
@@ -36,23 +38,31 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A meter that hears nothing for longer than this is told that the collector is alive.
 const WORD_EVERY: Duration = Duration::from_millis(250);
-/// Connections at a time, and of one address.
-const MOST: usize = 256;
-const MOST_OF_ADDRESS: usize = 64;
+/// Connections that the kernel keeps until they are taken.
+const BACKLOG: i32 = 4_096;
+/// Share of the connections that one address may have.
+const OF_ADDRESS: usize = 4;
 /// A report that is longer takes room before it is read.
 const SHORT: usize = 32 << 10;
 
 /// Takes connections until the gate is closed, each on a thread of its own.
 pub(crate) fn listen(listener: &TcpListener, gate: &ReportGate<'_>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let (guests, threads) = (&Mutex::new(ConnectedMeters::default()), &AtomicUsize::new(0));
+    // A SYN that finds no room in the kernel's queue comes again after a second.
+    SockRef::from(listener).listen(BACKLOG)?;
+    let most = gate.most_connections;
+    let (guests, threads) = (&Mutex::new(ConnectedMeters::new(most)), &AtomicUsize::new(0));
     thread::scope(|scope| {
         while !gate.is_closed() {
             // The thread of a closed connection may take a moment to end.
-            let accepted = if threads.load(Ordering::Relaxed) < 2 * MOST { listener.accept().ok() } else { None };
+            let has_room = threads.load(Ordering::Relaxed) < 2 * most;
+            let accepted = if has_room { listener.accept().ok() } else { None };
             // After any error of that one, others may still come.
             let Some((stream, peer)) = accepted else {
-                thread::sleep(LOOK_EVERY);
+                // Many come at once when another collector has gone.
+                if !has_room || poll::wait(&[(listener.as_raw_fd(), false)], LOOK_EVERY).is_err() {
+                    thread::sleep(LOOK_EVERY);
+                }
                 continue;
             };
             let number = match stream.try_clone().map(|stream| lock(guests).admit(stream, peer, gate.now())) {
@@ -90,8 +100,9 @@ fn lock<'a>(guests: &'a Mutex<ConnectedMeters>) -> MutexGuard<'a, ConnectedMeter
 }
 
 /// Connected meters, by numbers that are not given twice.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ConnectedMeters {
+    most: usize,
     all: BTreeMap<u64, ConnectedMeter>,
     next: u64,
 }
@@ -108,16 +119,21 @@ struct ConnectedMeter {
 }
 
 impl ConnectedMeters {
+    fn new(most: usize) -> Self {
+        Self { most, all: BTreeMap::new(), next: 0 }
+    }
+
     /// The number of the new one, with a line for each that had to go for it; or why it finds no place.
     fn admit(&mut self, stream: TcpStream, peer: SocketAddr, now: Duration) -> Result<(u64, Vec<String>), String> {
         let mut let_go = Vec::new();
         let address = peer.ip();
-        if self.of(address) >= MOST_OF_ADDRESS {
-            let full = format!("{peer}: turned away, {MOST_OF_ADDRESS} of that address are connected already");
+        let of_address = (self.most / OF_ADDRESS).max(1);
+        if self.of(address) >= of_address {
+            let full = format!("{peer}: turned away, {of_address} of that address are connected already");
             let_go.push(self.let_one_go(now, |guest| guest.peer.ip() == address).ok_or(full)?);
         }
-        if self.all.len() >= MOST {
-            let full = format!("{peer}: turned away, {MOST} meters are connected already");
+        if self.all.len() >= self.most {
+            let full = format!("{peer}: turned away, {} meters are connected already", self.most);
             let_go.push(self.let_one_go(now, |_| true).ok_or(full)?);
         }
         let number = self.next;
@@ -204,6 +220,9 @@ struct MeterWriter<'a> {
     /// Time of the latest answer, and of the latest message.
     answered: Duration,
     said: Duration,
+    /// The version of the announcements that it knows, and the turns of the thread that compares when that was said.
+    version: u64,
+    turns: u64,
     questions: ConnectionQuestions,
 }
 
@@ -216,7 +235,8 @@ impl Drop for MeterWriter<'_> {
 impl<'a> MeterWriter<'a> {
     fn new(gate: &'a ReportGate<'a>) -> Self {
         let (answered, said) = (Duration::ZERO, Duration::ZERO);
-        Self { gate, life: None, last: None, answered, said, questions: ConnectionQuestions::default() }
+        let questions = ConnectionQuestions::default();
+        Self { gate, life: None, last: None, answered, said, version: 0, turns: 0, questions }
     }
 
     fn write(
@@ -241,9 +261,12 @@ impl<'a> MeterWriter<'a> {
                 (self.last, self.answered, self.said) = (Some(answer.clone()), now, now);
             }
         }
-        if now.saturating_sub(self.said) >= WORD_EVERY {
-            frame::write_word(stream, session)?;
-            self.said = now;
+        let turns = gate.words().turns();
+        let news = gate.words().after(self.version);
+        if news.is_some() || now.saturating_sub(self.said) >= WORD_EVERY && turns != self.turns {
+            let (version, said) = news.unwrap_or((self.version, Vec::new()));
+            frame::write_word(stream, &said, session)?;
+            (self.version, self.turns, self.said) = (version, turns, now);
         }
         Ok(())
     }
@@ -340,7 +363,7 @@ mod tests {
             heard: Duration::from_secs(heard),
         };
         let all: BTreeMap<u64, ConnectedMeter> = (0..).zip(of.into_iter().map(guest)).collect();
-        ConnectedMeters { next: all.len() as u64, all }
+        ConnectedMeters { most: 256, next: all.len() as u64, all }
     }
 
     fn admit(guests: &mut ConnectedMeters, host: u8, second: u64) -> Result<(u64, Vec<String>), String> {
@@ -351,7 +374,7 @@ mod tests {
 
     #[test]
     fn who_says_nothing_goes_before_who_reported_and_the_longest_silent_first() {
-        let mut full = guests((0..MOST as u64).map(|nth| ((nth / 60) as u8, nth != 9 && nth != 7, 100)));
+        let mut full = guests((0..256).map(|nth| ((nth / 60) as u8, nth != 9 && nth != 7, 100)));
         full.all.get_mut(&7).unwrap().heard = Duration::from_secs(99);
         let (_, gone) = admit(&mut full, 200, 101).unwrap();
         assert!(
@@ -367,7 +390,7 @@ mod tests {
 
     #[test]
     fn an_address_has_so_many_places_and_no_more() {
-        let mut busy = guests((0..MOST_OF_ADDRESS).map(|_| (1, true, 100)));
+        let mut busy = guests((0..64).map(|_| (1, true, 100)));
         assert!(admit(&mut busy, 1, 101).unwrap_err().contains("64 of that address are connected already"));
         assert!(admit(&mut busy, 2, 101).is_ok());
     }

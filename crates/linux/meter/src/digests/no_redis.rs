@@ -3,11 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use super::Envelope;
-use super::answer::ReceivedAnswer;
-use super::report_queue::ReportTransport;
-use super::report_receiver::ReportGate;
 use bus::BusError;
+use bus::collectors::{Announcement, LatestFinding};
 use bus::key::OrderKey;
 
 /// An address that cannot exist.
@@ -27,32 +24,34 @@ impl fmt::Display for RedisAddress {
 }
 
 #[derive(Debug)]
-pub(super) struct RedisTransport(RedisAddress);
+pub(super) struct CollectorBoard(RedisAddress);
 
-impl RedisTransport {
-    pub(super) fn new(address: &RedisAddress, _key: Option<OrderKey>) -> Self {
-        match *address {}
+impl CollectorBoard {
+    pub(super) fn new(address: RedisAddress) -> Self {
+        match address {}
     }
-}
 
-impl ReportTransport for RedisTransport {
-    fn send(&mut self, _envelope: &Envelope) -> Result<(), String> {
+    pub(super) fn announce(&mut self, _name: &str, _believed: &str, _text: &str) -> Result<Option<String>, BusError> {
         match self.0 {}
     }
 
-    fn hear(&mut self, _life: u64) -> Vec<ReceivedAnswer> {
+    pub(super) fn announcements(&mut self) -> Result<Vec<String>, BusError> {
         match self.0 {}
     }
 
-    fn reply(&mut self, _question: u32, _body: &[u8]) -> Result<(), String> {
+    pub(super) fn collectors(&mut self, _key: Option<&OrderKey>, _now_ms: u64) -> Result<Vec<Announcement>, BusError> {
         match self.0 {}
     }
 
-    fn is_connected(&self) -> bool {
+    pub(super) fn memory(&mut self) -> Result<u64, BusError> {
         match self.0 {}
     }
-}
 
-pub(super) fn follow(address: &RedisAddress, _gate: &ReportGate<'_>) {
-    match *address {}
+    pub(super) fn publish(&mut self, _findings: &[LatestFinding], _key: Option<&OrderKey>) -> Result<(), BusError> {
+        match self.0 {}
+    }
+
+    pub(super) fn findings(&mut self, _key: Option<&OrderKey>) -> Result<Vec<LatestFinding>, BusError> {
+        match self.0 {}
+    }
 }

@@ -3,6 +3,7 @@
 //! Reports wait as they were sent, which may be a thousandth of what they come to. A thread that reads a long one takes
 //! room for it before it reads; a thread that finds no room waits, and so lets the meter wait.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -25,7 +26,7 @@ pub struct ReceivedReport {
     pub life: u64,
     /// Reports that it had sent before and that did not come.
     pub missing: u64,
-    /// What the meter says of it: [`flag`](super::flag).
+    /// Its marks: [`ReportMarks`](radar::segment::ReportMarks) as bits.
     pub flags: u8,
     /// The question to which this is the reply.
     pub question: Option<u32>,
@@ -39,6 +40,7 @@ pub struct CollectorQueue {
     room: Arc<QueueBudget>,
     answers: Arc<ReportAnswers>,
     questions: Arc<QuestionBooks>,
+    words: Arc<CollectorWords>,
 }
 
 /// End at which reports are taken out.
@@ -48,6 +50,7 @@ pub struct CollectorReports {
     room: Arc<QueueBudget>,
     answers: Arc<ReportAnswers>,
     questions: Arc<QuestionBooks>,
+    words: Arc<CollectorWords>,
 }
 
 #[derive(Debug)]
@@ -56,19 +59,53 @@ struct QueueBudget {
     used: Mutex<usize>,
 }
 
+/// A collector's words to all its meters: that it compares, and which collectors there are.
+#[derive(Debug, Default)]
+pub struct CollectorWords {
+    /// Turns of the thread that compares: who only listens is not alive.
+    turns: AtomicU64,
+    /// The announcements, with the number of their version.
+    said: Mutex<(u64, Vec<u8>)>,
+}
+
+impl CollectorWords {
+    pub fn say(&self, announcements: Vec<u8>) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.1 != announcements {
+            *said = (said.0 + 1, announcements);
+        }
+    }
+
+    fn turn(&self) {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Announcements that are newer than a version.
+    pub(super) fn after(&self, version: u64) -> Option<(u64, Vec<u8>)> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        (said.0 > version).then(|| said.clone())
+    }
+}
+
 /// A queue with room for `bytes` bytes of reports; one that is longer passes alone.
 pub fn queue(bytes: usize) -> (CollectorQueue, CollectorReports) {
     let (out, queue) = mpsc::channel();
     let room = Arc::new(QueueBudget { most: bytes, used: Mutex::default() });
     let answers = Arc::new(ReportAnswers::new());
     let questions = Arc::new(QuestionBooks::default());
+    let words = Arc::new(CollectorWords::default());
     let put = CollectorQueue {
         out,
         room: Arc::clone(&room),
         answers: Arc::clone(&answers),
         questions: Arc::clone(&questions),
+        words: Arc::clone(&words),
     };
-    (put, CollectorReports { queue, room, answers, questions })
+    (put, CollectorReports { queue, room, answers, questions, words })
 }
 
 /// Room that was taken and is given back, unless a report goes into the queue with it.
@@ -110,6 +147,11 @@ impl CollectorQueue {
         &self.questions
     }
 
+    /// Words that meters are to hear.
+    pub(super) fn words(&self) -> &CollectorWords {
+        &self.words
+    }
+
     /// Waits for room; `None` once it is time to end.
     pub(super) fn take(&self, bytes: usize, stop: &StopFlag) -> Option<BudgetShare> {
         loop {
@@ -147,7 +189,13 @@ impl CollectorReports {
         self.questions.ask(question)
     }
 
+    /// Words that meters are to hear, for another thread that knows them.
+    pub fn words(&self) -> Arc<CollectorWords> {
+        Arc::clone(&self.words)
+    }
+
     pub fn recv_timeout(&self, most: Duration) -> Result<ReceivedReport, RecvTimeoutError> {
+        self.words.turn();
         let (received, bytes) = self.queue.recv_timeout(most)?;
         self.room.give(bytes);
         if received.question.is_some() {

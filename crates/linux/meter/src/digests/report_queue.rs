@@ -8,16 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use radar::segment::MeterReport;
+use radar::segment::{MeterReport, ReportMarks};
 use units::StopFlag;
 
 use super::answer::{CollectorVerdicts, ReceivedAnswer};
+use super::bus_watch::BusNews;
+use super::fanout::FanOut;
 use super::kept::KeptReports;
 use super::question::{NoResponder, QuestionResponder};
-use super::redis::RedisTransport;
 use super::run_length;
 use super::tcp::TcpTransport;
-use super::{CollectorAddress, Envelope, flag};
+use super::{CollectorAddress, Envelope, ReportSubject};
 use bus::key::OrderKey;
 use linux::clock::Clock;
 use linux::poll;
@@ -44,8 +45,6 @@ pub struct ReportQueue {
     waker: Option<PipeWriter>,
     life: u64,
     number: u64,
-    /// Reports are sent small where more can be asked for.
-    sends_small: bool,
     shared: Arc<SendShared>,
 }
 
@@ -112,9 +111,12 @@ pub(super) trait ReportTransport {
 
     fn is_connected(&self) -> bool;
 
-    /// Descriptor that is readable when the collector says something.
-    fn fd(&self) -> Option<RawFd> {
-        None
+    /// Descriptors that are readable when a collector says something.
+    fn descriptors(&self) -> Vec<RawFd>;
+
+    /// Longest wait between two attempts to send a report.
+    fn longest_wait(&self) -> Duration {
+        LONGEST_WAIT
     }
 }
 
@@ -125,28 +127,27 @@ pub fn report_queue(place: CollectorAddress, life: u64, key: Option<OrderKey>) -
     // Without it a sender looks now and then.
     let (woken, waker) = io::pipe().map_or((None, None), |(woken, waker)| (Some(woken), Some(waker)));
     let shared = Arc::new(SendShared::default());
-    let sends_small = matches!(place, CollectorAddress::Tcp(_));
-    let outlet = ReportQueue { queue, waker, life, number: 0, sends_small, shared: Arc::clone(&shared) };
+    let outlet = ReportQueue { queue, waker, life, number: 0, shared: Arc::clone(&shared) };
     (outlet, ReportSender { place, key, life, queue: waiting, woken, shared })
 }
 
 impl ReportQueue {
     /// Puts in a report in few cells, and keeps it whole for a while. False if there was no room.
     pub fn put_report(&mut self, report: &MeterReport) -> bool {
-        if !self.sends_small {
-            return self.put(report.to_bytes());
-        }
         let small = self.shared.kept.keep(report);
-        self.put_flagged(small.bytes, flag::JUDGE | if small.has_more { flag::HAS_MORE } else { 0 })
+        let marks = ReportMarks { has_more: small.has_more, ..ReportMarks::default() };
+        let MeterReport { segment, batch, length, .. } = report;
+        let subject = ReportSubject { segment: segment.clone(), batch: *batch, length: *length };
+        self.put_envelope(small.bytes, marks, Some(subject))
     }
 
     /// False if there was no room: the collector will miss it.
     pub fn put(&mut self, report: Vec<u8>) -> bool {
-        self.put_flagged(report, flag::JUDGE)
+        self.put_envelope(report, ReportMarks::default(), None)
     }
 
-    fn put_flagged(&mut self, report: Vec<u8>, flags: u8) -> bool {
-        let envelope = Envelope { life: self.life, number: self.number, flags, report };
+    fn put_envelope(&mut self, report: Vec<u8>, marks: ReportMarks, subject: Option<ReportSubject>) -> bool {
+        let envelope = Envelope { life: self.life, number: self.number, flags: marks.to_bits(), subject, report };
         self.number += 1;
         match self.queue.try_send(envelope) {
             Ok(()) => {
@@ -195,13 +196,21 @@ impl ReportSender {
         self.run_with(tell, &NoResponder)
     }
 
-    /// The same, with a part of the meter that replies to more kinds of questions.
+    /// Does the same as [`run`](Self::run), with a part of the meter that replies to more kinds of questions.
     pub fn run_with(self, tell: &dyn Fn(&str), responder: &dyn QuestionResponder) -> ReportCounts {
-        let transport: &mut dyn ReportTransport = match &self.place {
-            CollectorAddress::Tcp(address) => &mut TcpTransport::new(address, self.key.clone()),
-            CollectorAddress::Redis(place) => &mut RedisTransport::new(&place.0, self.key.clone()),
+        let place = match &self.place {
+            CollectorAddress::Tcp(address) => {
+                return self.carry(&mut TcpTransport::new(address, self.key.clone()), tell, responder);
+            }
+            CollectorAddress::Redis(place) => &place.0,
         };
-        self.carry(transport, tell, responder)
+        let news = BusNews::default();
+        thread::scope(|scope| {
+            scope.spawn(|| news.watch(place, self.key.as_ref()));
+            let counts = self.carry(&mut FanOut::new(self.key.clone(), &news), tell, responder);
+            news.end();
+            counts
+        })
     }
 
     fn carry(
@@ -217,7 +226,7 @@ impl ReportSender {
             let envelope = match self.queue.try_recv() {
                 Ok(envelope) => Envelope { report: run_length::encode(&envelope.report), ..envelope },
                 Err(TryRecvError::Empty) => {
-                    self.pause(way.fd());
+                    self.pause(&way.descriptors());
                     continue;
                 }
                 Err(TryRecvError::Disconnected) => return listener.finish(way, tell),
@@ -236,7 +245,8 @@ impl ReportSender {
                     self.shared.dropped.fetch_add(left, Ordering::Relaxed);
                     return listener.finish(way, tell);
                 }
-                self.wait((FIRST_WAIT * 2_u32.pow((failures - 1).min(10))).min(LONGEST_WAIT));
+                self.wait((FIRST_WAIT * 2_u32.pow((failures - 1).min(10))).min(way.longest_wait()));
+                listener.listen(way, tell);
             }
             if std::mem::take(&mut said) {
                 let dropped = self.shared.dropped.load(Ordering::Relaxed);
@@ -249,10 +259,11 @@ impl ReportSender {
     }
 
     /// Waits for a report or a word of the collector.
-    fn pause(&self, collector: Option<RawFd>) {
+    fn pause(&self, collectors: &[RawFd]) {
         let Some(woken) = &self.woken else { return thread::sleep(LOOK_EVERY / 10) };
-        let fds = [(woken.as_raw_fd(), false), (collector.unwrap_or(-1), false)];
-        if poll::wait(&fds, LOOK_EVERY).is_err() {
+        let fds: Vec<(RawFd, bool)> =
+            [woken.as_raw_fd()].iter().chain(collectors).map(|descriptor| (*descriptor, false)).collect();
+        if poll::wait_for_any(&fds, LOOK_EVERY).is_err() {
             thread::sleep(LOOK_EVERY);
         }
     }
@@ -314,7 +325,8 @@ impl<'a> AnswerListener<'a> {
                         all.refusal = Some(answer.reason);
                     }
                 }
-                ReceivedAnswer::Sealed(_) => {}
+                ReceivedAnswer::Sealed(_) | ReceivedAnswer::Word(_) => {}
+                ReceivedAnswer::Note(line) => tell(&format!("{place}: {line}")),
                 ReceivedAnswer::Question { number, body } => {
                     let reply = shared.kept.reply(&body).or_else(|| self.responder.reply(&body));
                     // A connection that is gone is noticed when the next report is sent.

@@ -11,9 +11,9 @@ use linux::clock::Clock;
 
 use super::answer::ReportAnswers;
 use super::question::QuestionBooks;
-use super::queue::{BudgetShare, CollectorQueue, ReceivedReport};
+use super::queue::{BudgetShare, CollectorQueue, CollectorWords, ReceivedReport};
 use super::run_length;
-use super::{Envelope, RedisCollectorAddress, listen, redis};
+use super::{Envelope, listen};
 use bus::key::OrderKey;
 use units::StopFlag;
 
@@ -23,16 +23,36 @@ const MOST_LIVES: usize = 4_096;
 const MOST_LINES: u32 = 10;
 const LINES_WITHIN: Duration = Duration::from_secs(10);
 
-/// Place from which a collector takes reports.
+/// Place at which a collector takes reports.
 #[derive(Debug)]
-pub enum ReportReceiver {
-    Tcp(TcpListener),
-    Redis(Box<RedisCollectorAddress>),
+pub struct ReportReceiver {
+    listener: TcpListener,
+    most_connections: usize,
+}
+
+/// Connections at a time, unless said otherwise.
+const CONNECTIONS: usize = 1_024;
+
+impl From<TcpListener> for ReportReceiver {
+    fn from(listener: TcpListener) -> Self {
+        Self { listener, most_connections: CONNECTIONS }
+    }
 }
 
 impl ReportReceiver {
     pub fn listen(address: SocketAddr) -> io::Result<Self> {
-        TcpListener::bind(address).map(Self::Tcp)
+        TcpListener::bind(address).map(Self::from)
+    }
+
+    /// Sets how many meters may be connected at a time; a quarter of them from one address.
+    #[must_use]
+    pub fn with_connections(mut self, most: usize) -> Self {
+        self.most_connections = most;
+        self
+    }
+
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
     }
 
     /// Runs until `stop` is set, or nobody takes from `out` any more. With a key, reports without it are refused.
@@ -46,6 +66,7 @@ impl ReportReceiver {
     ) -> io::Result<()> {
         let gate = ReportGate {
             key,
+            most_connections: self.most_connections,
             out,
             stop,
             tell,
@@ -53,25 +74,16 @@ impl ReportReceiver {
             lives: Mutex::default(),
             lines: Mutex::default(),
         };
-        match self {
-            Self::Tcp(listener) => listen::listen(listener, &gate),
-            Self::Redis(place) => {
-                redis::follow(&place.0, &gate);
-                Ok(())
-            }
-        }
+        listen::listen(&self.listener, &gate)
     }
 }
 
 /// Writes the address, for people.
 impl fmt::Display for ReportReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(listener) => match listener.local_addr() {
-                Ok(address) => address.fmt(f),
-                Err(error) => error.fmt(f),
-            },
-            Self::Redis(place) => place.fmt(f),
+        match self.address() {
+            Ok(address) => address.fmt(f),
+            Err(error) => error.fmt(f),
         }
     }
 }
@@ -79,6 +91,7 @@ impl fmt::Display for ReportReceiver {
 /// Checks that every report passes on its way in, on any connection.
 pub(super) struct ReportGate<'a> {
     pub key: Option<&'a OrderKey>,
+    pub most_connections: usize,
     out: &'a CollectorQueue,
     stop: &'a StopFlag,
     tell: &'a (dyn Fn(&str) + Sync),
@@ -117,6 +130,11 @@ impl ReportGate<'_> {
         self.out.questions()
     }
 
+    /// Words that meters are to hear.
+    pub(crate) fn words(&self) -> &CollectorWords {
+        self.out.words()
+    }
+
     /// Room for `bytes` bytes of a report that are about to be read; `None` once it is time to end.
     pub(crate) fn take(&self, bytes: usize) -> Option<BudgetShare> {
         self.out.take(bytes, self.stop)
@@ -124,7 +142,7 @@ impl ReportGate<'_> {
 
     /// False once nobody wants more. Waits for room, and so lets the meter wait.
     pub(crate) fn pass(&self, envelope: Envelope, taken: Option<BudgetShare>) -> bool {
-        let Envelope { life, number, flags, report } = envelope;
+        let Envelope { life, number, flags, report, .. } = envelope;
         if !run_length::is_encoded(&report) {
             self.tell("a report that nobody squeezed like that; ignored");
             self.answers().note(life, Some("a report that nobody squeezed like that"));

@@ -1,11 +1,8 @@
 //! Seals of reports between meters and collector that share a key: tags that nobody else can make, for bytes that cannot be
 //! replayed.
 //!
-//! **Over TCP** each side draws a number for this connection, and both prove that they have the key. Every tag covers both
+//! Each side draws a number for this connection, and both prove that they have the key. Every tag covers both
 //! numbers and the count of tags before it, so recorded bytes fit no other connection and no other place in this one.
-//!
-//! **Over Redis** a tag covers the incarnation of the meter and the number of the report in it. The collector takes
-//! each number of an incarnation once, and no report of a batch that was more than a minute ago.
 
 use bus::key::OrderKey;
 
@@ -51,12 +48,6 @@ impl ReportSession {
     }
 }
 
-/// Tag of an entry in Redis.
-#[cfg(feature = "redis")]
-pub(crate) fn entry_tag(key: &OrderKey, life: u64, number: u64, report: &[u8]) -> u64 {
-    key.tag("radar entry", &[&life.to_le_bytes(), &number.to_le_bytes(), report])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,8 +63,5 @@ mod tests {
         assert_ne!(ReportSession::new(&key, [3; NONCE], [2; NONCE]).tag(b"report"), tags[0]);
         assert_ne!(ReportSession::new(&key, [1; NONCE], [3; NONCE]).tag(b"report"), tags[0]);
         assert_ne!(ours.meter_proof(), ours.collector_proof(), "a proof cannot be handed back");
-        let entries =
-            [entry_tag(&key, 1, 2, b"report"), entry_tag(&key, 1, 3, b"report"), entry_tag(&key, 2, 2, b"report")];
-        assert!(entries[0] != entries[1] && entries[0] != entries[2]);
     }
 }

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use super::Envelope;
 use super::answer::ReceivedAnswer;
-use super::frame::{self, MeterMessage, PeerError};
-use super::question::LONGEST_QUESTION;
+use super::frame::{self, LONGEST_WORD, MeterMessage, PeerError};
 use super::report_queue::ReportTransport;
 use super::seal::{NONCE, ReportSession, TAG};
 use bus::key::{OrderKey, nonce};
 
-/// Longest wait for a connection, for a greeting, and for room on a connection.
+/// The usual patience with a collector.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A connection that is there when it is needed.
@@ -21,7 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct TcpTransport {
     address: String,
     key: Option<OrderKey>,
+    /// Longest wait for a connection, for each part of a greeting, and for room on a connection.
+    patience: Duration,
     connected: Option<CollectorConnection>,
+    bytes_heard: u64,
 }
 
 #[derive(Debug)]
@@ -35,14 +37,27 @@ struct CollectorConnection {
 
 impl TcpTransport {
     pub(crate) fn new(address: &str, key: Option<OrderKey>) -> Self {
-        Self { address: address.to_owned(), key, connected: None }
+        Self::with_patience(address, key, PATIENCE)
+    }
+
+    pub(crate) fn with_patience(address: &str, key: Option<OrderKey>, patience: Duration) -> Self {
+        Self { address: address.to_owned(), key, patience, connected: None, bytes_heard: 0 }
+    }
+
+    pub(crate) fn disconnect(&mut self) {
+        self.connected = None;
+    }
+
+    /// Bytes that the collector has sent so far.
+    pub(crate) fn bytes_heard(&self) -> u64 {
+        self.bytes_heard
     }
 
     fn connect(&self) -> Result<CollectorConnection, String> {
         let resolved = self.address.to_socket_addrs().map_err(|error| error.to_string())?;
         let mut last = "no such host".to_owned();
         for address in resolved {
-            match greet(&address, self.key.as_ref()) {
+            match greet(&address, self.key.as_ref(), self.patience) {
                 Ok(connected) => return Ok(connected),
                 Err(PeerError::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => {
                     last = "connection refused: is `hitless radar collect` running there?".to_owned();
@@ -62,7 +77,7 @@ impl TcpTransport {
 impl ReportTransport for TcpTransport {
     fn send(&mut self, envelope: &Envelope) -> Result<(), String> {
         if let Some(connection) = &mut self.connected {
-            connection.listen();
+            self.bytes_heard += connection.listen();
         }
         let mut connection = match self.connected.take() {
             Some(connection) if !connection.has_ended => connection,
@@ -76,7 +91,7 @@ impl ReportTransport for TcpTransport {
 
     fn hear(&mut self, _life: u64) -> Vec<ReceivedAnswer> {
         let Some(connection) = &mut self.connected else { return Vec::new() };
-        connection.listen();
+        self.bytes_heard += connection.listen();
         let mut heard = Vec::new();
         loop {
             match frame::take_message(&mut connection.inbox, connection.session.as_mut()) {
@@ -84,7 +99,7 @@ impl ReportTransport for TcpTransport {
                 Ok(Some(MeterMessage::Question { number, body })) => {
                     heard.push(ReceivedAnswer::Question { number, body });
                 }
-                Ok(Some(MeterMessage::Word)) => {}
+                Ok(Some(MeterMessage::Word(word))) => heard.push(ReceivedAnswer::Word(word)),
                 Ok(None) => return heard,
                 // It is no collector of ours, or something was changed on the way.
                 Err(_) => {
@@ -105,20 +120,20 @@ impl ReportTransport for TcpTransport {
     }
 
     fn is_connected(&self) -> bool {
-        self.connected.is_some()
+        self.connected.as_ref().is_some_and(|connection| !connection.has_ended)
     }
 
-    fn fd(&self) -> Option<RawFd> {
-        let connection = self.connected.as_ref().filter(|connection| !connection.has_ended)?;
-        Some(connection.stream.as_raw_fd())
+    fn descriptors(&self) -> Vec<RawFd> {
+        let connection = self.connected.iter().filter(|connection| !connection.has_ended);
+        connection.map(|connection| connection.stream.as_raw_fd()).collect()
     }
 }
 
-fn greet(address: &SocketAddr, key: Option<&OrderKey>) -> Result<CollectorConnection, PeerError> {
-    let mut stream = TcpStream::connect_timeout(address, PATIENCE)?;
+fn greet(address: &SocketAddr, key: Option<&OrderKey>, patience: Duration) -> Result<CollectorConnection, PeerError> {
+    let mut stream = TcpStream::connect_timeout(address, patience)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     stream.write_all(&frame::greeting(key.is_some()))?;
     let mut said = [0; 8];
     stream.read_exact(&mut said)?;
@@ -136,17 +151,19 @@ fn greet(address: &SocketAddr, key: Option<&OrderKey>) -> Result<CollectorConnec
 
 impl CollectorConnection {
     /// Takes in what the collector has said, without waiting, and notices that it has gone: the first report after that would
-    /// vanish.
-    fn listen(&mut self) {
+    /// vanish. Bytes that came.
+    fn listen(&mut self) -> u64 {
         let mut bytes = [0; 4_096];
-        while !self.has_ended && self.inbox.len() < 2 * LONGEST_QUESTION {
+        let before = self.inbox.len();
+        while !self.has_ended && self.inbox.len() < 2 * LONGEST_WORD {
             match self.read_now(&mut bytes) {
                 Ok(0) => self.has_ended = true,
                 Ok(read) => self.inbox.extend_from_slice(&bytes[..read]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => self.has_ended = error.kind() != ErrorKind::Interrupted,
             }
         }
+        (self.inbox.len() - before) as u64
     }
 
     fn read_now(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
@@ -171,9 +188,7 @@ mod tests {
 
     use super::*;
     use crate::digests::question::{MeterQuestion, QuestionResponder};
-    use crate::digests::{
-        CollectorAddress, CollectorReports, ReceivedReport, ReportReceiver, flag, queue, report_queue,
-    };
+    use crate::digests::{CollectorAddress, CollectorReports, ReceivedReport, ReportReceiver, queue, report_queue};
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -186,7 +201,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let tell = |line: &str| said.lock().unwrap().push_str(line);
-                ReportReceiver::Tcp(listener).run(key, &put, &stop, &tell).unwrap();
+                ReportReceiver::from(listener).run(key, &put, &stop, &tell).unwrap();
             });
             story(address, &received);
             stop.stop();
@@ -199,7 +214,7 @@ mod tests {
     }
 
     fn came(life: u64, report: &[u8]) -> ReceivedReport {
-        ReceivedReport { life, flags: flag::JUDGE, report: report.to_vec(), ..ReceivedReport::default() }
+        ReceivedReport { life, flags: 1, report: report.to_vec(), ..ReceivedReport::default() }
     }
 
     #[test]
@@ -233,7 +248,7 @@ mod tests {
         let stop = StopFlag::new();
         thread::scope(|scope| {
             let sending = scope.spawn(|| sender.run(&|_| ()));
-            scope.spawn(|| ReportReceiver::Tcp(listener).run(None, &put, &stop, &|_| ()).unwrap());
+            scope.spawn(|| ReportReceiver::from(listener).run(None, &put, &stop, &|_| ()).unwrap());
             for nth in 0..kept {
                 assert_eq!(next(&received), came(7, &[nth as u8]));
             }
@@ -261,7 +276,7 @@ mod tests {
             let _ = liar.read_to_end(&mut Vec::new());
             let mut way = TcpTransport::new(&address.to_string(), None);
             let report = crate::digests::run_length::encode(b"fine");
-            way.send(&Envelope { life: 1, number: 0, flags: flag::JUDGE, report }).unwrap();
+            way.send(&Envelope { life: 1, number: 0, flags: 1, subject: None, report }).unwrap();
             assert_eq!(next(received), came(1, b"fine"));
         });
         assert!(said.contains("`GET / HT`") && said.contains("announced a report of 4294967295 bytes"), "{said}");
@@ -273,7 +288,7 @@ mod tests {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             listener.local_addr().unwrap().to_string()
         };
-        let envelope = Envelope { life: 1, number: 0, flags: flag::JUDGE, report: Vec::new() };
+        let envelope = Envelope { life: 1, number: 0, flags: 1, subject: None, report: Vec::new() };
         let refused = TcpTransport::new(&closed, None).send(&envelope).unwrap_err();
         assert!(refused.contains("is `hitless radar collect` running there?"), "{refused}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -389,7 +404,7 @@ mod tests {
     }
 
     fn fine() -> Envelope {
-        Envelope { life: 1, number: 0, flags: flag::JUDGE, report: crate::digests::run_length::encode(b"fine") }
+        Envelope { life: 1, number: 0, flags: 1, subject: None, report: crate::digests::run_length::encode(b"fine") }
     }
 
     #[test]

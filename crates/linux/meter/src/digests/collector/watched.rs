@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use units::Timestamp;
 
+use bus::collectors::LatestFinding;
 use radar::causes::CauseCounts as Causes;
 use radar::digest::PackedDigest;
 use radar::packet::Flow;
 use radar::rule::CauseRule;
-use radar::segment::{MeterReport, MeteredSegment, MoreReply, MoreWanted, SegmentFinding};
+use radar::segment::{MeterReport, MeteredSegment, MoreReply, MoreWanted, ReportMarks, SegmentFinding};
 use radar::signature::Fields;
 
-use super::super::{flag, kept};
+use super::super::kept;
 use super::events::UnlistedEvents;
 use super::questions::{OpenQuestion, OpenQuestions, QuestionKind};
 use super::recall::{RecallQuestion, SegmentRecall};
@@ -53,6 +54,8 @@ pub(super) struct CollectorEnd {
     heard: Timestamp,
     /// Known fields of packets that enter by it.
     pub fields: Fields,
+    /// Its reports go to another collector now.
+    has_left: bool,
     summary: EndSummary,
 }
 
@@ -126,6 +129,26 @@ impl CollectedSegment {
         ))
     }
 
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(crate) fn latest(&self, now: Timestamp, collector: &str) -> LatestFinding {
+        LatestFinding {
+            segment: self.name.clone(),
+            collector: collector.to_owned(),
+            at_ms: now.0 / 1_000_000,
+            until_ns: self.until.0,
+            packets: self.packets,
+            skipped: self.total.skipped,
+            late: self.late,
+            extra: self.total.extra,
+            unsure: self.total.unsure,
+            unnamed: self.total.unnamed,
+            lost: self.lost,
+        }
+    }
+
     /// Time of its latest report.
     pub(crate) fn heard(&self) -> Timestamp {
         self.ends.values().map(|end| end.heard).max().unwrap_or_default()
@@ -144,7 +167,7 @@ impl CollectedSegment {
         &mut self,
         now: Timestamp,
         missing: u64,
-        flags: u8,
+        marks: ReportMarks,
         report: MeterReport<PackedDigest>,
         unlisted: &mut UnlistedEvents,
     ) -> Result<Vec<CollectorEvent>, String> {
@@ -154,16 +177,19 @@ impl CollectedSegment {
         let heard =
             ReportReceipt { now, missing, missed: report.missed, life: report.life, fields: report.out.shape().fields };
         let (end, batch, facts) = (report.end.clone(), report.batch, report.facts.clone());
-        let finding = self.segment.on_small_report(report, flags & flag::HAS_MORE != 0);
+        let finding = self.segment.on_marked(report, marks);
         let finding = finding.map_err(|refused| format!("segment {}: {refused}", self.name))?;
         let nth = self.segment.ends().position(|(name, _)| name == end).unwrap_or(0);
-        let mut news = self.on_heard(end, &heard, unlisted);
+        let mut news = self.on_heard(end.clone(), &heard, unlisted);
+        if let Some(end) = self.ends.get_mut(&end) {
+            end.has_left = marks.leaves;
+        }
         self.length = length;
         let packets = packets.max(0).unsigned_abs();
         self.packets = self.packets.saturating_add(packets);
         self.recall.on_batch(self.is_link().then_some(nth), packets);
         self.on_rounds(nth, batch, &facts.rounds);
-        news.extend(self.on_finding(now, &finding, unlisted));
+        news.extend(self.on_finding(&finding, now, unlisted));
         Ok(news)
     }
 
@@ -177,7 +203,7 @@ impl CollectedSegment {
         unlisted: &mut UnlistedEvents,
     ) -> Vec<CollectorEvent> {
         let finding = self.segment.on_more(end, batch, reply);
-        self.on_finding(now, &finding, unlisted)
+        self.on_finding(&finding, now, unlisted)
     }
 
     /// Hands over what the meters are to be asked.
@@ -198,8 +224,8 @@ impl CollectedSegment {
 
     fn on_finding(
         &mut self,
-        now: Timestamp,
         finding: &SegmentFinding,
+        now: Timestamp,
         unlisted: &mut UnlistedEvents,
     ) -> Vec<CollectorEvent> {
         // No loss of an earlier batch can come any more.
@@ -249,7 +275,7 @@ impl CollectedSegment {
         let mut news = self.judge(now, unlisted);
         let silence = self.silence();
         for end in self.ends.values_mut() {
-            if now.since(end.heard) > silence && !std::mem::replace(&mut end.summary.silent, true) {
+            if !end.has_left && now.since(end.heard) > silence && !std::mem::replace(&mut end.summary.silent, true) {
                 news.push(CollectorEvent::Silent { segment: self.name.clone(), end: end.summary.end.clone() });
             }
         }

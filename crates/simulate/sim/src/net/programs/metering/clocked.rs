@@ -151,7 +151,7 @@ impl ClockedSegment {
     /// Names what has been missing since before batch `over`.
     fn settle(&mut self, segment: u32, over: u64, length: u64, found: &mut MeteringResult) {
         let settled = self.rolling.settle(over, over);
-        for PacketDifference { signature, times, since } in settled.lost {
+        for PacketDifference { signature, times, since, .. } in settled.lost {
             let at = self.trail.time_of(&signature).filter(|_| times == 1);
             let loss = Loss { at: Timestamp(at.unwrap_or(since * length)), ..signature.loss(None) };
             let lost = SegmentLoss { segment, batch: since, loss, is_untimed: at.is_none() };
