@@ -401,8 +401,7 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: String,
 
-    /// Share segments out with other collectors, by way of a Redis server: `redis://HOST:PORT`, or `rediss://` with TLS. Meters
-    /// there must be able to reach the address of --listen.
+    /// Share segments out with other collectors, by way of a Redis server: `redis://HOST:PORT`, or `rediss://` with TLS.
     #[arg(long, value_name = "URL")]
     pub from: Option<String>,
 
