@@ -97,10 +97,10 @@ fn fabric(answer: &MapAnswer) -> String {
     }
     for (switch, name) in answer.fabric.switches().iter().enumerate() {
         let (x, y) = center(switch);
-        let _ = write!(
+        let _ = writeln!(
             svg,
             "<g class=\"switch\" id=\"s{switch}\"><rect x=\"{:.0}\" y=\"{:.0}\" width=\"{}\" height=\"{}\" rx=\"4\"/>\
-             <text x=\"{x:.0}\" y=\"{:.0}\">{}</text><text class=\"marks\" x=\"{x:.0}\" y=\"{:.0}\"></text></g>\n",
+             <text x=\"{x:.0}\" y=\"{:.0}\">{}</text><text class=\"marks\" x=\"{x:.0}\" y=\"{:.0}\"></text></g>",
             x - BOX[0] / 2.0,
             y - BOX[1] / 2.0,
             BOX[0],
@@ -136,11 +136,11 @@ fn lanes(svg: &mut String, number: usize, name: &str, low: (f64, f64), up: (f64,
         let part = if from == 0 { 0.26 } else { 0.74 };
         let (x, y) = (ax + (bx - ax) * part, ay + (by - ay) * part);
         let way = if from == 0 { "upwards" } else { "downwards" };
-        let _ = write!(
+        let _ = writeln!(
             svg,
             "<g class=\"lane\" id=\"l{number}w{from}\"><title>{}, {way}</title>\
              <line x1=\"{ax:.1}\" y1=\"{ay:.1}\" x2=\"{bx:.1}\" y2=\"{by:.1}\"/>\
-             <text x=\"{x:.1}\" y=\"{y:.1}\"></text></g>\n",
+             <text x=\"{x:.1}\" y=\"{y:.1}\"></text></g>",
             escape(name)
         );
     }
