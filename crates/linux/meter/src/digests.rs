@@ -88,6 +88,14 @@ impl fmt::Display for CollectorAddress {
     }
 }
 
+impl RedisCollectorAddress {
+    /// The place at which flow meters and their collectors find each other, apart from those of digests.
+    #[must_use]
+    pub fn of_flows(&self) -> Self {
+        Self(redis::of_flows(&self.0))
+    }
+}
+
 impl std::str::FromStr for CollectorAddress {
     type Err = BusError;
 

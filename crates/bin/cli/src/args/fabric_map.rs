@@ -30,13 +30,17 @@ pub(crate) struct FlowsMeterArgs {
     #[arg(long, value_name = "NAME")]
     pub switch: String,
 
-    /// Address at which `radar flows collect` or `radar map` listens, HOST:PORT.
+    /// Address at which `radar flows collect` or `radar map` listens, HOST:PORT; or redis://HOST:PORT.
     #[arg(long, value_name = "ADDR")]
     pub to: String,
 
     /// Seal reports with the key that the collector has: a file with 32 hexadecimal digits that its owner alone can read.
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+
+    /// The certificate authority of a rediss:// server, in PEM; those of the system if not given.
+    #[arg(long, value_name = "FILE")]
+    pub bus_ca: Option<PathBuf>,
 
     /// Duration of a slot; the same at all switches.
     #[arg(long, value_name = "SPAN", default_value = "10ms")]
@@ -62,6 +66,11 @@ pub(crate) struct FlowReportArgs {
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<String>,
 
+    /// Let meters find this collector on a Redis server: `redis://HOST:PORT`, or `rediss://` with TLS. Without --listen they
+    /// come to this host's name.
+    #[arg(long, value_name = "URL")]
+    pub from: Option<String>,
+
     /// Limit of the memory for reports that wait.
     #[arg(long, value_name = "BYTES", default_value = "256MB")]
     pub memory: Bytes,
@@ -73,6 +82,10 @@ pub(crate) struct FlowReportArgs {
     /// Stop after S seconds; at Ctrl-C if not given.
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
+
+    /// Trust this certificate authority of a rediss:// server, in PEM, instead of those of the system.
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub bus_ca: Option<PathBuf>,
 
     /// Slots to wait for a switch that does not report.
     #[arg(long, value_name = "SLOTS", default_value_t = 20, value_parser = whole_within::<u32>(1..=1_000))]
@@ -96,7 +109,7 @@ pub(crate) struct FlowsCollectArgs {
 #[derive(Debug, Args)]
 pub(crate) struct MapArgs {
     /// A recording of `radar flows collect`; `-` is standard input.
-    #[arg(required_unless_present = "listen", conflicts_with = "listen")]
+    #[arg(required_unless_present_any = ["listen", "from"], conflicts_with_all = ["listen", "from"])]
     pub recording: Option<PathBuf>,
 
     #[command(flatten)]

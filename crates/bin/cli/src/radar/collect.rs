@@ -36,7 +36,7 @@ pub(super) fn run(args: &CollectArgs, json: bool) -> CommandResult {
     let key = super::key(args.key.as_deref())?;
     let memory = memory(args)?;
     let rule = args.causes.rule(EXPIRED).map_err(|error| Failure::Usage(error.to_string()))?;
-    let inlet = inlet(args)?;
+    let inlet = receiver(&args.listen, args.from.is_some())?.with_connections(args.connections);
     let announcer = announcer(args, &inlet, key.as_ref())?;
     let log = args.log.as_ref().map(|path| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
@@ -78,21 +78,14 @@ fn memory(args: &CollectArgs) -> Result<usize, Failure> {
     Ok(usize::try_from(args.memory.get()).unwrap_or(usize::MAX))
 }
 
-/// Socket at which reports of meters come in.
-pub(super) fn receiver(text: &str) -> Result<ReportReceiver, Failure> {
+/// Place at which meters are listened to.
+pub(super) fn receiver(text: &str, is_announced: bool) -> Result<ReportReceiver, Failure> {
     let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--listen {text}: {why}"));
     let address = daemon::options::parse_address(text).ok_or_else(|| wrong(&"expected ADDRESS:PORT, or a port"))?;
-    ReportReceiver::listen(address).map_err(|error| Failure::Outside(format!("--listen {text}: {error}")))
-}
-
-fn inlet(args: &CollectArgs) -> Result<ReportReceiver, Failure> {
-    let receiver = receiver(&args.listen)?;
-    let address = receiver.address().map_err(|error| Failure::Outside(error.to_string()))?;
-    if args.from.is_some() && address.ip().is_unspecified() {
-        let why = "with --from, give the address at which meters reach this host";
-        return Err(Failure::Usage(format!("--listen {}: {why}", args.listen)));
+    if is_announced && address.ip().is_unspecified() {
+        return Err(wrong(&"with --from, give the address at which meters reach this host"));
     }
-    Ok(receiver.with_connections(args.connections))
+    ReportReceiver::listen(address).map_err(|error| Failure::Outside(format!("--listen {text}: {error}")))
 }
 
 /// This collector's part on the bus, if it is one of several.

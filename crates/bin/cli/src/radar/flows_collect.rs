@@ -20,8 +20,8 @@ use crate::output::{CommandResult, Failure, print_line, put, say};
 use crate::results::{check_file, unwritten};
 
 pub(super) fn run(args: &FlowsCollectArgs, json: bool) -> CommandResult {
-    if args.reports.listen.is_none() {
-        return Err(Failure::Usage("expected --listen ADDR:PORT".to_owned()));
+    if args.reports.listen.is_none() && args.reports.from.is_none() {
+        return Err(Failure::Usage("expected --listen ADDR:PORT or --from URL".to_owned()));
     }
     let options = FabricMapOptions {
         way: 0,

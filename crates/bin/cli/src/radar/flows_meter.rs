@@ -39,10 +39,11 @@ struct FlowMeterResult {
 }
 
 pub(super) fn run(args: &FlowsMeterArgs, json: bool) -> CommandResult {
-    let place = super::place(&args.to, None).map_err(|why| Failure::Usage(format!("--to {why}")))?;
-    if let CollectorAddress::Redis(place) = &place {
-        return Err(Failure::Usage(format!("--to {place}: flow meters send to one collector; give its HOST:PORT")));
-    }
+    let place = super::place(&args.to, args.bus_ca.as_deref()).map_err(|why| Failure::Usage(format!("--to {why}")))?;
+    let place = match place {
+        CollectorAddress::Redis(redis) => CollectorAddress::Redis(Box::new(redis.of_flows())),
+        tcp @ CollectorAddress::Tcp(_) => tcp,
+    };
     let key = super::key(args.key.as_deref())?;
     let until = super::seconds(args.seconds)?;
     let config = config(args)?;

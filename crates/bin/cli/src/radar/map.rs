@@ -7,11 +7,13 @@ use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use bus::collectors::LONGEST_NAME;
 use bus::key::OrderKey;
 use fleet::Fabric;
 use linux::clock::{Clock, time_of_day};
 use linux::poll::{self, Readiness};
-use meter::digests::{CollectorReports, ReportReceiver, queue};
+use meter::digests::announcer::{Announcer, CollectorIdentity};
+use meter::digests::{CollectorReports, RedisCollectorAddress, ReportReceiver, queue};
 use radar::fabricmap::answer::{MapAnswer, finding_line, json_finding};
 use radar::fabricmap::findings::Finding;
 use radar::fabricmap::parts::SlotAssembler;
@@ -19,6 +21,7 @@ use radar::fabricmap::ports::{FabricPorts, LinkPort, PortLink, PortsError};
 use radar::fabricmap::recording::{RecordingError, RecordingReader};
 use radar::fabricmap::routes::PortRoutes;
 use radar::fabricmap::{FabricMap, FabricMapOptions};
+use radar::segment::ReportMarks;
 use units::{Bytes, Span, StopFlag, Timestamp};
 
 use crate::args::{FlowReportArgs, MapArgs};
@@ -157,6 +160,8 @@ pub(super) struct TakenReport {
 /// Reports of live meters.
 pub(super) struct FlowReports {
     receiver: ReportReceiver,
+    /// How meters find this collector, where it is not by its address.
+    announcer: Option<Announcer>,
     key: Option<OrderKey>,
     memory: usize,
     until: Option<Duration>,
@@ -166,8 +171,28 @@ pub(super) struct FlowReports {
 pub(super) fn reports(args: &FlowReportArgs) -> Result<FlowReports, Failure> {
     let until = super::seconds(args.seconds)?;
     let key = super::key(args.key.as_deref())?;
-    let receiver = super::collect::receiver(args.listen.as_deref().unwrap_or_default())?;
-    Ok(FlowReports { receiver, key, memory: memory(args)?, until })
+    let listen = args.listen.as_deref();
+    let receiver = super::collect::receiver(listen.unwrap_or("0.0.0.0:0"), listen.is_some() && args.from.is_some())?;
+    let from = args.from.as_deref().map(|from| super::redis("--from", from, args.bus_ca.as_deref())).transpose()?;
+    let announcer = from.map(|from| announcer(&from.of_flows(), listen, &receiver, key.clone())).transpose()?;
+    Ok(FlowReports { receiver, announcer, key, memory: memory(args)?, until })
+}
+
+/// Announces this collector, by the host's name if it listens at all addresses.
+fn announcer(
+    place: &RedisCollectorAddress,
+    listen: Option<&str>,
+    receiver: &ReportReceiver,
+    key: Option<OrderKey>,
+) -> Result<Announcer, Failure> {
+    let address = receiver.address().map_err(|error| Failure::Outside(error.to_string()))?;
+    let (host, port) = (super::hostname(), address.port());
+    let address = listen.map_or_else(|| format!("{host}:{port}"), |_| address.to_string());
+    let host: String = host.chars().filter(char::is_ascii_graphic).take(LONGEST_NAME - 6).collect();
+    let identity = CollectorIdentity { name: format!("{host}-{port}"), address, patience: 1 };
+    let announcer = Announcer::new(place.clone(), key, identity);
+    announcer.claim().map_err(|error| Failure::Outside(error.to_string()))?;
+    Ok(announcer)
 }
 
 impl FlowReports {
@@ -183,8 +208,12 @@ impl FlowReports {
         let (put, received) = queue(self.memory / 4);
         std::thread::scope(|scope| {
             let taking = scope.spawn(|| self.receiver.run(self.key.as_ref(), &put, &ending, &say));
+            let words = received.words();
+            let announcing = self.announcer.as_ref().map(|announcer| scope.spawn(move || announcer.run(&words, &say)));
             let taken = self.follow(&received, &stop, on_report);
             ending.stop();
+            self.announcer.iter().for_each(Announcer::end);
+            announcing.map(|announcing| announcing.join());
             let ended = taking.join().unwrap_or(Ok(()));
             ended.map_err(|error| Failure::Outside(error.to_string())).and(taken)
         })
@@ -201,6 +230,8 @@ impl FlowReports {
         let mut refusals = RefusalLog::default();
         loop {
             match received.recv_timeout(TICK) {
+                // Around a planned change another collector has it.
+                Ok(piece) if !ReportMarks::from_bits(piece.flags).judges => {}
                 Ok(piece) => {
                     let now = Timestamp(time_of_day().as_nanos() as u64);
                     let refusal = match slots.on_piece(piece.life, piece.missing, &piece.report) {

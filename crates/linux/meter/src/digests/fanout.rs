@@ -40,6 +40,8 @@ const AHEAD_TIME: u64 = 300_000_000;
 /// a multiple of itself, so that all ends of a segment try at the same time.
 const FIRST_TRY_MS: u64 = 2_000;
 const LAST_TRY_MS: u64 = 64_000;
+/// Reports of flows change their collector at multiples of this, in nanoseconds.
+const FLOW_BATCH: u64 = 10_000_000;
 /// Questions that are open at a time, of all collectors.
 const MOST_QUESTIONS: usize = 1_024;
 
@@ -282,7 +284,12 @@ impl ReportTransport for FanOut<'_> {
         self.learn(announced, now);
         match &envelope.subject {
             Some(subject) => self.route(envelope, subject),
-            None => Err("this report cannot be shared out".to_owned()),
+            None => {
+                // Reports of flows: a collector needs those of all switches.
+                let batch = time_of_day().as_nanos() as u64 / FLOW_BATCH;
+                let subject = ReportSubject { segment: "flows".to_owned(), batch, length: FLOW_BATCH };
+                self.route(envelope, &subject)
+            }
         }
     }
 

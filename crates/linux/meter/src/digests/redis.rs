@@ -2,3 +2,8 @@
 
 pub(super) use bus::redis::address::RedisAddress;
 pub(super) use bus::redis::collectors::CollectorBoard;
+
+/// The server, with the keys of flow meters.
+pub(super) fn of_flows(address: &RedisAddress) -> RedisAddress {
+    RedisAddress { prefix: format!("{}:flows", address.prefix), ..address.clone() }
+}
