@@ -52,7 +52,7 @@ impl RoundTable {
     /// A packet passes; `hash` is of its signature.
     #[inline]
     pub fn on_packet(&mut self, way: u8, hash: u64, ttl: u8, flow: &Flow) {
-        if (hash >> 52) % ONE_IN == 0 {
+        if (hash >> 52).is_multiple_of(ONE_IN) {
             self.look(way, hash, ttl, flow);
         }
     }

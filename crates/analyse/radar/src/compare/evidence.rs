@@ -148,7 +148,7 @@ impl<'c> UpWalk<'c> {
         };
         self.next += usize::from(lost);
         self.place += 1;
-        if fold(self.place ^ 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03) % self.one_in == 0 {
+        if fold(self.place ^ 0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03).is_multiple_of(self.one_in) {
             self.samples.push((key, seen.at, tag(near.flow)));
         }
         self.window.push_back(near);

@@ -5,5 +5,7 @@ pub(super) use bus::redis::collectors::CollectorBoard;
 
 /// The server, with the keys of flow meters.
 pub(super) fn of_flows(address: &RedisAddress) -> RedisAddress {
-    RedisAddress { prefix: format!("{}:flows", address.prefix), ..address.clone() }
+    let mut of_flows = address.clone();
+    of_flows.prefix.push_str(":flows");
+    of_flows
 }
