@@ -3,6 +3,7 @@
 //! The sender marks packets that a filter of `tc` in the middle drops, in the payload, so it knows which die; queues, random
 //! drops of TCP and routers are the kernel's. Nothing in between delays packets: their times are evidence.
 
+#![expect(clippy::disallowed_methods, reason = "senders run beside meters, in real time")]
 #![expect(clippy::print_stderr, reason = "figures are for people")]
 
 #[allow(dead_code, reason = "its other parts serve radar_live")]

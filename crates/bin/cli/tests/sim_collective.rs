@@ -1,5 +1,7 @@
 //! `hitless sim collective`, and graphs from elsewhere in `hitless sim run`, as a person meets them.
 
+#![expect(clippy::print_stdout, reason = "figures are for people")]
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};

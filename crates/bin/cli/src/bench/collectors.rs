@@ -252,6 +252,7 @@ impl BenchCollector {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(outside)?;
         let out = child.stdout.take().ok_or_else(|| Failure::Outside("a collector without output".to_owned()))?;
+        #[expect(clippy::disallowed_methods, reason = "a collector's output is read until it ends")]
         let reading = thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).collect());
         Ok(Self { name, child, reading, marks: std::sync::Mutex::default(), clock: Clock::start() })
     }
