@@ -1,6 +1,8 @@
 //! Tests of all that goes by an interface's name, before, during and after a take-over: firewalls, settings, altnames; and
 //! of addresses when somebody renames an interface.
 
+#![expect(clippy::print_stderr, reason = "figures are for people")]
+
 mod cable_lab;
 mod rack_lab;
 
