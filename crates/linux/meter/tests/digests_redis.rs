@@ -1,7 +1,5 @@
 //! Collectors that announce themselves on a Redis server of the test's own, and meters that find them there.
 
-#![expect(clippy::disallowed_methods, reason = "collectors and meters beside the test, in real time")]
-
 #[path = "../../../base/bus/tests/redis_server/mod.rs"]
 mod redis_server;
 
