@@ -105,7 +105,7 @@ fn kill(draw: &mut Draw, packets: &mut [ModelPacket], death: Death) {
             Death::Together(count) if dies(0.005 / count as f64, draw) => {
                 packets.iter_mut().skip(at).take(count).for_each(|packet| packet.is_lost = true);
             }
-            Death::Microburst(share) if (at + start) % 100 == 0 && dies(share, draw) => {
+            Death::Microburst(share) if (at + start).is_multiple_of(100) && dies(share, draw) => {
                 let burst = packets.iter_mut().skip(at).take(16);
                 let flows: Vec<u64> = (0..16).map(|_| draw.below(FLOWS)).collect();
                 for (nth, packet) in burst.enumerate() {
@@ -114,9 +114,9 @@ fn kill(draw: &mut Draw, packets: &mut [ModelPacket], death: Death) {
             }
             Death::DropTail => packets[at].is_lost = queued + SERVICE > LIMIT,
             Death::Aqm => packets[at].is_lost = dies(0.05 * queued / LIMIT, draw),
-            Death::EveryNth(count) => packets[at].is_lost = (at + start) % count == 0,
+            Death::EveryNth(count) => packets[at].is_lost = (at + start).is_multiple_of(count),
             Death::Hole => packets[at].is_lost = flow == 0,
-            Death::RareInBursts if (at + start) % 300 == 0 => {
+            Death::RareInBursts if (at + start).is_multiple_of(300) => {
                 for (nth, packet) in packets.iter_mut().skip(at).take(16).enumerate() {
                     (packet.is_lost, packet.flow) = (nth >= 2, if nth % 8 == 5 { FLOWS } else { packet.flow });
                 }
