@@ -309,9 +309,10 @@ impl CauseArgs {
             random: self.random,
             interval: self.interval.unwrap_or(thesis.interval),
             ..thesis
-        };
+        }
+        .checked()?;
         if self.rule == RuleArg::Thesis {
-            return Ok(CauseRule::Thesis(thresholds.checked()?, ttl));
+            return Ok(CauseRule::Thesis(thresholds, ttl));
         }
         let usual = EvidenceRule::default();
         let interval = self.interval.unwrap_or(usual.interval);
@@ -350,8 +351,7 @@ pub(crate) struct MeterArgs {
     #[arg(long, value_name = "TIME", default_value = "10ms")]
     pub batch: Span,
 
-    /// Cells of a digest: some more than packets are lost, or on their way, in a batch. Sent are 24 to 64 of them, more when
-    /// the collector asks.
+    /// Cells of a digest: some more than packets are lost or on their way in a batch. Few are sent, more when asked for.
     #[arg(long, value_name = "N", default_value_t = 384, value_parser = whole_within::<u32>(12..=8_192))]
     pub cells: u32,
 

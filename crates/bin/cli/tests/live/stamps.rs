@@ -63,17 +63,20 @@ fn bursts_of_losses_are_recovered_whatever_becomes_of_the_stamp() {
     let Some(lab) = Lab::new() else { return };
     let _daemons = stamped(&lab);
     wait_until_stamped(&lab);
-    transfer(&lab, 40_000_000, |done| {
-        while !done.is_stopped() {
-            for (loss, ms) in [(0.3, 2), (0.0, 20)] {
-                lab.stage.set_loss(units::Prob::literal(loss)).unwrap();
-                std::thread::sleep(Duration::from_millis(ms));
+    // Bursts that lose most stamped frames may switch stamps off for a minute. A transfer may be over before many bursts have come.
+    let has_recovered = (0..20).any(|_| {
+        transfer(&lab, 40_000_000, |done| {
+            while !done.is_stopped() {
+                for (loss, ms) in [(0.3, 2), (0.0, 20)] {
+                    lab.stage.set_loss(units::Prob::literal(loss)).unwrap();
+                    std::thread::sleep(Duration::from_millis(ms));
+                }
             }
-        }
-        lab.stage.set_loss(units::Prob::literal(0.0)).unwrap();
+            lab.stage.set_loss(units::Prob::literal(0.0)).unwrap();
+        });
+        lab.ask(1).unwrap().recovered > 50
     });
-    // Bursts that lose most stamped frames may have switched stamps off for a minute.
-    assert!(lab.ask(1).unwrap().recovered > 50);
+    assert!(has_recovered, "{:?}", lab.ask(1).unwrap().counters);
 }
 
 #[test]
