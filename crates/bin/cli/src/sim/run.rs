@@ -55,7 +55,8 @@ pub(super) fn run(args: &RunArgs, json: bool) -> CommandResult {
     let runs = RunSet::new(&terminal, args.out.as_deref(), record, all.len()).with_traces(traces.as_ref());
     let results = parallel::map(&all, jobs(args.jobs), |run| runs.carry_out(run));
     terminal.finish();
-    if let Some(record) = record.filter(|_| terminal.stopped()) {
+    // A run that was stopped, or ended because another one failed, may have made its folder after that one was removed.
+    if let Some(record) = record {
         record.remove_unused(&all);
     }
     runs.failure()?;

@@ -43,7 +43,8 @@ impl RunRecord<'_> {
             }
             if let Some(control) = refused_control(&setup, self.level) {
                 let problem = format!(
-                    "--record-level {}: not for {control}, which follows measured times continuously: nearly every                      acknowledgement would be a decision; expected --record-level times",
+                    "--record-level {}: not for {control}, which follows measured times continuously: nearly every acknowledgement \
+                     would be a decision; expected --record-level times",
                     self.level.name()
                 );
                 return Err(Failure::Usage(problem));
