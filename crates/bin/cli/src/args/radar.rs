@@ -307,13 +307,13 @@ impl CauseArgs {
             blackhole,
             syn: self.syn,
             random: self.random,
-            interval: self.interval.unwrap_or(thesis.interval),
             ..thesis
-        }
-        .checked()?;
+        };
         if self.rule == RuleArg::Thesis {
-            return Ok(CauseRule::Thesis(thresholds, ttl));
+            let interval = self.interval.unwrap_or(thesis.interval);
+            return Ok(CauseRule::Thesis(CauseThresholds { interval, ..thresholds }.checked()?, ttl));
         }
+        thresholds.checked()?;
         let usual = EvidenceRule::default();
         let interval = self.interval.unwrap_or(usual.interval);
         let (error, hops) = (self.error.get(), self.hops);
