@@ -4,7 +4,6 @@
 mod redis_server;
 
 use std::io::Read;
-use std::iter;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Mutex;
 use std::thread;
@@ -14,11 +13,9 @@ use bus::collectors::{Announcement, in_order};
 use bus::key::OrderKey;
 use linux::clock::{Clock, time_of_day};
 use meter::digests::announcer::{AnnounceError, Announcer, CollectorIdentity, CollectorOverview};
-use meter::digests::{
-    CollectorAddress, CollectorReports, ReceivedReport, RedisCollectorAddress, ReportReceiver, queue, report_queue,
-};
+use meter::digests::{CollectorAddress, CollectorReports, RedisCollectorAddress, ReportReceiver, queue, report_queue};
 use radar::digest::{Digest, DigestShape};
-use radar::segment::{MeterReport, ReportFacts, ReportMarks};
+use radar::segment::{MeterReport, ReportFacts};
 use radar::signature::Fields;
 use redis_server::{Keeps, RedisServer};
 use units::StopFlag;
@@ -101,59 +98,6 @@ fn send(to: CollectorAddress, key: Option<OrderKey>, stop: &StopFlag) -> String 
         drop(outlet);
     });
     said.into_inner().unwrap()
-}
-
-#[test]
-fn a_meter_finds_its_collector_and_hears_of_one_that_joins() {
-    let Some(server) = RedisServer::start(Keeps::Nothing) else { return };
-    let key = OrderKey::new([7; 16]);
-    let order = in_order("cable", ["north", "south"]);
-    let stop = StopFlag::new();
-    with_collector(&server, order[1], Some(&key), |_, second| {
-        thread::scope(|scope| {
-            scope.spawn(|| send(place(&server).0, Some(key.clone()), &stop));
-            let begins = second.recv_timeout(PATIENCE).unwrap();
-            let marks = ReportMarks::from_bits(begins.flags);
-            assert!(marks.begins && marks.judges && marks.has_more, "{marks:?}");
-            with_collector(&server, order[0], Some(&key), |_, first| {
-                // A collector that takes nothing is passed over as silent, so both are read.
-                let mut of_second = Vec::new();
-                let mut drain = || of_second.extend(iter::from_fn(|| second.recv_timeout(Duration::ZERO).ok()));
-                let clock = Clock::start();
-                let begins = loop {
-                    drain();
-                    assert!(clock.elapsed() < PATIENCE, "nothing came");
-                    if let Ok(report) = first.recv_timeout(Duration::from_millis(20)) {
-                        break ReportMarks::from_bits(report.flags);
-                    }
-                };
-                assert!(begins.begins && !begins.judges, "before the change both get reports: {begins:?}");
-                let read = |report: ReceivedReport| {
-                    assert_eq!(report.missing, 0);
-                    (MeterReport::packed(&report.report).unwrap().batch, ReportMarks::from_bits(report.flags))
-                };
-                let judged_first = loop {
-                    drain();
-                    let (batch, marks) = read(first.recv_timeout(PATIENCE).unwrap());
-                    if marks.judges {
-                        break batch;
-                    }
-                };
-                let mut judged_last = 0;
-                let mut of_second = of_second.into_iter();
-                loop {
-                    let report = of_second.next().unwrap_or_else(|| second.recv_timeout(PATIENCE).unwrap());
-                    let (batch, marks) = read(report);
-                    judged_last = if marks.judges { batch } else { judged_last };
-                    if marks.leaves {
-                        break;
-                    }
-                }
-                assert_eq!(judged_last + 1, judged_first, "each batch is judged once");
-                stop.stop();
-            });
-        });
-    });
 }
 
 #[test]
