@@ -448,7 +448,7 @@ fn causes_are_true_or_unknown() {
     let Some(lab) = lab() else { return };
     let mut wrong = Vec::new();
     for row in ROWS.iter().filter(|row| row.name.contains(&only)) {
-        // What a busy machine holds up is unknown: then the row is repeated. A wrong accusation is wrong at once.
+        // A busy machine leaves causes unknown: then the row is repeated. A wrong accusation is wrong at once.
         let shares = (0..3).map_while(|_| judge(&lab, row, &mut wrong).err());
         let missed: Vec<String> = shares.collect();
         wrong.extend((missed.len() == 3).then(|| missed.join("; ")));

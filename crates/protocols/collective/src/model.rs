@@ -141,7 +141,7 @@ impl CollectiveModel {
         times::without_loss(&self.shape, &self.network)
     }
 
-    /// What crosses the cable in an iteration.
+    /// Traffic across the cable in an iteration.
     pub fn load(&self) -> CableLoad {
         CableLoad::of(&self.shape, &self.network, self.rank, self.sends, self.per_transfer, self.barrier)
     }

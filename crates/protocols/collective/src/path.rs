@@ -66,7 +66,7 @@ impl PathParts {
         self.compute += other.compute;
     }
 
-    /// The same this many times.
+    /// Multiplies each part.
     #[must_use]
     pub fn times(&self, count: u64) -> Self {
         let Self { wire, queue, recovery, waiting, compute } = *self;

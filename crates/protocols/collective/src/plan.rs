@@ -128,7 +128,7 @@ impl TransferPlan {
         }
     }
 
-    /// The same as a list; names are the numbers.
+    /// Lists all transfers; their names are the numbers.
     pub fn to_list(&self) -> Vec<GraphTransfer> {
         let listed = |id| {
             let Transfer { src, dst, bytes, lane, .. } = self.transfer(id);

@@ -1,4 +1,4 @@
-//! What a collective is: its pattern, its algorithm, how many ranks share how many bytes.
+//! Shape of a collective: its pattern, its algorithm, how many ranks share how many bytes.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub enum CollectiveAlgorithm {
     Ring,
     /// Pairs of ranks whose distance doubles in the first half.
     HalvingNearest,
-    /// The same, but the distance halves.
+    /// Halving and doubling with a distance that halves.
     HalvingFarthest,
     /// Two binary trees with half of the data each.
     Tree,

@@ -1,4 +1,4 @@
-//! What is kept of a job: times and lateness of its iterations, their parts, and the links that are blamed.
+//! Tally of a job: times and lateness of its iterations, their parts, and the links that are blamed.
 //!
 //! Lateness is against the same iteration of a run without losses; one that is later by no more than a tolerance is not late. Equal times that follow each other are kept once, so that a
 //! million iterations of which few lose anything take little.
@@ -59,7 +59,7 @@ pub struct JobOutcome {
     pub simulated: u64,
     pub failed: Option<JobFailure>,
     pub times: RunLengths,
-    /// The same iterations without losses.
+    /// Iterations of the run without losses.
     pub without_loss: RunLengths,
     /// Times by which iterations were later, 0 for those that were not.
     pub lateness: RunLengths,

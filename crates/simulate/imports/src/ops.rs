@@ -22,7 +22,7 @@ use crate::graph::{ImportGraph, MOST_INPUTS, MOST_TRANSFERS, acknowledgement, ar
 /// The group that every rank belongs to.
 pub(crate) const ALL_RANKS: u32 = 0;
 
-/// What an operation does. Peers and tags may be `None`: any.
+/// Kind of an operation. Peers and tags may be `None`: any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OpKind {
     Delay(Span),
@@ -154,7 +154,7 @@ impl OpGraph {
             return start.add(all, Span::ZERO);
         }
         match self.ops[before as usize].kind {
-            // What has arrived was sent.
+            // A transfer that has arrived was sent.
             OpKind::Send { .. } => {}
             OpKind::Delay(delay) => start.add(&starts[before as usize], delay),
             _ => start.add(&starts[before as usize], Span::ZERO),

@@ -1,4 +1,4 @@
-//! The same all-gather in three formats, and htsim's ring.
+//! One all-gather in three formats, and htsim's ring.
 
 mod trace_writer;
 
@@ -13,7 +13,7 @@ use trace_writer::{metadata, node};
 const RANKS: u32 = 4;
 const BYTES: u64 = 128 << 10;
 
-/// Who sends to whom in which step, and the step before at the sender.
+/// Sender and receiver of each step, and the step before at the sender.
 fn steps() -> impl Iterator<Item = (u32, u32, u32)> {
     (0..RANKS - 1).flat_map(|step| (0..RANKS).map(move |src| (step, src, (src + 1) % RANKS)))
 }

@@ -62,7 +62,7 @@ const DUMMIES: u32 = 2;
 const TARGET: Prob = Prob::literal(1e-8);
 
 impl RemedySettings {
-    /// The same in the words of the model.
+    /// Words of the model for it.
     pub fn model(&self) -> Result<CollectiveModel, String> {
         self.shape.check(self.mtu).map_err(|error| format!("--{}: {error}", error.key))?;
         let (host, sends) = networks::cable(self)?;
@@ -72,7 +72,7 @@ impl RemedySettings {
         Ok(CollectiveModel { shape: self.shape, network, rank, sends, loss, per_transfer, barrier })
     }
 
-    /// What a remedy is set to.
+    /// Settings of a remedy.
     pub fn setting(&self, remedy: Remedy) -> RemedySetting {
         let timeout = match remedy {
             Remedy::Irn => IRN_TIMEOUT,

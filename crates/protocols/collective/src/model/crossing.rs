@@ -1,4 +1,4 @@
-//! What crosses a host's cable in an iteration.
+//! Traffic that crosses a host's cable in an iteration.
 
 use std::collections::BTreeSet;
 

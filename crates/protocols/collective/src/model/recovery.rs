@@ -1,4 +1,4 @@
-//! How much later one loss makes a transfer, by remedy.
+//! Delay of a transfer by one loss, by remedy.
 //!
 //! A packet is lost at the beginning of its slot. The next packet arrives 2τ + α later and draws a NAK, whose way back is short:
 //!
@@ -59,7 +59,7 @@ pub struct RemedySetting {
     pub effective_loss: f64,
 }
 
-/// What losses do under a remedy.
+/// Effect of losses under a remedy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RecoveryTimes {
     /// Chances that the transport misses a packet, that it misses the last one for good, and that the retransmission is lost.

@@ -83,7 +83,7 @@ impl ModelAnswer {
         })
     }
 
-    /// The same beside a simulation.
+    /// Model beside a simulation.
     #[must_use]
     pub fn beside(self, simulated: RemedyComparison) -> Self {
         Self { simulated: Some(simulated), ..self }

@@ -13,7 +13,7 @@ const MOST_POINTS: usize = 2_000;
 /// Iterations whose times are kept for a tail.
 const MOST_TIMES: u64 = 4_000_000;
 
-/// What a page shows of a job.
+/// Contents of a page about a job.
 #[derive(Clone, Debug, Default)]
 pub struct IterationTrace {
     pub name: String,
@@ -45,7 +45,7 @@ pub struct PageJob<'a> {
     pub summary: &'a CollectiveSummary,
 }
 
-/// What else stands on a page.
+/// Other contents of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct IterationOrigin<'a> {
     /// The answer in one sentence.

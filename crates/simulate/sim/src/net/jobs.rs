@@ -118,7 +118,7 @@ pub(super) struct TransferLane {
     latest_loss: Option<RecoveredLoss>,
     /// Timeouts of the sender that have been counted.
     timeouts: u32,
-    /// When the last packet came out of the interface at the receiver, and at the sender.
+    /// Times at which the last packet came out of the interface at the receiver, and at the sender.
     out_at: [Time; 2],
     path: Vec<DirectedLink>,
     /// Times of a transfer of this many bytes, alone and behind others.
@@ -127,7 +127,7 @@ pub(super) struct TransferLane {
     pub has_flows: bool,
 }
 
-/// What the randomness of a job's connection comes from.
+/// Seed of a job's connection.
 pub(super) fn connection_draws(seed: u64, parts: [u32; 5]) -> Random {
     let mix = |mixed: u64, part: u32| (mixed ^ u64::from(part)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     Random::new(seed, JOB_STREAM ^ parts.into_iter().fold(0, mix))

@@ -111,7 +111,7 @@ impl NetworkSetup {
 }
 
 impl NetworkSetup {
-    /// The same network, where nothing is lost on wires or by wrong rules.
+    /// This network, where nothing is lost on wires or by wrong rules.
     #[must_use]
     pub fn without_losses(&self) -> Self {
         let links = self.links.iter().map(|link| LinkSetup {
